@@ -115,6 +115,7 @@ class Index(Queries):
                 else:
                     with self._catch_up.sign_early(collection_id, expected_bytes) as signing:
                         run.write(counted, self._progress, signing)
+                        signing.finish(run.summary.inserted)
             except (InputError, DuplicateError) as error:
                 # Records before a damaged or refused one are kept, so they are indexed too.
                 if not dry_run:

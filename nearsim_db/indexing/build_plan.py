@@ -39,7 +39,14 @@ def plan_signing(connection: Connection, context: Context) -> None:
         total = collection_rows.count_documents(connection, generation.collection_id)
         total -= query_rows.count_past_retention(connection, generation.collection_id, age)
         generation_rows.add_figures(connection, generation, {"documents": total})
-        build_slices.plan_signing(connection, leaves, generation.collection_id, age, _DOCUMENTS_PER_SLICE)
+        build_slices.plan_signing(
+            connection,
+            leaves,
+            generation.collection_id,
+            age,
+            _DOCUMENTS_PER_SLICE,
+            all_signed=context.is_signed and total == context.signed_early,
+        )
     build_progress.commit(connection, generation)
 
 

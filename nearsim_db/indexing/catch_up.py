@@ -12,7 +12,7 @@ from nearsim_db.indexing.early_signing import EarlySigning, is_suitable
 from nearsim_db.records import CollectionId, GenerationId, Progress
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import generation_rows, generations, partitions
+from nearsim_db.store import generation_rows, generations, partitions, query_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
@@ -135,8 +135,12 @@ class CatchUp:
             if is_builder:
                 contexts = self._find_signable(collection_id, plain_characters(expected_bytes))
             self._spooled = {one.generation.generation_id: one for one in contexts}
-            with EarlySigning(engine, contexts) as signing:
+            with EarlySigning(engine, contexts, was_empty=self._is_empty(collection_id)) as signing:
                 yield signing
+
+    def _is_empty(self, collection_id: CollectionId) -> bool:
+        with self._database.transaction() as connection:
+            return not query_rows.has_documents(connection, collection_id)
 
     def _find_signable(self, collection_id: CollectionId, plain: int) -> list[Context]:
         """Return contexts of the generations that can be signed early; the caller holds the build lock."""

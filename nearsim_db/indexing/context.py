@@ -31,7 +31,8 @@ class Context:
     `step_counts` are the counts of the current transaction's steps. `stale` are documents that could not be verified
     because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `texts` is
     a sample of those signed for a build, `spool` has the features of some of them,
-    `heads` a sample of those whose texts are not stored. `totals` counts pairs stored, and
+    `heads` a sample of those whose texts are not stored. `signed_early` counts documents signed before the build,
+    `is_signed` says that all others were captured. `totals` counts pairs stored, and
     documents failed and set aside, since the context was created.
     """
 
@@ -45,6 +46,8 @@ class Context:
     texts: TextSample = field(default_factory=TextSample)
     spool: FeatureSpool | None = None
     heads: HeadSample = field(default_factory=HeadSample)
+    signed_early: int = 0
+    is_signed: bool = False
     step_counts: dict[str, int] = field(default_factory=dict)
     stale: set[int] = field(default_factory=set)
     duplicate_digests: set[UUID] = field(default_factory=set)

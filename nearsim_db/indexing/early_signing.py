@@ -29,8 +29,9 @@ class EarlySigning:
     are raised by `add` and at the end of the block.
     """
 
-    def __init__(self, engine: Engine, contexts: Sequence[Context]) -> None:
+    def __init__(self, engine: Engine, contexts: Sequence[Context], *, was_empty: bool = False) -> None:
         self._engine = engine
+        self._was_empty = was_empty
         self._contexts = list(contexts)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nearsim-sign")
         self._pending: deque[Future[None]] = deque()
@@ -41,6 +42,17 @@ class EarlySigning:
                 partitions.create(connection, context.leaves, temporary=context.generation.temporary)
             context.spool = FeatureSpool.create(context.encoder)
         return self
+
+    def finish(self, inserted: int) -> None:
+        """Wait until all that was added is signed; `inserted` documents were written in the block.
+
+        If the collection was empty and all of them are signed, the build need not look for others: what other sessions
+        wrote meanwhile was captured.
+        """
+        while self._pending:
+            self._pending.popleft().result()
+        for context in self._contexts:
+            context.is_signed = self._was_empty and context.signed_early == inserted
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -89,9 +101,11 @@ def _sign_in(
 ) -> None:
     rows = steps.sign_documents(context, batch, must_spool=not with_texts)
     if not with_texts:
-        texts = [context.encoder.text_of(one.title, one.body) for one in batch]
-        context.heads.add(rows.digests, texts)
+        context.heads.add(
+            rows.digests, lambda row: context.encoder.text_of(batch[row].title, batch[row].body)
+        )
     if generations.lock_signing(connection, context.generation):
         context.sample_texts(batch)
         signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
+        context.signed_early += len(batch)
     connection.commit()

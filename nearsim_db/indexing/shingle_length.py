@@ -1,6 +1,6 @@
 """Warn of shingles that are too short for the documents of a collection, measured on a sample of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,13 @@ class HeadSample:
         self._texts: dict[bytes, str] = {}
         self._highest = np.uint64(2**64 - 1)
 
-    def add(self, digests: NDArray[np.void], texts: Sequence[str]) -> None:
-        """Add texts in the order of their documents; `digests` are void of 16 bytes, zeros without features."""
+    def add(self, digests: NDArray[np.void], text_of: Callable[[int], str]) -> None:
+        """Add documents in order, with their `digests`, void of 16 bytes, zeros without features, and texts by row."""
         beginnings = digests.view(">u8").reshape(-1, 2)[:, 0]
         for place in np.flatnonzero(beginnings <= self._highest).tolist():
             digest = digests[place].tobytes()
-            if digest != _NO_DIGEST:
-                self._texts.setdefault(digest, texts[place])
+            if digest != _NO_DIGEST and digest not in self._texts:
+                self._texts[digest] = text_of(place)
         if len(self._texts) > k_rule.SAMPLE_SIZE:
             kept = sorted(self._texts)[: k_rule.SAMPLE_SIZE]
             self._texts = {digest: self._texts[digest] for digest in kept}

@@ -49,9 +49,16 @@ def plan_signing(
     collection_id: CollectionId,
     age_seconds: int | None,
     documents: int,
+    *,
+    all_signed: bool,
 ) -> None:
-    """Divide the documents without a signature into slices of `documents` each."""
-    parameters = {"collection_id": collection_id, "age": age_seconds, "documents": documents}
+    """Divide the documents without a signature into slices of `documents` each; none are looked for if `all_signed`."""
+    parameters = {
+        "collection_id": collection_id,
+        "age": age_seconds,
+        "documents": documents,
+        "all_signed": all_signed,
+    }
     driver(connection).execute(statement("plan_sign_slices", leaves), parameters)
 
 

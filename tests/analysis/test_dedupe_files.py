@@ -212,7 +212,7 @@ def test_the_sample_of_texts_is_that_of_the_database() -> None:
     drawn[5] = 0  # without features
     digests, sample = drawn.view("V16").reshape(-1), HeadSample()
     for at in range(0, len(digests), 800):
-        sample.add(digests[at : at + 800], [str(number) for number in range(at, min(at + 800, len(digests)))])
+        sample.add(digests[at : at + 800], [str(row) for row in range(at, at + 800)].__getitem__)
     first = {digest.tobytes(): str(number) for number, digest in reversed(list(enumerate(digests)))}
     del first[bytes(16)]
     assert sample.texts() == [first[digest] for digest in sorted(first)[:SAMPLE_SIZE]]

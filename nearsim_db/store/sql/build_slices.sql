@@ -1,11 +1,11 @@
 -- name: plan_sign_slices
 -- Divide the documents without a signature, in doc_id order, into slices; with an age, only documents within it. Reads
--- the whole collection, but no texts.
-INSERT INTO nearsim.build_slice (generation_id, stage, slice_no, low, high, documents)
-SELECT {generation_id}, 'sign', (place - 1) / %(documents)s, min(doc_id), max(doc_id), count(*)
+-- the whole collection, but no texts; nothing if all are signed.
+INSERT INTO nearsim.build_slice (generation_id, stage, slice_no, low, high, documents, done)
+SELECT {generation_id}, 'sign', (place - 1) / %(documents)s, min(doc_id), max(doc_id), count(*), false
 FROM (
     SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM nearsim.document
-    WHERE collection_id = %(collection_id)s
+    WHERE NOT CAST(%(all_signed)s AS boolean) AND collection_id = %(collection_id)s
         AND coalesce(published_at, created_at)
             >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
         AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
@@ -13,7 +13,7 @@ FROM (
 GROUP BY 3
 UNION ALL
 -- An empty slice, so that a stage without work is planned too.
-SELECT {generation_id}, 'sign', -1, 0, 0, 0
+SELECT {generation_id}, 'sign', -1, 0, 0, 0, true
 
 -- name: plan_pair_slice
 -- Add a slice of buckets, with those over the limit.
