@@ -41,7 +41,7 @@ class BandKeys:
 
     @classmethod
     def load(cls, connection: Connection, context: Context) -> "BandKeys":
-        """Read those of a whole generation, or none if they are too many to be kept in memory."""
+        """Read those of a whole generation, from the spool if it has all; none if they are too many for memory."""
         heads = signatures.count_heads(connection, context.leaves)
         bands, family = context.encoder.profile.bands, context.encoder.family
         memory = context.build_megabytes << 20
@@ -51,7 +51,7 @@ class BandKeys:
         doc_ids, keys = np.empty(heads, np.int64), np.empty((heads, bands), np.int64)
         sketches = np.empty((heads if kept else 0, family.k), family.dtype)
         digests, at = list[UUID](), 0
-        for one in _stream(connection, context, with_digests=kept):
+        for one in _spooled(connection, context, heads) or _stream(connection, context, with_digests=kept):
             end = at + len(one.doc_ids)
             doc_ids[at:end] = one.doc_ids
             keys[at:end] = to_bigint(context.encoder.band_keys(one.sketches))
@@ -122,6 +122,13 @@ class BandKeys:
         keys = np.concatenate((self._keys[rows[known]], to_bigint(context.encoder.band_keys(read.sketches))))
         order = np.argsort(found)
         return BandKeys(found[order], keys[order])
+
+
+def _spooled(connection: Connection, context: Context, heads: int) -> Iterator[Signatures] | None:
+    """Return the signatures of all heads in order, in batches, if they are in the spool."""
+    if context.spool is None or len(context.spool) < heads:
+        return None
+    return context.spool.stream_signatures(signatures.read_head_digests(connection, context.leaves))
 
 
 def _stream(connection: Connection, context: Context, *, with_digests: bool) -> Iterator[Signatures]:

@@ -1,9 +1,10 @@
-"""Features of documents in a temporary file, from their signing to the verification of their candidates."""
+"""Features and sketches of documents in a temporary file, from their signing to the end of the build."""
 
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 from uuid import UUID
 from weakref import finalize
@@ -12,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import InputError
-from nearsim_db.similarity.batches import SignatureRows
+from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import FEATURE
 
 _MOST_BYTES = 512 << 20
 _MOST_DOCUMENTS = 1_000_000
 _ARRAYS_AT_ONCE = 1_000  # systems take 1,024
-_ENTRY = np.dtype([("doc_id", np.int64), ("begin", np.int64), ("size", np.int64), ("digest", "V16")])
+_ENTRY = np.dtype(
+    [("doc_id", np.int64), ("begin", np.int64), ("size", np.int64), ("sketch", np.int64), ("digest", "V16")]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class SpoolHandle:
 
 
 class FeatureSpool:
-    """Features of about up to _MOST_DOCUMENTS documents, in up to _MOST_BYTES on disk.
+    """Features and sketches of about up to _MOST_DOCUMENTS documents, in up to _MOST_BYTES on disk.
 
     The file has no name, so it ends with the processes that have opened it, however they end. An entry is only valid
     for its digest. One thread may add documents, until `finish`; threads may share it then.
@@ -40,6 +43,7 @@ class FeatureSpool:
 
     def __init__(self, encoder: Encoder, descriptor: int) -> None:
         self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
+        self._family = encoder.family
         self._descriptor = descriptor
         self._parts: list[NDArray[np.void]] = []
         self._entries = np.zeros(0, _ENTRY)
@@ -65,6 +69,7 @@ class FeatureSpool:
         spool = cls(encoder, handle.descriptor)
         content = os.pread(handle.descriptor, handle.documents * _ENTRY.itemsize, handle.content_bytes)
         spool._entries, spool._is_open = np.frombuffer(content, _ENTRY), False
+        spool._documents = handle.documents
         return spool
 
     @property
@@ -80,13 +85,16 @@ class FeatureSpool:
         """
         self._is_needed |= is_needed
         sizes = np.array([one.nbytes for one in features], np.int64)
-        added = int(sizes.sum())
+        sketches = self._bytes + int(sizes.sum()) + np.arange(len(sizes)) * self._sketch_bytes
+        added = int(sizes.sum()) + rows.sketches.nbytes
         fits = self._bytes + added <= _MOST_BYTES and self._documents + len(sizes) <= _MOST_DOCUMENTS
-        if not (is_needed or (self._is_open and fits)) or not self._write(features):
+        if not (is_needed or (self._is_open and fits)) or not self._write(
+            [*features, np.ascontiguousarray(rows.sketches)]
+        ):
             self._is_open = False
             return False
         part = np.empty(len(sizes), _ENTRY)
-        part["doc_id"], part["digest"] = rows.doc_ids, rows.digests
+        part["doc_id"], part["digest"], part["sketch"] = rows.doc_ids, rows.digests, sketches
         part["size"], part["begin"] = sizes, self._bytes + np.cumsum(sizes) - sizes
         self._parts.append(part)
         self._bytes += added
@@ -101,11 +109,42 @@ class FeatureSpool:
             entries = np.concatenate(self._parts)
             self._entries, self._parts = entries[np.argsort(entries["doc_id"], kind="stable")], []
 
+    def __len__(self) -> int:
+        return self._documents
+
     def handle(self) -> SpoolHandle | None:
         """Save the directory of a finished spool for child processes; None if the disk is full, or InputError."""
         if not self._write([self._entries]):
             return None
         return SpoolHandle(self._descriptor, self._bytes, len(self._entries))
+
+    @property
+    def _sketch_bytes(self) -> int:
+        return self._family.k * self._family.dtype.itemsize
+
+    def stream_signatures(self, heads: NDArray[np.void]) -> Iterator[Signatures] | None:
+        """Return the signatures of heads in order, in batches; None if one is not here under its digest.
+
+        `heads` have `doc_id` and `digest`, in order.
+        """
+        places = np.searchsorted(self._entries["doc_id"], heads["doc_id"]).clip(max=len(self._entries) - 1)
+        found = self._entries[places] if len(self._entries) else self._entries
+        if any(
+            len(found) != len(heads) or (found[name] != heads[name]).any() for name in ("doc_id", "digest")
+        ):
+            return None
+        is_head = np.zeros(len(self._entries), bool)
+        is_head[places] = True
+        return self._stream(is_head)
+
+    def _stream(self, is_head: NDArray[np.bool_]) -> Iterator[Signatures]:
+        steps = np.diff(self._entries["sketch"]) != self._sketch_bytes
+        for low, high in pairwise(sorted({0, *(np.flatnonzero(steps) + 1).tolist(), len(is_head)})):
+            part, chosen = self._entries[low:high], is_head[low:high]
+            content = os.pread(self._descriptor, len(part) * self._sketch_bytes, int(part["sketch"][0]))
+            sketches = np.frombuffer(content, self._family.dtype).reshape(len(part), -1)[chosen]
+            digests = [UUID(bytes=one) for one in part["digest"][chosen].tolist()]
+            yield Signatures(part["doc_id"][chosen], sketches, digests)
 
     def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
         """Return the features of several documents; None for those that are not here under their digest."""
@@ -117,7 +156,7 @@ class FeatureSpool:
     def _read(
         self, entries: NDArray[np.void], doc_ids: Sequence[int], digests: Sequence[UUID]
     ) -> Iterator[NDArray[Any] | None]:
-        for (doc_id, begin, size, digest), wanted, expected in zip(
+        for (doc_id, begin, size, _, digest), wanted, expected in zip(
             entries.tolist(), doc_ids, digests, strict=True
         ):
             if doc_id == wanted and digest == expected.bytes:

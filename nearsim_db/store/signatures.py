@@ -75,6 +75,12 @@ def read_head_ids(connection: Connection, leaves: Leaves) -> NDArray[np.int64]:
     return np.frombuffer(content, ">i8").astype(np.int64)
 
 
+def read_head_digests(connection: Connection, leaves: Leaves) -> NDArray[np.void]:
+    """Return the heads in order: `doc_id`, big-endian int64, and `digest`, void of 16 bytes."""
+    content = fetch_value(connection, statement("read_head_digests", leaves), binary=True)
+    return np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
+
+
 def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, int, int]:
     """Return the documents with features, with exactly one, without, and the total features of heads."""
     with_features, with_one, without, features = fetch_row(connection, statement("count_features", leaves))

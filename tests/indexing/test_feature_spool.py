@@ -18,6 +18,7 @@ from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store import signatures
 from nearsim_db.store.documents import StoredDocument
 from tests.builders.reindex_world import RECIPE, stories
 from tests.indexing.test_early_signing import COUNT, WEIGHTED, assert_exact, create
@@ -71,6 +72,53 @@ def test_features_are_returned_under_their_digest(settings: Sequence[str]) -> No
         for got, expected in zip(found, (features[3], features[0], features[1]), strict=False):
             assert got is not None and got.dtype == expected.dtype and (got == expected).all()
         one.close()
+
+
+@pytest.mark.parametrize("settings", [RECIPE, WEIGHTED], ids=["ids", "weights"])
+def test_sketches_are_returned_if_all_heads_have_their_digest(settings: Sequence[str]) -> None:
+    encoder, spool, _, digests = spooled(settings)
+    more = encoder.encode(["eight nine ten", "eleven twelve thirteen"], keep_features=True)
+    ids = np.array([7, 8])
+    assert spool.add(
+        SignatureRows(ids, ids, more.counts, more.digests, more.sketches, more.numbers), more.features
+    )
+    spool.finish()
+    every = [
+        *zip([1, 3, 4], [digests[0], digests[2], digests[3]], strict=True),
+        (8, UUID(bytes=bytes(more.digests[1]))),
+    ]
+    for chosen in (every, every[1:3], []):
+        heads = np.array(
+            [(doc_id, digest.bytes) for doc_id, digest in chosen], [("doc_id", ">i8"), ("digest", "V16")]
+        )
+        streamed = spool.stream_signatures(heads)
+        assert streamed is not None
+        parts = list(streamed)
+        assert [
+            pair for one in parts for pair in zip(one.doc_ids.tolist(), one.digests, strict=True)
+        ] == chosen
+        expected = {
+            number: encoder.encode([text]).sketches[0]
+            for number, text in enumerate([*TEXTS, "", "", "", "eleven twelve thirteen"], 1)
+        }
+        for one in parts:
+            for doc_id, sketch in zip(one.doc_ids.tolist(), one.sketches, strict=True):
+                assert sketch.tolist() == expected[doc_id].tolist()
+    for wrong in ([(1, digests[2])], [(2, digests[0])], [(9, digests[0])]):
+        heads = np.array([(doc_id, digest.bytes) for doc_id, digest in wrong], heads.dtype)
+        assert spool.stream_signatures(heads) is None
+    spool.close()
+
+
+def test_the_build_reads_no_sketches(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(signatures, "stream_heads", fail)
+    with Index.connect(database_url) as index:
+        create(index, RECIPE)
+        index.add(stories(COUNT))
+        assert_exact(index)
 
 
 def test_no_spool_where_estimates_decide() -> None:

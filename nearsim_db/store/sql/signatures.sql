@@ -12,6 +12,12 @@ WHERE head_id = doc_id AND doc_id <= coalesce(CAST(%(through)s AS bigint), 92233
 SELECT coalesce(string_agg(int8send(doc_id), CAST('' AS bytea) ORDER BY doc_id), CAST('' AS bytea))
 FROM {signature} WHERE head_id = doc_id
 
+-- name: read_head_digests
+-- doc_ids and digests of all heads in order, packed as 24 bytes each. Reads the whole table.
+SELECT coalesce(
+    string_agg(int8send(doc_id) || uuid_send(feature_digest), CAST('' AS bytea) ORDER BY doc_id), CAST('' AS bytea))
+FROM {signature} WHERE head_id = doc_id
+
 -- name: count_features
 -- Documents with features, with exactly one, with none, and total features of heads, known once all are signed. Reads
 -- the whole table.
