@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from nearsim_db.errors import ServerError
 from nearsim_db.store.citus import placement
@@ -76,6 +77,7 @@ class CitusServer:
         self._home = home
         self._usual = nodes
         self._numbers = itertools.count()
+        self._filled: dict[Fill | None, str] = {}
         self.coordinator = _started(home / "coordinator")
         self.nodes: list[Cluster] = []
         self.start_nodes(nodes)
@@ -93,16 +95,17 @@ class CitusServer:
     def database(
         self, fill: Fill | None = None, nodes: int | None = None, hosts: Sequence[Path] = ()
     ) -> Iterator[str]:
-        """The URL of a database whose band rows are on the nodes, filled by `fill`."""
-        with self.empty_database(nodes, hosts) as url:
-            engine = open_engine(url)
-            revisions.upgrade(engine)
-            with engine.begin() as connection:
-                assert placement.distribute(connection, "yes")
-            engine.dispose()
-            if fill is not None:
-                fill(url)
-            yield url
+        """The URL of a database whose band rows are on the nodes: with the schema only, or filled by `fill`.
+
+        It is a copy until nodes are started that copies do not have.
+        """
+        if nodes is None and not hosts and len(self.nodes) == self._usual:
+            with self._copy(self._filled_by(fill)) as url:
+                yield url
+        else:
+            with self.empty_database(nodes, hosts) as url:
+                _prepare(url, fill)
+                yield url
 
     @contextmanager
     def empty_database(self, nodes: int | None = None, hosts: Sequence[Path] = ()) -> Iterator[str]:
@@ -112,23 +115,53 @@ class CitusServer:
         """
         amount = nodes or self._usual
         self.start_nodes(amount)
-        name = f"test_{next(self._numbers)}"
-        clusters = [self.coordinator, *self.nodes]
-        for cluster in clusters:
-            _run(cluster, sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
-            with psycopg.connect(cluster.dsn(name), autocommit=True) as connection:
-                connection.execute("CREATE EXTENSION citus")
-        with psycopg.connect(self.coordinator.dsn(name), autocommit=True) as connection:
-            coordinator = str(self.coordinator.socket_directory)
-            connection.execute("SELECT citus_set_coordinator_host(%s, %s)", [coordinator, _PORT])
-            for host in (hosts or [node.socket_directory for node in self.nodes])[:amount]:
-                add_node(connection, host)
+        with self._copy("template0") as url:
+            self._connect_nodes(url, (hosts or [node.socket_directory for node in self.nodes])[:amount])
+            yield url
+
+    @contextmanager
+    def _copy(self, template: str) -> Iterator[str]:
+        clusters = self._clusters()
+        name = self._create(template)
         try:
             yield self.coordinator.dsn(name)
         finally:
             for cluster in clusters:
                 cluster.start()  # unless it runs: a test that failed may have killed it
                 _run(cluster, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _create(self, template: str) -> str:
+        name = f"test_{next(self._numbers)}"
+        command = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
+        for cluster in self._clusters():
+            _run(cluster, command.format(sql.Identifier(name), sql.Identifier(template)))
+        return name
+
+    def _filled_by(self, fill: Fill | None) -> str:
+        """The database that copies are made of, on the coordinator and each node."""
+        if fill not in self._filled:
+            name = self._create("template0")
+            url = self.coordinator.dsn(name)
+            self._connect_nodes(url, [node.socket_directory for node in self.nodes])
+            _prepare(url, fill)
+            for cluster in self._clusters():
+                _close(cluster, name)
+            self._filled[fill] = name
+        return self._filled[fill]
+
+    def _connect_nodes(self, url: str, hosts: Sequence[Path]) -> None:
+        name = conninfo_to_dict(url)["dbname"]
+        for cluster in self._clusters():
+            with psycopg.connect(cluster.dsn(str(name)), autocommit=True) as connection:
+                connection.execute("CREATE EXTENSION citus")
+        with psycopg.connect(url, autocommit=True) as connection:
+            coordinator = str(self.coordinator.socket_directory)
+            connection.execute("SELECT citus_set_coordinator_host(%s, %s)", [coordinator, _PORT])
+            for host in hosts:
+                add_node(connection, host)
+
+    def _clusters(self) -> list[Cluster]:
+        return [self.coordinator, *self.nodes]
 
     @contextmanager
     def plain_database(self) -> Iterator[str]:
@@ -163,6 +196,23 @@ def _started(folder: Path) -> Cluster:
     cluster.initialise()
     cluster.start()
     return cluster
+
+
+def _prepare(url: str, fill: Fill | None) -> None:
+    engine = open_engine(url)
+    revisions.upgrade(engine)
+    with engine.begin() as connection:
+        assert placement.distribute(connection, "yes")
+    engine.dispose()
+    if fill is not None:
+        fill(url)
+
+
+def _close(cluster: Cluster, name: str) -> None:
+    """Let nobody connect to a database, and end what is connected: a copy cannot be made of one in use."""
+    _run(cluster, sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
+    ending = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = {}"
+    _run(cluster, sql.SQL(ending).format(sql.Literal(name)))
 
 
 def _roles(cluster: Cluster) -> list[str]:
