@@ -73,8 +73,10 @@ class BandKeys:
 
     def runs(self, rows: int) -> Iterator[tuple[Ids, NDArray[np.uint64]]]:
         """Yield doc_ids and keys in runs of about so many rows: of some bands if they ascend, else of some heads."""
+        if not len(self):
+            return
         if self.ascends_by_band:
-            step = max(1, rows // max(len(self), 1))
+            step = max(1, rows // len(self))
             for band in range(0, self._keys.shape[1], step):
                 yield self._doc_ids, from_bigint(self._keys[:, band : band + step])
             return

@@ -12,7 +12,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import InputError
+from nearsim_db.errors import NearsimError
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import FEATURE
@@ -80,8 +80,8 @@ class FeatureSpool:
     def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]], *, is_needed: bool = False) -> bool:
         """Add documents; return False, and stay closed, once they exceed the disk or the bounds.
 
-        Needed ones, which cannot be computed from stored texts, may be the last to exceed the bounds; raises InputError
-        if there is no disk space for them.
+        Needed ones, which cannot be computed from stored texts, may be the last to exceed the bounds. Raises
+        NearsimError if there is no disk space for them.
         """
         self._is_needed |= is_needed
         sizes = np.array([one.nbytes for one in features], np.int64)
@@ -113,7 +113,7 @@ class FeatureSpool:
         return self._documents
 
     def handle(self) -> SpoolHandle | None:
-        """Save the directory of a finished spool for child processes; None if the disk is full, or InputError."""
+        """Save the directory of a finished spool for child processes; None if the disk is full, or NearsimError."""
         if not self._write([self._entries]):
             return None
         return SpoolHandle(self._descriptor, self._bytes, len(self._entries))
@@ -165,12 +165,12 @@ class FeatureSpool:
                 yield None
 
     def _write(self, content: Sequence[NDArray[Any]]) -> bool:
-        """Write after the features; if the disk is full, return False, or raise InputError if they are needed."""
+        """Write after the features; if the disk is full, return False, or raise NearsimError if they are needed."""
         is_written = self._is_written(content)
         if is_written or not self._is_needed:
             return is_written
         folder = tempfile.gettempdir()
-        raise InputError(
+        raise NearsimError(
             f"cannot write to {folder}, where there is no space; set TMPDIR to a folder with room"
         )
 

@@ -11,7 +11,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.analysis.dedupe_files import Outputs, dedupe
-from nearsim_db.errors import InputError, UnreachableError
+from nearsim_db.errors import NearsimError, UnreachableError
 from nearsim_db.indexing import feature_spool, ingest
 from nearsim_db.indexing.shingle_length import HeadSample
 from nearsim_db.readers import Source
@@ -137,7 +137,6 @@ def test_only_shared_buckets_are_loaded(database_url: str, tmp_path: Path) -> No
     texts = {"a": STORY, "b": f"{STORY} again", "c": STORY[::-1]}
     rows: list[int] = []
     with psycopg.connect(database_url, autocommit=True) as watching:
-        watching.execute("DELETE FROM nearsim.change")  # of the fixture, for all documents
 
         def watch(step: str) -> None:
             if step == "candidates":
@@ -168,6 +167,11 @@ def test_texts_are_stored_only_if_they_are_read_again(
     assert found == [stored]
     kept = [json.loads(line)["id"] for line in (tmp_path / "unique.jsonl").read_text().splitlines()]
     assert kept == {"earliest": ["a", "c"], "longest": ["b", "c"]}[keep]
+
+
+def test_documents_without_features_are_all_kept(database_url: str, tmp_path: Path) -> None:
+    path = write_stories(tmp_path / "stories.jsonl", {"a": "", "b": "", "c": "?!"})
+    assert run(database_url, path, lambda step: None) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("bound", ["_MOST_BYTES", "_MOST_DOCUMENTS"])
@@ -201,7 +205,7 @@ def test_a_full_disk_ends_it(database_url: str, stories: Path, monkeypatch: pyte
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("os.writev", fail)
-    with pytest.raises(InputError, match="set TMPDIR to a folder with room"):
+    with pytest.raises(NearsimError, match="set TMPDIR to a folder with room"):
         run(database_url, stories, lambda step: None)
 
 

@@ -25,7 +25,7 @@ def sign_documents(
 
     With `keep_features` the features are cached for the verification that follows, unless there is a spool for them.
     Those of HTML pages always are kept: to parse a page again would take longer than the rest. With `must_spool` the
-    spool takes them beyond its bounds, as their texts are stored nowhere; raises InputError if there is no disk space.
+    spool takes them beyond its bounds, as their texts are stored nowhere; raises NearsimError if the disk is full.
     """
     contents = [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
     step = max(1, -(-len(contents) // (context.threads * 2)))

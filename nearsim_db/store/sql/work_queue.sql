@@ -255,9 +255,9 @@ WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.d
 RETURNING work.doc_id, set_aside_at IS NOT NULL
 
 -- name: has_waiting_writes
--- Whether captured writes of a collection, or queued work of a generation, wait to be processed. Reads all captured
--- changes; relies on work_pkey.
-SELECT EXISTS (SELECT FROM nearsim.change WHERE collection_id IS NULL OR collection_id = %(collection_id)s)
+-- Whether captured writes of a collection, or queued work of a generation, wait to be processed; not whether all
+-- collections are to be compared with their documents. Reads all captured changes; relies on work_pkey.
+SELECT EXISTS (SELECT FROM nearsim.change WHERE collection_id = %(collection_id)s)
     OR EXISTS (SELECT FROM nearsim.work WHERE generation_id = {generation_id})
 
 -- name: has_unfinished_work
