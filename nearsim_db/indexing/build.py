@@ -94,7 +94,8 @@ class _Leader:
             build_plan.plan_pairs(connection, self._context)
             self._complete("pairs", connection)
             self._report_whole("pairs")
-            pairs.finish_pairs(connection, self._context.leaves)
+            if not build_plan.is_never_searched(connection, self._context):
+                pairs.finish_pairs(connection, self._context.leaves)
             figures = build_slices.sum_counts(connection, self._context.leaves, "pairs")
             generation_rows.add_figures(connection, self._context.generation, figures)
             generation_rows.set_stage(connection, self._context.generation, "clusters")
@@ -160,6 +161,8 @@ def _vacuum(engine: Engine, context: Context, stage: str) -> None:
     loaded = {"sign": "signature", "pairs": "similar_pair", "clusters": "cluster_member"}
     with engine.connect(autocommit=True) as connection:
         if stage in loaded:
-            partitions.vacuum(connection, context.leaves, loaded[stage])
+            partitions.vacuum(
+                connection, context.leaves, loaded[stage], only_analyze=context.generation.temporary
+            )
         if stage == "clusters":
             partitions.analyze_if_stale(connection)

@@ -80,9 +80,10 @@ def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
     return dict(zip(_COUNTS, map(int, row), strict=True))
 
 
-def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
-    """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit."""
-    autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
+def vacuum(connection: Connection, leaves: Leaves, parent: str, *, only_analyze: bool = False) -> None:
+    """VACUUM (ANALYZE) one of a generation's tables, or only ANALYZE it; the connection must be in autocommit."""
+    command = "analyze_leaf" if only_analyze else "vacuum_leaf"
+    autocommitting(connection).execute(statement(command, leaf=leaves.table(parent)))
 
 
 def analyze_parents(connection: Connection) -> None:

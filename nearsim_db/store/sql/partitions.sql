@@ -86,6 +86,10 @@ FROM {signature}
 -- Set visibility for index-only scans and collect planner statistics.
 VACUUM (ANALYZE) {leaf}
 
+-- name: analyze_leaf
+-- Collect planner statistics of a table that few statements read.
+ANALYZE {leaf}
+
 -- name: analyze_parents
 -- Planner statistics for joins over all generations; autovacuum never analyzes parents. Numeric columns only, so that
 -- no text of a document is kept in samples. A locked table is skipped.
