@@ -1,5 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
+TYPED := nearsim_db tests benchmarks examples/python examples/sqlalchemy
 
 .PHONY: env test test-all lint docs demo clean unit majors browser
 
@@ -32,12 +33,13 @@ docs: env
 lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy nearsim_db tests benchmarks examples/python examples/sqlalchemy
+	$(BIN)/mypy $(TYPED)
 	$(BIN)/lint-imports
 
 # Lint takes about as long as the tests leave one core idle: while they start servers and at their end.
+# The types of benchmarks and examples are left to `make lint` and `make test-all`.
 test: env
-	$(MAKE) -j2 lint unit
+	$(MAKE) -j2 lint unit TYPED="nearsim_db tests"
 
 unit: env
 	$(BIN)/pytest -n logical --no-loadscope-reorder

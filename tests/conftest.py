@@ -1,5 +1,6 @@
 """Which tests run and on which server, and a fresh database for each."""
 
+import gc
 import logging
 import signal
 from collections.abc import Iterator
@@ -21,12 +22,14 @@ pytest_plugins = ["tests.builders.attached_collection"]
 
 # The speed at which examples are generated depends on the machine's load.
 _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("per change", _ANY_MACHINE, max_examples=30)
+settings.register_profile("per change", _ANY_MACHINE, max_examples=20)
 settings.register_profile("all", _ANY_MACHINE, max_examples=100)
 
-# Kernels are compiled in one process while the other starts servers; then the longest rooms first.
+# Kernels are compiled in one process while the other runs rooms that need none; then the longest rooms first.
 _ORDER = (
     "similarity",
+    "readers",
+    "schema",
     "store",
     "indexing",
     "admin",
@@ -34,9 +37,7 @@ _ORDER = (
     "worker",
     "search",
     "cli",
-    "schema",
     "analysis",
-    "readers",
     "scale_out",
     "examples",
     "benchmarks",
@@ -56,6 +57,17 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("all" if config.getoption("all") else "per change")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep modules and tests, which live to the end, out of garbage collection."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
