@@ -55,7 +55,7 @@ class RowMaker:
         external_id = row[self._id]
         if not external_id:
             return Reject(self._file, line, self._empty_id)
-        is_empty = not self._has_text and not row[self._vector]
+        is_empty = not self._has_text and row[self._vector].strip() in ("", "null")
         is_long = len(external_id) > ACCEPTED_ID_CHARACTERS
         if not self._is_direct or is_empty or is_long or clean("".join(row))[1]:
             return self._maker.make(self._record(row), line)

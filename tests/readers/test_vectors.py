@@ -48,8 +48,9 @@ def test_a_document_may_be_a_vector_alone(tmp_path: Path) -> None:
     assert vector_of(*read_bytes(tmp_path, b'id,vector\n1,"[1, 2]"\n', "in.csv")) == [1.0, 2.0]
 
 
-def test_a_row_of_a_table_of_vectors_without_one_is_rejected(tmp_path: Path) -> None:
-    (read,) = read_bytes(tmp_path, b"id,vector\n1,\n", "in.csv")
+@pytest.mark.parametrize("cell", [b"", b"null", b" null "])
+def test_a_row_of_a_table_of_vectors_without_one_is_rejected(tmp_path: Path, cell: bytes) -> None:
+    (read,) = read_bytes(tmp_path, b"id,vector\n1," + cell + b"\n", "in.csv")
     assert isinstance(read, Reject)
     assert read.reason.startswith("no 'title' and no 'text' or 'body'")
 
