@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, LiteralString, cast
 
 import pytest
@@ -10,6 +11,7 @@ from psycopg import sql
 from docs.generate_sql import QUERIES
 from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, partitions
+from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.driver.statements import PARENTS, Leaves, statement
@@ -62,8 +64,9 @@ def fill(url: str) -> None:
     with engine.connect(autocommit=True) as connection:
         inner = driver(connection)
         inner.execute(NAMES)
-        for leaves in (LIVE, RETIRED):
-            inner.execute(statement("create_leaves", leaves))
+        distributed = is_distributed(connection)
+        for leaves in (replace(LIVE, distributed=distributed), replace(RETIRED, distributed=distributed)):
+            partitions.create(connection, leaves)
             parts = {parent: leaves.table(parent) for parent in PARENTS}
             inner.execute(sql.SQL(CONTENTS).format(**parts))
             bands.index_bands(connection, leaves)
