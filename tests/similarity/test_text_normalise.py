@@ -122,6 +122,14 @@ def test_long_runs_of_combining_characters_are_normalised_like_short_ones(parts:
     assert make_fold(Normalise(case="none"))(text) == unicodedata.normalize("NFKC", text)
 
 
+@pytest.mark.parametrize("mark", ["\u0316", "\U0001e8d0"])
+def test_the_shortest_long_run_is_sorted_wherever_it_begins(mark: str) -> None:
+    for before in range(70):
+        text = "é" * before + "\u0300" + mark * 31
+        assert combining.sort_long_runs(f"{text}é", "NFD") == "é" * before + mark * 31 + "\u0300é"
+    assert combining.sort_long_runs(f"\u0300{mark * 30}é", "NFD") == f"\u0300{mark * 30}é"
+
+
 @pytest.mark.parametrize(
     "piece", ["\u0300\u0316", "\u0f73", "\uff9e\u0300", "\u0315\u0300\u0316", "a\u0316\u0300", "Σ'"]
 )

@@ -17,6 +17,8 @@ STARTERS = "\u0f73\u0f75\u0f81\uff9e\uff9f"
 
 def sort_long_runs(text: str, form: Literal["NFD", "NFKD"]) -> str:
     """Return a text with the same normal form (`form` or its composed counterpart) and sorted long runs."""
+    if not _mark().search(text[_LONG - 1 :: _LONG]):
+        return text  # a long run has a mark at one of these places
     return _long_runs().sub(lambda found: _sorted(found[0], form), text)
 
 
@@ -30,7 +32,17 @@ def _sorted(run: str, form: Literal["NFD", "NFKD"]) -> str:
 
 
 @cache
-def _long_runs() -> re.Pattern[str]:
-    """Match runs of characters that may combine; beyond U+FFFF that is any, which is faster than a long list."""
+def _marks() -> str:
+    """Return the class of characters that may combine; beyond U+FFFF any, which is faster than a long list."""
     marks = "".join(character for character in map(chr, range(0x10000)) if unicodedata.combining(character))
-    return re.compile(f"[{marks}{STARTERS}\U00010000-\U0010ffff]{{{_LONG},}}")
+    return f"[{marks}{STARTERS}\U00010000-\U0010ffff]"
+
+
+@cache
+def _mark() -> re.Pattern[str]:
+    return re.compile(_marks())
+
+
+@cache
+def _long_runs() -> re.Pattern[str]:
+    return re.compile(f"{_marks()}{{{_LONG},}}")
