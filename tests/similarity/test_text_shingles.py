@@ -162,6 +162,15 @@ def test_document_shorter_than_a_shingle_is_one_shingle(backend: Backend, base: 
 
 
 @every_backend
+@pytest.mark.parametrize("k", [3, 4, 5, 6, 7, 8])
+def test_every_short_window_of_a_long_ascii_text(backend: Backend, k: int) -> None:
+    rules = Rules("char", k, unicode="none")
+    texts = [long_text("abc~ Z9", size) for size in (k, 1023 + k, 1024 + k, 3_000)]
+    found = cut([*texts, "abc"], rules, backend)
+    assert found.ids.tolist() == [one for text in [*texts, "abc"] for one in expected_ids(text, rules)]
+
+
+@every_backend
 def test_widest_window_of_characters(backend: Backend) -> None:
     for alphabet in ("abc d", "가나 d"):
         rules = Rules("char", 1000, unicode="none")

@@ -19,6 +19,7 @@ from nearsim_db.similarity.text.kernels.plain_hashes import crc_table
 _BASE = np.uint64(poly64.BASE)
 _SEGMENT = np.uintp(poly64.SEGMENT)
 _WINDOWS_AT_ONCE = np.uintp(1024)  # their sums and powers fit the first-level cache
+_LEAST_HALVED, _MOST_HALVED = np.uintp(4), np.uintp(7)
 _BYTES_AT_ONCE = np.uintp(128)  # scanned for digits by vector instructions
 _POLY64, _CRC32, _DJB2A, _SIGNED_DJB2A = 0, 1, 2, 3
 _BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A, "djb2a-signed": _SIGNED_DJB2A}
@@ -134,6 +135,38 @@ def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):
 
 
 @compiled
+def _halved_char_ids(data, begin, end, k, powers, halves, ids, written):
+    """Compute as `_ascii_char_ids` for k of 4 to 7, without its serial sums: add up two windows of half the length."""
+    windows, half, rest = end - begin - k + uintp(1), k // uintp(2), k % uintp(2)
+    done = uintp(0)
+    while done < windows:
+        count = min(windows - done, _WINDOWS_AT_ONCE)
+        _half_sums(data, begin + done, count + half, half, powers, halves)
+        first, second = begin + done, written + done
+        if rest:
+            for at in range(count):
+                total = halves[at] + halves[at + half] * powers[half]
+                last = uint64(data[first + at + half + half]) * powers[half + half]
+                ids[second + at] = fmix64(total + last)
+        else:
+            for at in range(count):
+                ids[second + at] = fmix64(halves[at] + halves[at + half] * powers[half])
+        done += count
+    return written + windows
+
+
+@compiled
+def _half_sums(data, begin, count, half, powers, halves):
+    if half == 2:
+        for at in range(count):
+            halves[at] = uint64(data[begin + at]) + uint64(data[begin + at + uintp(1)]) * powers[uintp(1)]
+    else:
+        for at in range(count):
+            two = uint64(data[begin + at]) + uint64(data[begin + at + uintp(1)]) * powers[uintp(1)]
+            halves[at] = two + uint64(data[begin + at + uintp(2)]) * powers[uintp(2)]
+
+
+@compiled
 def _longest(offsets):
     longest = uintp(0)
     for document in range(len(offsets) - 1):
@@ -145,6 +178,7 @@ def _longest(offsets):
 def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entries, ids, out):
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
+    halves = np.empty(_WINDOWS_AT_ONCE + _MOST_HALVED, np.uint64)
     starts = np.empty(0, np.uintp)
     written = uintp(0)
     for document in range(len(offsets) - 1):
@@ -153,7 +187,10 @@ def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entrie
             out[document + 1] = written
             continue
         if base == _POLY64 and k <= _SEGMENT and (single_bytes or is_ascii(data, begin, end)):
-            written = _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written)
+            if k >= _LEAST_HALVED and k <= _MOST_HALVED and end - begin >= k:
+                written = _halved_char_ids(data, begin, end, k, powers, halves, ids, written)
+            else:
+                written = _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written)
         else:
             if len(starts) == 0:
                 starts = np.empty(longest + uintp(1), np.uintp)
