@@ -58,8 +58,8 @@ def leaves(world: World) -> Leaves:
 
 
 def leaves_of(world: World) -> Leaves:
-    ((number,),) = world.ask("SELECT generation_id FROM nearsim.generation WHERE state = 'live'")
-    return Leaves(number)
+    (row,) = world.ask("SELECT generation_id, distributed FROM nearsim.generation WHERE state = 'live'")
+    return Leaves(*row)
 
 
 @pytest.fixture

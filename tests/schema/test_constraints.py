@@ -45,7 +45,7 @@ BREAKING = {
     "similar_pair_distance_possible": "UPDATE nearsim.similar_pair SET distance = -1",
     "similar_pair_._left_id_fkey": "UPDATE nearsim.similar_pair SET left_id = -1",
     "band_._bucket_hash_doc_id_idx": "INSERT INTO nearsim.band (bucket_hash, doc_id, generation_id) "
-    "SELECT bucket_hash, doc_id, generation_id FROM nearsim.band LIMIT 1",
+    "SELECT bucket_hash, doc_id, generation_id FROM nearsim.band",
     "work_stage_known": "INSERT INTO nearsim.work SELECT generation_id, 1, 'asleep' FROM nearsim.generation",
 }
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from queue import Queue
 
 import psycopg
@@ -13,6 +14,7 @@ from nearsim_db import Document, Index
 from nearsim_db.errors import SchemaError
 from nearsim_db.records import GenerationId
 from nearsim_db.store import partitions
+from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import driver, open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
@@ -52,7 +54,7 @@ def later_release_after_filling(database_url: str, request: pytest.FixtureReques
     with Index.connect(database_url) as index:
         index.add(STORIES)
         with index.database.transaction() as connection:
-            partitions.create(connection, UNATTACHED)
+            partitions.create(connection, replace(UNATTACHED, distributed=is_distributed(connection)))
     request.getfixturevalue("later_release")
 
 

@@ -123,8 +123,8 @@ def test_tables_and_views_can_be_read_but_not_truncated_or_altered(database_url:
     with (
         login(database_url, role) as user,
         login(database_url) as nobody,
-        psycopg.connect(user) as connection,
-        psycopg.connect(nobody) as outside,
+        psycopg.connect(user, autocommit=True) as connection,
+        psycopg.connect(nobody, autocommit=True) as outside,
     ):
         for table, is_view in tables.items():
             name = identifier(table)
