@@ -148,6 +148,7 @@ class CitusServer:
         name = f"test_{next(self._numbers)}"
         command = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         for cluster in self._clusters():
+            _end_sessions(cluster, template)
             _run(cluster, command.format(sql.Identifier(name), sql.Identifier(template)))
         return name
 
@@ -159,7 +160,8 @@ class CitusServer:
             self._connect_nodes(url, [node.socket_directory for node in self.nodes])
             _prepare(url, fill)
             for cluster in self._clusters():
-                _close(cluster, name)
+                closing = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name))
+                _run(cluster, closing)
             self._filled[fill] = name
         return self._filled[fill]
 
@@ -222,9 +224,8 @@ def _prepare(url: str, fill: Fill | None) -> None:
         fill(url)
 
 
-def _close(cluster: Cluster, name: str) -> None:
-    """Let nobody connect to a database, and end what is connected: a copy cannot be made of one in use."""
-    _run(cluster, sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
+def _end_sessions(cluster: Cluster, name: str) -> None:
+    """End what is connected to a closed database; Citus's daemon may have been starting when it was closed."""
     ending = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = {}"
     _run(cluster, sql.SQL(ending).format(sql.Literal(name)))
 
