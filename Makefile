@@ -1,8 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
-TYPED := nearsim_db tests benchmarks examples/python examples/sqlalchemy
 
-.PHONY: env test test-all lint docs demo clean unit majors browser
+.PHONY: env test test-all lint style docs demo clean unit majors browser
 
 # Where PYTHONDONTWRITEBYTECODE is set, Python would compile nearsim anew in each of its processes.
 env: .venv/.installed
@@ -30,16 +29,17 @@ demo: env
 docs: env
 	$(BIN)/python -m docs.generate_sql
 
-lint: env
+lint: style
+	$(BIN)/mypy nearsim_db tests benchmarks examples/python examples/sqlalchemy
+
+style: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(TYPED)
 	$(BIN)/lint-imports
 
-# Lint takes about as long as the tests leave one core idle: while they start servers and at their end.
-# The types of benchmarks and examples are left to `make lint` and `make test-all`.
+# Types, which take 50 s of a core where nothing is cached, are left to `make lint` and `make test-all`.
 test: env
-	$(MAKE) -j2 lint unit TYPED="nearsim_db tests"
+	$(MAKE) -j2 style unit
 
 unit: env
 	$(BIN)/pytest -n logical --no-loadscope-reorder

@@ -192,6 +192,7 @@ def test_family_members_are_distinct_and_at_least_80_percent_similar(seed: int) 
     assert max(similarity(family[0], other) for other in chosen) < 0.1
 
 
+@pytest.mark.slow("a large corpus")
 def test_a_repeated_corpus_has_the_pairs_of_its_block_in_every_repetition() -> None:
     block = list(Corpus(60, seed=3, shares=Shares(near=0.5, exact=0, block=0, tiny=0)).documents())
     found = list(repeated(block, 150))

@@ -35,6 +35,7 @@ def test_ratios_are_to_a_hundred_thousand_documents() -> None:
     assert [row[7] for row in rows] == ["0.40", "0.04", "0.00"]
 
 
+@pytest.mark.slow("a large corpus")
 def test_a_kept_corpus_is_read_and_not_written_again(tmp_path: Path) -> None:
     files = growth.corpus_files(200, 5, tmp_path)
     written = [(file.read_bytes(), file.stat().st_mtime_ns) for file in files]

@@ -1,6 +1,7 @@
 """The generators of skewed corpora: families of log lines, and a bucket with most of the documents."""
 
 import numpy as np
+import pytest
 
 from benchmarks.corpus import Corpus
 from benchmarks.skewed import TEMPLATES, corpus_documents, log_lines, with_hot_bucket
@@ -9,6 +10,7 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 
 
+@pytest.mark.slow("a large corpus")
 def test_log_lines_differ_in_four_fields_of_their_template() -> None:
     lines = [str(one.body).split() for one in log_lines(400)]
     assert list(log_lines(400)) == list(log_lines(400))

@@ -87,6 +87,7 @@ class OddlyNamed:
         return {frozenset((row["left"], row["right"])) for row in shown}
 
 
+@pytest.mark.slow("several commands for each name")
 @pytest.mark.parametrize("name", some(NAMES, "each runs twenty commands"))
 def test_unusual_names_work_from_attach_to_detach(nearsim: CommandLine, database_url: str, name: str) -> None:
     with application(database_url) as app:

@@ -73,6 +73,7 @@ def test_minimum_applies_to_bands_without_their_own(plain: CommandLine) -> None:
     ]
 
 
+@pytest.mark.slow("draws images")
 @pytest.mark.parametrize("threshold", [["--threshold", "0.6"], []])
 def test_curves_as_image_files(plain: CommandLine, tmp_path: Path, threshold: list[str]) -> None:
     drawing, image = tmp_path / "curves.svg", tmp_path / "curves.PNG"

@@ -317,6 +317,7 @@ def test_the_riskiq_preset_picks_bands_for_its_threshold(nearsim: CommandLine) -
     assert recall["expected_recall"] >= 0.99
 
 
+@pytest.mark.slow("several builds")
 def test_index_built_with_the_long_english_list_keeps_it(
     nearsim: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

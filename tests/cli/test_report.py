@@ -64,6 +64,7 @@ def test_report_as_json(filled: CommandLine, tmp_path: Path) -> None:
     assert json.loads(path.read_text()).keys() == found.keys()
 
 
+@pytest.mark.slow("starts a browser")
 def test_empty_collections_have_a_report(nearsim: CommandLine, stories: Path) -> None:
     nearsim.succeed("collection", "create", "empty")
     assert "the collection has no profile yet" in nearsim.succeed("report", "-c", "empty", "-o", "-").out

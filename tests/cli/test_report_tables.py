@@ -31,6 +31,7 @@ def test_tables_are_sorted_and_searched(browser: Browser, page_file: Path, compl
     assert complaints == []
 
 
+@pytest.mark.slow("starts a browser")
 def test_numeric_columns_sort_descending_first(
     browser: Browser, page_file: Path, complaints: list[str]
 ) -> None:

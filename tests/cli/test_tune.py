@@ -21,6 +21,7 @@ def corpus(tmp_path: Path) -> Path:
     return write_jsonl(tmp_path / "corpus.jsonl", records)
 
 
+@pytest.mark.slow("tunes a recipe")
 def test_a_recipe_is_proposed_written_and_used(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
     output = tmp_path / "recipe.toml"
     reported = nearsim.succeed("tune", corpus, "--output", output).out

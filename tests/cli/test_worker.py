@@ -213,6 +213,7 @@ def test_once_fails_without_a_database() -> None:
     assert "127.0.0.1" in nowhere.fail("worker", "--once")
 
 
+@pytest.mark.slow("starts processes")
 def test_work_set_aside_is_listed_retried_and_discarded(
     nearsim: CommandLine, database_url: str, other: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:

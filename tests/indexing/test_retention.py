@@ -290,6 +290,7 @@ def test_lookup_of_an_expired_document_names_the_window(database_url: str) -> No
         assert index.stats()["outside_window"] == 0
 
 
+@pytest.mark.slow("interleavings")
 @pytest.mark.parametrize("seed", some(range(5), "every seed"))
 def test_any_interleaving_of_sweeps_expires_all_documents(
     database_url: str, major: int, seed: int, monkeypatch: pytest.MonkeyPatch

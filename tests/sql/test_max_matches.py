@@ -91,6 +91,7 @@ def test_less_than_one_is_refused(known: World, database_url: str) -> None:
                 other.execute(call.format(most).encode())
 
 
+@pytest.mark.slow("many matches")
 @pytest.mark.each_major
 def test_few_rows_are_read_for_a_document_with_many_matches(database_url: str) -> None:
     """Of 300 twins the first few are read, of 300 equally similar ones all of them; no table is scanned."""

@@ -154,6 +154,7 @@ def test_open_transactions_cannot_wait_for_an_answer(database_url: str, other: A
     assert ask(other, "SELECT count(*) FROM nearsim.probe") == 1
 
 
+@pytest.mark.slow("several profiles")
 def test_requests_name_a_collection_and_profile_if_there_are_several(
     database_url: str, index: Index, other: Application
 ) -> None:

@@ -248,6 +248,7 @@ def unseen(app: Application, command: str) -> None:
     app.execute("ALTER TABLE story ENABLE TRIGGER ALL")
 
 
+@pytest.mark.slow("several builds")
 def test_changed_texts_are_detected_when_read(
     story: Index, app: Application, database: Database, database_url: str
 ) -> None:
