@@ -123,7 +123,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = [item for item in items for mark in item.iter_markers("slow") if _reason(item, mark)]
     if slow and not config.getoption("all"):
         config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+        left_out = set(slow)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _reason(item: pytest.Item, mark: pytest.Mark) -> str:

@@ -17,6 +17,8 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override, parse
 
+pytestmark = pytest.mark.slow("tunes recipes")
+
 _WORDS = [
     a + b + c
     for a in "bdfgklmnprst"

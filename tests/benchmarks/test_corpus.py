@@ -21,6 +21,8 @@ from benchmarks.repeated import repeated
 from benchmarks.templates import least_similarity, with_family
 from tests.builders.selection import some
 
+pytestmark = pytest.mark.slow("a benchmark")
+
 DOCUMENTS = 2_000
 
 

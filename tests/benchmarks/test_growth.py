@@ -9,6 +9,8 @@ from benchmarks import growth
 from benchmarks.processes import Cost
 from benchmarks.templates import BODY_WORDS
 
+pytestmark = pytest.mark.slow("a benchmark")
+
 DOCUMENTS = 1_000
 
 

@@ -12,6 +12,8 @@ from benchmarks.peers import judge, shingles
 from benchmarks.peers.job import Job, join
 from benchmarks.processes import run_measured
 
+pytestmark = pytest.mark.slow("a benchmark")
+
 STORY = "one two three four five six seven eight nine ten eleven twelve"
 TEXTS = [STORY, f"{STORY} more", "something else altogether here", "", STORY, f"{STORY} more and more", "a b"]
 

@@ -13,6 +13,8 @@ from benchmarks.reindexing.watching import Held
 from benchmarks.reindexing.writing import draw_writes, final_documents
 from nearsim_db.records import Document
 
+pytestmark = pytest.mark.slow("a benchmark")
+
 STEPS = [
     Step("build", 0, 10),
     Step("promote", 10, 11),

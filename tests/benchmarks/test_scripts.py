@@ -22,6 +22,8 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, load, override
 
+pytestmark = pytest.mark.slow("a benchmark")
+
 RECIPES = Path(accuracy.__file__).parent / "recipes"
 DOCUMENTS = 400
 

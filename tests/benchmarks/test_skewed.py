@@ -9,6 +9,8 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 
+pytestmark = pytest.mark.slow("a benchmark")
+
 
 @pytest.mark.slow("a large corpus")
 def test_log_lines_differ_in_four_fields_of_their_template() -> None:

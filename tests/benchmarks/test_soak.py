@@ -14,6 +14,8 @@ from benchmarks.soak.stored import read_documents, read_generation, read_generat
 from nearsim_db import Index
 from tests.builders.selection import some
 
+pytestmark = pytest.mark.slow("a benchmark")
+
 _INSERT = """
 INSERT INTO nearsim.document (collection_id, external_id, title, body, vector, source, published_at)
 VALUES (1, %(name)s, %(title)s, %(body)s, %(vector)s, %(source)s, %(published_at)s) RETURNING doc_id

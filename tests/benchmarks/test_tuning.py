@@ -10,6 +10,8 @@ from nearsim_db.analysis.tuning import TuningOptions
 from nearsim_db.similarity import presets
 from tests.analysis.test_tuning import synthetic_corpus
 
+pytestmark = pytest.mark.slow("a benchmark")
+
 
 def test_forecast_and_measured_figures(tmp_path: Path) -> None:
     path = tmp_path / "corpus.jsonl"

@@ -33,6 +33,8 @@ from tests.builders.sketch_variants import (
     every_variant_of_sets,
 )
 
+pytestmark = pytest.mark.slow("statistics")
+
 EVERY_CASE = [(variant, *case) for variant in VARIANTS for case in CASES[variant.metric]]
 every_case = pytest.mark.parametrize(("variant", "similarity", "size"), EVERY_CASE, ids=str)
 MIDDLING = [(variant, *CASES[variant.metric][place]) for variant in VARIANTS for place in (2, 3)]
