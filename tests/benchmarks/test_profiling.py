@@ -75,5 +75,5 @@ def test_statements_of_commands_are_profiled(
     )  # fmt: skip
     profiling.run(options, tmp_path)
     printed = capsys.readouterr().out
-    expected = "take_work" if command == "work" else "nearsim_links"
+    expected = "look_up_candidates" if command == "work" else "copy_documents"
     assert f"nearsim {command} of corpus.jsonl.gz" in printed and expected in printed
