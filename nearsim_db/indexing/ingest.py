@@ -110,6 +110,7 @@ class Ingest:
         batch = given.documents
         if not batch:
             return
+        with_texts = added is None or added.needs_texts
         written = document_writes.write_batch(
             connection,
             self._collection_id,
@@ -117,12 +118,12 @@ class Ingest:
             self._loaded,
             dry_run=self._dry_run,
             may_copy=self._database.may_index,
-            with_texts=added is None or added.needs_texts,
+            with_texts=with_texts,
         )
         self._count(batch, written)
         connection.commit()
         if written.added is not None and added is not None:
-            added.add(_stored(batch, written.added), with_texts=written.added.with_texts)
+            added.add(_stored(batch, written.added), with_texts=with_texts)
 
     def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
         for external_id, earlier, line in written.superseded:

@@ -35,7 +35,6 @@ class Added:
 
     doc_ids: Ids
     revisions: Ids
-    with_texts: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def _copy_if_new(
             _load(connection, "copy_documents", ("int8", "int8", "int4"), heads, batch, with_texts=with_texts)
     except UniqueViolation:
         return None
-    return Added(doc_ids, revisions, with_texts)
+    return Added(doc_ids, revisions)
 
 
 def upsert_document(

@@ -69,12 +69,6 @@ def count_heads(connection: Connection, leaves: Leaves, through: int | None = No
     return int(fetch_value(connection, statement("count_heads", leaves), {"through": through}))
 
 
-def read_head_ids(connection: Connection, leaves: Leaves) -> NDArray[np.int64]:
-    """Return the doc_ids of all heads, in order."""
-    content = fetch_value(connection, statement("read_head_ids", leaves), binary=True)
-    return np.frombuffer(content, ">i8").astype(np.int64)
-
-
 def read_head_digests(connection: Connection, leaves: Leaves) -> NDArray[np.void]:
     """Return the heads in order: `doc_id`, big-endian int64, and `digest`, void of 16 bytes."""
     content = fetch_value(connection, statement("read_head_digests", leaves), binary=True)

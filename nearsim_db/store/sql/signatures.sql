@@ -7,11 +7,6 @@ SELECT count(*) FROM {signature}
 SELECT count(*) FROM {signature}
 WHERE head_id = doc_id AND doc_id <= coalesce(CAST(%(through)s AS bigint), 9223372036854775807)
 
--- name: read_head_ids
--- doc_ids of all heads in order, packed as eight bytes each. Reads the whole table.
-SELECT coalesce(string_agg(int8send(doc_id), CAST('' AS bytea) ORDER BY doc_id), CAST('' AS bytea))
-FROM {signature} WHERE head_id = doc_id
-
 -- name: read_head_digests
 -- doc_ids and digests of all heads in order, packed as 24 bytes each. Reads the whole table.
 SELECT coalesce(
