@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nearsim_db import Index
@@ -128,6 +128,10 @@ ROWS = st.builds(
     st.sampled_from(VECTORS),
 )
 
+FIRST, LAST = "0001-01-01 00:00:00+00", "294276-12-31 00:00:00+00"
+# Their distance exceeds an interval.
+FARTHEST = [Row(None, None, None, moment, FIRST, FIRST, "{}", None) for moment in (FIRST, LAST)]
+
 
 def exact(value: object) -> object:
     """A JSON value with its numbers as decimals."""
@@ -217,6 +221,7 @@ def test_what_sql_stores_is_read_back(server: Server, tmp_path: Path) -> None:
         nearsim.succeed("profile", "create", "default", "--set", "match.threshold=0.5")
         app.execute("SET TimeZone = 'UTC'")
 
+        @example([FARTHEST[0], FARTHEST[1], FARTHEST[1]])
         @given(st.lists(ROWS, min_size=3, max_size=6))
         @settings(max_examples=8, suppress_health_check=list(HealthCheck))
         def trial(rows: list[Row]) -> None:

@@ -40,7 +40,7 @@ SELECT member.cluster_id, survivor.doc_id, count(*),
     min(likeness.similarity) FILTER (WHERE member.doc_id <> survivor.doc_id),
     count(*) FILTER (WHERE member.numbers_digest <> survivor.numbers_digest),
     count(DISTINCT member.source),
-    date_part('epoch', max(member.published_at) - min(member.published_at))
+    date_part('epoch', max(member.published_at)) - date_part('epoch', min(member.published_at))
 FROM member
 JOIN survivor USING (cluster_id)
 LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivor.head_id)
@@ -123,7 +123,7 @@ WITH pair AS (
     ) AS ordered (is_so)
     CROSS JOIN LATERAL (
         SELECT CASE WHEN isfinite(a.published_at) AND isfinite(b.published_at)
-            THEN date_part('epoch', b.published_at - a.published_at) END
+            THEN date_part('epoch', b.published_at) - date_part('epoch', a.published_at) END
     ) AS later (seconds)
 )
 SELECT one, other, count(*),
