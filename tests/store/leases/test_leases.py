@@ -1,7 +1,7 @@
 """Leases: which worker has which work, and what happens when it fails, dies or stops its heartbeat."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -9,7 +9,7 @@ from nearsim_db import Index
 from nearsim_db.errors import DatabaseError
 from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import silent
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
@@ -18,92 +18,14 @@ from nearsim_db.store.driver.locks import Lock, release_lock, take_transaction_l
 from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
-from tests.builders.workers import BLOCKED, application, wait_until
-
-_BODIES = ["one two three four five six", "one two three four five six", "something else altogether it is"]
-
-
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    """A collection whose profile has a live index, without documents."""
-    with Index.connect(database_url) as index:
-        index.add([])
-        yield index
-
-
-@pytest.fixture
-def leaves(index: Index) -> Leaves:
-    """The names of the live generation's tables."""
-    return index.serving().context.generation.leaves
-
-
-@pytest.fixture
-def other(index: Index) -> Iterator[Connection]:
-    """A second connection."""
-    with index.database.engine.connect() as connection:
-        yield connection
-
-
-def context_of(index: Index) -> Context:
-    """The context of a worker for the live generation."""
-    return index.serving().context
-
-
-def write(index: Index, *bodies: str) -> None:
-    """Documents of another application, dispatched."""
-    insert(index, *bodies)
-    dispatch_changes(index.database.engine)
-
-
-def insert(index: Index, *bodies: str) -> None:
-    """Documents of another application."""
-    collection_id = index.serving().context.generation.collection_id
-    with index.database.transaction() as connection:
-        for body in bodies:
-            connection.execute(
-                (
-                    "INSERT INTO nearsim.document (collection_id, external_id, body)"
-                    " VALUES (%(collection_id)s, gen_random_uuid(), %(body)s)"
-                ),
-                {"collection_id": collection_id, "body": body},
-            )
-
-
-def edit(index: Index, body: str) -> None:
-    """Change the text of every document, and dispatch the changes."""
-    run(index, "UPDATE nearsim.document SET body = %(body)s", body=body)
-    dispatch_changes(index.database.engine)
-
-
-def run(index: Index, command: str, **values: object) -> None:
-    """Run a statement and commit."""
-    with index.database.transaction() as connection:
-        connection.execute(command.encode(), values)
-
-
-def read(index: Index, command: str, **values: object) -> list[tuple[object, ...]]:
-    """The result of a query."""
-    with index.database.transaction() as connection:
-        return [tuple(row) for row in connection.execute(command.encode(), values)]
-
-
-def signed(index: Index) -> int:
-    """How many documents are signed."""
-    return len(read(index, "SELECT FROM nearsim.signature"))
-
-
-def take(connection: Connection, leaves: Leaves, lease_id: int, batch: int = 1_000) -> list[list[int]]:
-    """The doc_ids of the batches of `sign` that a lease gets."""
-    return [
-        [task.doc_id for task in tasks] for tasks in queue.take(connection, leaves, "sign", lease_id, batch)
-    ]
+from tests.builders.leased_work import BODIES, context_of, edit, read, run, signed, take, write
 
 
 @pytest.mark.slow("starts processes")
 def test_concurrent_workers_take_disjoint_batches(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
-    write(index, *_BODIES * 4)
+    write(index, *BODIES * 4)
     one, two = leases.open_lease(connection, "one"), leases.open_lease(other, "two")
     (first,), (second,) = take(connection, leaves, one, 5), take(other, leaves, two, 5)
     assert first == list(range(1, 6)) and second == list(range(6, 11))
@@ -113,71 +35,8 @@ def test_concurrent_workers_take_disjoint_batches(
     assert take(other, leaves, two, 5) == []
 
 
-def test_dispatch_leases_new_work_to_sign(
-    index: Index, leaves: Leaves, connection: Connection, other: Connection
-) -> None:
-    one = leases.open_lease(connection, "one")
-    connection.commit()
-    insert(index, *_BODIES)
-    changes, leased = dispatch_leased(index.database.engine, one, [leaves.generation_id])
-    assert changes == 3
-    assert [[task.doc_id for task in tasks] for tasks in leased.values()] == [[1, 2, 3]]
-    assert take(other, leaves, leases.open_lease(other, "two")) == []
-
-
-def test_dispatch_leases_nothing_that_is_queued_or_under_a_lost_lease(
-    index: Index, leaves: Leaves, connection: Connection
-) -> None:
-    one, ids = leases.open_lease(connection, "one"), [leaves.generation_id]
-    connection.commit()
-    write(index, *_BODIES)
-    run(index, "UPDATE nearsim.document SET body = 'something else'")
-    assert dispatch_leased(index.database.engine, one, ids) == (3, {})
-    leases.close_lease(connection, one)
-    connection.commit()
-    insert(index, *_BODIES)
-    assert dispatch_leased(index.database.engine, one, ids) == (3, {})
-    assert take(connection, leaves, leases.open_lease(connection, "two")) == [[1, 2, 3, 4, 5, 6]]
-
-
-def test_two_processes_dispatch_changes_of_one_document(
-    database_url: str, index: Index, connection: Connection
-) -> None:
-    insert(index, _BODIES[0])
-    assert queue.dispatch(connection, 10).changes == 1
-    run(index, "UPDATE nearsim.document SET body = 'something else'")
-    dispatching = threading.Thread(target=dispatch_changes, args=(index.database.engine,))
-    dispatching.start()
-    with application(database_url) as watching:
-        wait_until(watching, BLOCKED)
-    connection.commit()
-    dispatching.join()
-    assert read(index, "SELECT doc_id, lease_id FROM nearsim.work") == [(1, None)]
-    assert not read(index, "SELECT FROM nearsim.change")
-
-
-def test_work_to_search_takes_the_place_of_work_to_sign(
-    index: Index, leaves: Leaves, connection: Connection
-) -> None:
-    lease_id = leases.open_lease(connection, "one")
-    connection.commit()
-    insert(index, *_BODIES, "")
-    tasks = dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])[1]
-    (leased,) = tasks.values()
-    queued_at = read(index, "SELECT doc_id, queued_at FROM nearsim.work WHERE doc_id IN (1, 3)")
-    queue.queue_work(connection, leaves, "sign", [3])
-    connection.commit()
-    searching: list[queue.Task] = []
-    work_queue.sign_batch(index.database.engine, context_of(index), lease_id, searching, leased)
-    assert [task.doc_id for task in searching] == [1, 3]
-    work = read(index, "SELECT stage, doc_id, lease_id FROM nearsim.work ORDER BY 1, 2")
-    mine = [("search", doc_id, lease_id) for doc_id in (1, 3)]
-    assert work == [("link", 2, None), *mine, ("sign", 3, None)]
-    assert queued_at[0] in read(index, "SELECT doc_id, queued_at FROM nearsim.work WHERE stage = 'search'")
-
-
 def test_lost_lease_takes_nothing(index: Index, leaves: Leaves, connection: Connection) -> None:
-    write(index, *_BODIES)
+    write(index, *BODIES)
     lease_id = leases.open_lease(connection, "taken for dead")
     connection.execute("DELETE FROM nearsim.lease")
     assert take(connection, leaves, lease_id) == []
@@ -189,7 +48,7 @@ def test_worker_without_its_lease_stores_nothing(
     index: Index, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process releases its work between reading and storing."""
-    write(index, *_BODIES)
+    write(index, *BODIES)
     sign = steps.sign_documents
 
     def overtaken(
@@ -213,7 +72,7 @@ def test_worker_without_its_lease_stores_nothing(
 def test_finish_returns_only_work_still_leased(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
-    write(index, *_BODIES)
+    write(index, *BODIES)
     one = leases.open_lease(connection, "one")
     assert take(connection, leaves, one) == [[1, 2, 3]]
     connection.commit()
@@ -233,7 +92,7 @@ def test_finish_returns_only_work_still_leased(
 def test_lease_of_a_running_worker_is_not_released(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
-    write(index, *_BODIES)
+    write(index, *BODIES)
     lease_id = leases.open_lease(connection, "alive")
     take(connection, leaves, lease_id)
     connection.commit()
@@ -243,7 +102,7 @@ def test_lease_of_a_running_worker_is_not_released(
 
 
 def test_changes_during_work_are_queued_again(index: Index, leaves: Leaves, connection: Connection) -> None:
-    write(index, *_BODIES)
+    write(index, *BODIES)
     lease_id = leases.open_lease(connection, "one")
     take(connection, leaves, lease_id)
     connection.commit()
@@ -259,7 +118,7 @@ def test_changes_during_work_are_queued_again(index: Index, leaves: Leaves, conn
 def test_dispatcher_loses_no_change_whatever_the_state_of_work(
     index: Index, leaves: Leaves, connection: Connection
 ) -> None:
-    write(index, *_BODIES)
+    write(index, *BODIES)
     edit(index, "free and new")  # stays one row each
     lease_id = leases.open_lease(connection, "one")
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
@@ -282,7 +141,7 @@ def test_dispatcher_loses_no_change_whatever_the_state_of_work(
 def test_failed_work_backs_off_and_is_set_aside_with_its_error(
     index: Index, leaves: Leaves, connection: Connection
 ) -> None:
-    write(index, _BODIES[0])
+    write(index, BODIES[0])
     lease_id = leases.open_lease(connection, "one")
     waits = []
     for _ in queue.DELAYS_SECONDS:
@@ -300,7 +159,7 @@ def test_failed_work_backs_off_and_is_set_aside_with_its_error(
 
 
 def test_batches_shrink_with_attempts(index: Index, leaves: Leaves, connection: Connection) -> None:
-    write(index, *_BODIES * 20)
+    write(index, *BODIES * 20)
     lease_id = leases.open_lease(connection, "one")
     connection.execute("UPDATE nearsim.work SET attempts = 1 WHERE doc_id > 10")
     connection.execute("UPDATE nearsim.work SET attempts = 2 WHERE doc_id > 40")
@@ -309,7 +168,7 @@ def test_batches_shrink_with_attempts(index: Index, leaves: Leaves, connection: 
 
 
 def test_only_the_unsignable_document_leaves_the_index(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(index, *_BODIES)
+    write(index, *BODIES)
     index.build()
     assert len(list(index.pairs())) == 1
     sign = steps.sign_documents
@@ -341,7 +200,7 @@ def test_releasing_and_queueing_lock_work_in_the_same_order(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
     """Whatever the physical order of rows; a deadlock would end one of the two sessions."""
-    write(index, *_BODIES)
+    write(index, *BODIES)
     lease_id = leases.open_lease(connection, "one")
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
     connection.commit()
@@ -360,7 +219,7 @@ def test_releasing_and_queueing_lock_work_in_the_same_order(
 
 
 def test_process_with_an_expired_lease_fails_instead_of_waiting(index: Index) -> None:
-    write(index, *_BODIES)
+    write(index, *BODIES)
     with index.database.lease() as lease_id:
         run(index, "DELETE FROM nearsim.lease")
         with pytest.raises(DatabaseError, match="this process's lease expired"):
@@ -372,7 +231,7 @@ def test_process_with_an_expired_lease_fails_instead_of_waiting(index: Index) ->
 def test_document_that_kills_workers_is_set_aside_and_leaves_the_index(
     index: Index, leaves: Leaves, connection: Connection
 ) -> None:
-    write(index, *_BODIES)
+    write(index, *BODIES)
     index.build()
     run(index, "UPDATE nearsim.document SET body = body || ' and more' WHERE doc_id = 2")
     dispatch_changes(index.database.engine)
@@ -398,7 +257,7 @@ def test_document_that_kills_workers_is_set_aside_and_leaves_the_index(
 def test_frozen_worker_does_not_block_others(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
-    write(index, *_BODIES)
+    write(index, *BODIES)
     frozen = leases.open_lease(connection, "frozen")
     take(connection, leaves, frozen)
     connection.execute("UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
@@ -420,39 +279,3 @@ def test_server_ends_idle_transactions_that_lock_a_generation(connection: Connec
     assert fetch_value(connection, shown.encode()) == "1min"
     connection.rollback()
     assert fetch_value(connection, shown.encode()) == "0"
-
-
-def test_worker_searches_what_it_signed(index: Index, connection: Connection, other: Connection) -> None:
-    """No other worker takes the search while the lease is valid; once it is lost, any worker does it."""
-    write(index, *_BODIES, f"{_BODIES[0]} seven")
-    engine, context = index.database.engine, context_of(index)
-    lease_id, searching = leases.open_lease(connection, "one"), list[queue.Task]()
-    connection.commit()
-    with index.database.lease() as second:
-        assert work_queue.sign_batch(engine, context, lease_id, searching) == 4
-        assert [task.doc_id for task in searching] == [1, 3, 4]
-        assert work_queue.work_batch(engine, context, "search", second) == 0
-        assert work_queue.search_leased(engine, context, lease_id, searching) == 3
-    assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
-    assert read(index, "SELECT FROM nearsim.work WHERE stage = 'search'") == []
-
-
-def test_search_of_a_lost_lease_is_done_by_another_worker(index: Index, connection: Connection) -> None:
-    write(index, *_BODIES, f"{_BODIES[0]} seven")
-    engine, context = index.database.engine, context_of(index)
-    lease_id, searching = leases.open_lease(connection, "one"), list[queue.Task]()
-    connection.commit()
-    work_queue.sign_batch(engine, context, lease_id, searching)
-    run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
-    with index.database.transaction() as freeing:
-        assert leases.release_lost_work(freeing) == 3
-    assert work_queue.search_leased(engine, context, lease_id, searching) == 3
-    index.build()
-    assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
-
-
-def test_search_is_queued_without_a_lease_that_was_lost(index: Index, connection: Connection) -> None:
-    leaves = index.serving().context.generation.leaves
-    assert queue.queue_leased(connection, leaves, "search", 999, [1, 2]) == []
-    connection.commit()
-    assert read(index, "SELECT DISTINCT lease_id FROM nearsim.work") == [(None,)]
