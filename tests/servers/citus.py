@@ -33,35 +33,6 @@ _SETTINGS = {
 }
 _PORT = 5432
 
-_ISOLATION = "Citus refuses policies with subqueries: isolation is refused by name"
-# Tests that cannot run on a cluster, by a part of their id, with the reason
-DIFFERENT = {
-    "tests/admin/test_isolation": _ISOLATION,
-    "test_access.py::test_isolation_is_enabled_and_shown": _ISOLATION,
-    "test_access.py::test_users_without_any_access_are_listed": _ISOLATION,
-    "test_access.py::test_doctor_of_an_isolated_reader": _ISOLATION,
-    "test_drop.py::test_an_interrupted_detach_is_finished_by_the_next_drop": (
-        "Citus has no DETACH PARTITION ... CONCURRENTLY"
-    ),
-    "test_definers.py::test_new_partitions_ignore_default_privileges[pg15-isolated]": (
-        "isolation is refused by name"
-    ),
-    "test_migrations.py::test_metadata_equals_the_migrated_schema": (
-        "db init changes the default of generation.distributed there"
-    ),
-    "test_migrations.py::test_alembic_command_makes_the_same_schema": (
-        "db init replaces functions there, which alembic alone does not"
-    ),
-    "test_view_plans.py::test_candidates_read_and_lock": (
-        "the sketches of the test are empty; on Citus shared bands are counted from the sketches"
-    ),
-    "test_view_plans.py::test_the_worked_self_join_reads": "band rows are read on nodes, by names of shards",
-    "test_view_plans.py::test_a_join_of_bands_finds": "the nodes' plans are not in the coordinator's tree",
-    "test_verify_index.py::test_damaged_tables_are_reported_and_the_index_rebuilt[pg15-an index misses a row]": (
-        "the coordinator's own index has no rows; tests/scale_out/test_faults.py damages that of a shard"
-    ),
-}
-
 
 def why_no_citus() -> str:
     """The reason why there is no Citus on this machine, empty if there is."""

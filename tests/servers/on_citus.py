@@ -1,0 +1,83 @@
+"""Which tests run on a Citus cluster with --citus, and the reasons why others do not."""
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+_ISOLATION = "Citus refuses policies with subqueries: isolation is refused by name"
+# Tests that cannot run on a cluster, by a part of their id, with the reason
+DIFFERENT = {
+    "tests/admin/test_isolation": _ISOLATION,
+    "test_access.py::test_isolation_is_enabled_and_shown": _ISOLATION,
+    "test_access.py::test_users_without_any_access_are_listed": _ISOLATION,
+    "test_access.py::test_doctor_of_an_isolated_reader": _ISOLATION,
+    "test_drop.py::test_an_interrupted_detach_is_finished_by_the_next_drop": (
+        "Citus has no DETACH PARTITION ... CONCURRENTLY"
+    ),
+    "test_definers.py::test_new_partitions_ignore_default_privileges[pg15-isolated]": (
+        "isolation is refused by name"
+    ),
+    "test_migrations.py::test_metadata_equals_the_migrated_schema": (
+        "db init changes the default of generation.distributed there"
+    ),
+    "test_migrations.py::test_alembic_command_makes_the_same_schema": (
+        "db init replaces functions there, which alembic alone does not"
+    ),
+    "test_view_plans.py::test_candidates_read_and_lock": (
+        "the sketches of the test are empty; on Citus shared bands are counted from the sketches"
+    ),
+    "test_view_plans.py::test_the_worked_self_join_reads": "band rows are read on nodes, by names of shards",
+    "test_view_plans.py::test_a_join_of_bands_finds": "the nodes' plans are not in the coordinator's tree",
+    "test_verify_index.py::test_damaged_tables_are_reported_and_the_index_rebuilt[pg15-an index misses a row]": (
+        "the coordinator's own index has no rows; tests/scale_out/test_faults.py damages that of a shard"
+    ),
+}
+
+# Tests on servers of their own, without Citus: those of files and of single tests, by a part of their id
+OWN_SERVERS = {
+    "tests/schema/test_copied_database.py": "copies the files of a server that is killed",
+    "tests/schema/test_dump_restore.py": "dumps from one major of PostgreSQL to another one",
+    "tests/schema/test_installing_roles.py": "needs a server without the roles of nearsim",
+    "tests/schema/test_pg_upgrade.py": "upgrades the files of a server",
+    "tests/schema/test_upgrading_page.py": "the page uses the embedded server",
+    "tests/store/test_embedded_server.py": "tests the embedded server",
+    "tests/store/test_compose.py::test_commands_and_health_checks": "has the settings of the compose file",
+    "tests/admin/test_killed_server.py": "kills the server; tests/scale_out/test_faults.py kills nodes",
+    "tests/admin/verify_index/test_after_crash.py": (
+        "damages files of a server; tests/scale_out/test_faults.py damages shards"
+    ),
+    "tests/worker/test_standby.py": "promotes the standby of a server",
+    "tests/cli/test_embedded.py": "tests the embedded server",
+    "tests/cli/test_wheel.py": "tests the embedded server of an installed wheel",
+    "tests/cli/test_worker.py::test_a_worker_reconnects_after_its_server_was_killed": (
+        "kills the server; tests/scale_out/test_faults.py kills nodes under a worker"
+    ),
+    "tests/examples/test_readme.py::test_readme_from_top_to_bottom": "the page uses the embedded server",
+    "tests/examples/test_pages.py::test_page_from_top_to_bottom": "pages use the embedded server",
+    "tests/benchmarks/test_fuzz.py::test_attaching_random_tables": "the benchmark starts a server",
+    "tests/benchmarks/test_profiling.py::test_statements_of_commands": "the benchmark starts a server",
+}
+
+
+def database_tests(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the tests that use a database; those that do not use the cluster are skipped, with the reason."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        reason = _reason(item.nodeid)
+        if reason:
+            item.add_marker(pytest.mark.skip(reason))
+            yield item
+        elif fixtures & {"citus", "server"}:
+            yield item
+        elif fixtures & {"major", "servers"}:
+            raise pytest.UsageError(f"{item.nodeid} has a server of its own: give the reason in {__file__}")
+
+
+def _reason(nodeid: str) -> str:
+    for part, reason in DIFFERENT.items():
+        if part in nodeid:
+            return reason
+    for part, reason in OWN_SERVERS.items():
+        if part in nodeid:
+            return f"a server of its own: {reason}"
+    return ""
