@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
 from nearsim_db.indexing import attached_table, build, profiles, retention, work_queue
-from nearsim_db.indexing.build_processes import helpers
+from nearsim_db.indexing.build_processes import helpers, start_helpers
 from nearsim_db.indexing.context import FEW_CHARACTERS, Context, ContextFactory, plain_characters
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.indexing.early_signing import EarlySigning, is_suitable
+from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.records import CollectionId, GenerationId, Progress
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
@@ -17,6 +19,8 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED
+
+_MANY_BYTES = 15_000_000  # of texts, which take longer to sign than a process to start
 
 
 class CatchUp:
@@ -91,24 +95,24 @@ class CatchUp:
         # Changes are processed later, and a temporary collection may have features of texts that it does not store.
         with (
             self._context(generation, is_kept=generation.temporary) as context,
-            helpers(self._database, generation, self._contexts.warn, context.spool) as running,
+            helpers(self._database, context, self._contexts.warn) as running,
         ):
             build.build(self._database.engine, context, self._progress, running.check)
 
     @contextmanager
     def _context(self, generation: Generation, *, is_kept: bool = False) -> Iterator[Context]:
-        """Return the context that has the generation's spool, or a new one; the spool is closed unless it is kept."""
+        """Return the context that has the generation's spool, or a new one; it is closed unless it is kept."""
         context = self._spooled.pop(generation.generation_id, None)
         context = context or self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
         try:
             yield context
         except BaseException:
-            context.close_spool()
+            context.close()
             raise
         if is_kept:
             self._spooled[generation.generation_id] = context
         else:
-            context.close_spool()
+            context.close()
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
         """Keep workers from building a first index before the block has written its documents."""
@@ -135,8 +139,13 @@ class CatchUp:
             if is_builder:
                 contexts = self._find_signable(collection_id, plain_characters(expected_bytes))
             self._spooled = {one.generation.generation_id: one for one in contexts}
-            with EarlySigning(engine, contexts, was_empty=self._is_empty(collection_id)) as signing:
+            was_empty = self._is_empty(collection_id)
+            starting = partial(self._start_helpers, expected_bytes or 0)
+            with EarlySigning(engine, contexts, was_empty=was_empty, start_helpers=starting) as signing:
                 yield signing
+
+    def _start_helpers(self, expected_bytes: int, context: Context) -> list[HelperProcess]:
+        return start_helpers(self._database, context) if expected_bytes >= _MANY_BYTES else []
 
     def _is_empty(self, collection_id: CollectionId) -> bool:
         with self._database.transaction() as connection:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.indexing.shingle_length import HeadSample
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.encoder import Encoder
@@ -30,10 +31,10 @@ class Context:
 
     `step_counts` are the counts of the current transaction's steps. `stale` are documents that could not be verified
     because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `texts` is
-    a sample of those signed for a build, `spool` has the features of some of them,
-    `heads` a sample of those whose texts are not stored. `signed_early` counts documents signed before the build,
-    `is_signed` says that all others were captured. `totals` counts pairs stored, and
-    documents failed and set aside, since the context was created.
+    a sample of those signed for a build, `spool` has the features of some of them, `heads` a sample of those whose
+    texts are not stored. `signed_early` counts documents signed before the build, with the help of `helpers`, and
+    `is_signed` says that all others were captured. `totals` counts pairs stored, and documents failed and set aside,
+    since the context was created.
     """
 
     generation: Generation
@@ -46,6 +47,7 @@ class Context:
     texts: TextSample = field(default_factory=TextSample)
     spool: FeatureSpool | None = None
     heads: HeadSample = field(default_factory=HeadSample)
+    helpers: list[HelperProcess] = field(default_factory=list)
     signed_early: int = 0
     is_signed: bool = False
     step_counts: dict[str, int] = field(default_factory=dict)
@@ -84,8 +86,11 @@ class Context:
         keep, _ = keep_policy(self.encoder.profile.recipe.cluster.keep)
         return self.generation.temporary and self.is_spooling and keep != "longest"
 
-    def close_spool(self) -> None:
-        """Free the disk space of the spool."""
+    def close(self) -> None:
+        """End the helpers, and free the disk space of the spool."""
+        for helper in self.helpers:
+            helper.close()
+        self.helpers = []
         if self.spool is not None:
             self.spool.close()
             self.spool = None

@@ -7,33 +7,48 @@ spooled for the verification of the build, which then reads no text of these doc
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
-from nearsim_db.store import generations, partitions, signatures
-from nearsim_db.store.documents import StoredDocument
-from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.indexing.helper_process import HelperProcess
+from nearsim_db.indexing.helper_requests import SignDocuments
+from nearsim_db.indexing.signing import HelperSigner, LocalSigner, Signer
+from nearsim_db.store import partitions
+from nearsim_db.store.driver import Engine
 
-_BATCHES_WAITING = 2
+_BATCHES_WAITING = 2  # for each process
+
+StartHelpers = Callable[[Context], Sequence[HelperProcess]]
 
 
 class EarlySigning:
-    """Signs documents in a thread of its own, in generations that this process may build. Use it in a `with` block.
+    """Signs documents beside the thread that adds them, in generations that this process may build.
 
-    The caller holds the build lock of their collection. After the block all that was added is signed; errors of signing
-    are raised by `add` and at the end of the block.
+    The caller holds the build lock of their collection. Use it in a `with` block, after which all that was added is
+    signed; errors of signing are raised by `add` and at the end of the block. If there is one generation, the processes
+    that `start_helpers` returns sign too.
     """
 
-    def __init__(self, engine: Engine, contexts: Sequence[Context], *, was_empty: bool = False) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        contexts: Sequence[Context],
+        *,
+        was_empty: bool = False,
+        start_helpers: StartHelpers = lambda context: (),
+    ) -> None:
         self._engine = engine
         self._was_empty = was_empty
         self._contexts = list(contexts)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nearsim-sign")
+        self._start_helpers = start_helpers
+        self._helpers: list[HelperSigner] = []
+        self._free: SimpleQueue[Signer] = SimpleQueue()
         self._pending: deque[Future[None]] = deque()
 
     def __enter__(self) -> Self:
@@ -41,6 +56,13 @@ class EarlySigning:
             with self._engine.begin() as connection:
                 partitions.create(connection, context.leaves, temporary=context.generation.temporary)
             context.spool = FeatureSpool.create(context.encoder)
+        if len(self._contexts) == 1:
+            (context,) = self._contexts
+            context.helpers = list(self._start_helpers(context))
+            self._helpers = [HelperSigner(one, context, at) for at, one in enumerate(context.helpers, 1)]
+        self._free.put(LocalSigner(self._engine, self._contexts))
+        self._threads = ThreadPoolExecutor(1 + len(self._helpers), thread_name_prefix="nearsim-sign")
+        self._starting = [self._threads.submit(self._start, one) for one in self._helpers]
         return self
 
     def finish(self, inserted: int) -> None:
@@ -49,20 +71,28 @@ class EarlySigning:
         If the collection was empty and all of them are signed, the build need not look for others: what other sessions
         wrote meanwhile was captured.
         """
-        while self._pending:
-            self._pending.popleft().result()
+        self._complete()
         for context in self._contexts:
             context.is_signed = self._was_empty and context.signed_early == inserted
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._thread.shutdown()
+        self._threads.shutdown()
+        # An error of the block is the one to be raised.
+        with nullcontext() if error is None else suppress(Exception):
+            self._complete()
+
+    def _complete(self) -> None:
+        """Wait until all is signed, and complete the contexts. May be called again."""
+        for one in [*self._starting, *self._pending]:
+            one.result()
+        self._pending.clear()
+        for helper in self._helpers:
+            helper.finish()
         for context in self._contexts:
             if context.spool is not None:
                 context.spool.finish()
-        while self._pending and error is None:
-            self._pending.popleft().result()
 
     @property
     def contexts(self) -> Sequence[Context]:
@@ -74,17 +104,26 @@ class EarlySigning:
         """Whether texts have to be stored: those of a temporary index need not while their features are spooled."""
         return not self._contexts or not all(one.replaces_texts for one in self._contexts)
 
-    def add(self, batch: Sequence[StoredDocument], *, with_texts: bool) -> None:
-        """Sign new, committed documents; waits until at most _BATCHES_WAITING batches are in memory."""
+    def add(self, batch: SignDocuments) -> None:
+        """Sign new, committed documents; waits while too many are in memory."""
         if self._contexts:
-            while len(self._pending) >= _BATCHES_WAITING:
+            while len(self._pending) >= (1 + len(self._helpers)) * _BATCHES_WAITING:
                 self._pending.popleft().result()
-            self._pending.append(self._thread.submit(self._sign, batch, with_texts=with_texts))
+            self._pending.append(self._threads.submit(self._sign, batch))
 
-    def _sign(self, batch: Sequence[StoredDocument], *, with_texts: bool) -> None:
-        with self._engine.connect() as connection:
-            for context in self._contexts:
-                _sign_in(connection, context, batch, with_texts=with_texts)
+    def _sign(self, batch: SignDocuments) -> None:
+        """Have the first signer that is free sign a batch."""
+        signer = self._free.get()
+        try:
+            signer.sign(batch)
+        finally:
+            if not signer.is_ended:
+                self._free.put(signer)
+
+    def _start(self, helper: HelperSigner) -> None:
+        helper.wait()
+        if not helper.is_ended:
+            self._free.put(helper)
 
 
 def is_suitable(context: Context) -> bool:
@@ -94,18 +133,3 @@ def is_suitable(context: Context) -> bool:
         and context.retained_seconds is None
         and not context.encoder.takes_vectors
     )
-
-
-def _sign_in(
-    connection: Connection, context: Context, batch: Sequence[StoredDocument], *, with_texts: bool
-) -> None:
-    rows = steps.sign_documents(context, batch, must_spool=not with_texts)
-    if not with_texts:
-        context.heads.add(
-            rows.digests, lambda row: context.encoder.text_of(batch[row].title, batch[row].body)
-        )
-    if generations.lock_signing(connection, context.generation):
-        context.sample_texts(batch)
-        signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
-        context.signed_early += len(batch)
-    connection.commit()

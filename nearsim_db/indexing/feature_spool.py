@@ -19,6 +19,7 @@ from nearsim_db.similarity.metrics import FEATURE
 
 _MOST_BYTES = 512 << 20
 _MOST_DOCUMENTS = 1_000_000
+_PART_BYTES = 1 << 33  # of a sparse file, for each process that writes
 _ARRAYS_AT_ONCE = 1_000  # systems take 1,024
 _ENTRY = np.dtype(
     [("doc_id", np.int64), ("begin", np.int64), ("size", np.int64), ("sketch", np.int64), ("digest", "V16")]
@@ -26,31 +27,40 @@ _ENTRY = np.dtype(
 
 
 @dataclass(frozen=True, slots=True)
-class SpoolHandle:
-    """What a child process that inherits the file descriptor needs to read a finished spool."""
+class SpoolPlace:
+    """Where a process writes to the file of a spool: at the first byte of its own part."""
 
     descriptor: int
-    content_bytes: int
+    begin: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolHandle:
+    """What a process that has the file needs to read a finished spool: the place of its directory, and its length."""
+
+    place: SpoolPlace
     documents: int
 
 
 class FeatureSpool:
     """Features and sketches of about up to _MOST_DOCUMENTS documents, in up to _MOST_BYTES on disk.
 
-    The file has no name, so it ends with the processes that have opened it, however they end. An entry is only valid
-    for its digest. One thread may add documents, until `finish`; threads may share it then.
+    The file has no name, so it ends with the processes that have opened it, however they end. Several processes may
+    write to parts of it, and one reads their directories. An entry is only valid for its digest. One thread may add
+    documents, until `finish`; threads may share it then.
     """
 
-    def __init__(self, encoder: Encoder, descriptor: int) -> None:
+    def __init__(self, encoder: Encoder, place: SpoolPlace) -> None:
         self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
         self._family = encoder.family
-        self._descriptor = descriptor
+        self._place = place
+        self.descriptor = place.descriptor
         self._parts: list[NDArray[np.void]] = []
         self._entries = np.zeros(0, _ENTRY)
         self._bytes = self._documents = 0
         self._is_open = True
         self._is_needed = False
-        self.close = finalize(self, os.close, descriptor)
+        self.close = finalize(self, os.close, place.descriptor)
 
     @classmethod
     def create(cls, encoder: Encoder) -> Self | None:
@@ -59,18 +69,32 @@ class FeatureSpool:
             return None
         try:
             with tempfile.TemporaryFile(prefix="nearsim-") as file:
-                return cls(encoder, os.dup(file.fileno()))
+                return cls(encoder, SpoolPlace(os.dup(file.fileno())))
         except OSError:
             return None
 
     @classmethod
     def inherited(cls, encoder: Encoder, handle: SpoolHandle) -> Self:
         """Open the finished spool of a parent process."""
-        spool = cls(encoder, handle.descriptor)
-        content = os.pread(handle.descriptor, handle.documents * _ENTRY.itemsize, handle.content_bytes)
-        spool._entries, spool._is_open = np.frombuffer(content, _ENTRY), False
-        spool._documents = handle.documents
+        spool = cls(encoder, handle.place)
+        spool.load(handle)
         return spool
+
+    def place_for(self, process: int) -> SpoolPlace:
+        """Return the part of the file for another process: the first, second and so on."""
+        return SpoolPlace(self.descriptor, process * _PART_BYTES)
+
+    def merge(self, handle: SpoolHandle) -> None:
+        """Add the directory of a finished spool in the same file, before this one is finished."""
+        content = os.pread(self.descriptor, handle.documents * _ENTRY.itemsize, handle.place.begin)
+        self._parts.append(np.frombuffer(content, _ENTRY))
+        self._documents += handle.documents
+
+    def load(self, handle: SpoolHandle) -> None:
+        """Have all that another process has finished, in the same file, instead of what was added here."""
+        self._parts, self._documents = [], 0
+        self.merge(handle)
+        self.finish()
 
     @property
     def is_open(self) -> bool:
@@ -85,7 +109,8 @@ class FeatureSpool:
         """
         self._is_needed |= is_needed
         sizes = np.array([one.nbytes for one in features], np.int64)
-        sketches = self._bytes + int(sizes.sum()) + np.arange(len(sizes)) * self._sketch_bytes
+        begin = self._place.begin + self._bytes
+        sketches = begin + int(sizes.sum()) + np.arange(len(sizes)) * self._sketch_bytes
         added = int(sizes.sum()) + rows.sketches.nbytes
         fits = self._bytes + added <= _MOST_BYTES and self._documents + len(sizes) <= _MOST_DOCUMENTS
         if not (is_needed or (self._is_open and fits)) or not self._write(
@@ -95,16 +120,20 @@ class FeatureSpool:
             return False
         part = np.empty(len(sizes), _ENTRY)
         part["doc_id"], part["digest"], part["sketch"] = rows.doc_ids, rows.digests, sketches
-        part["size"], part["begin"] = sizes, self._bytes + np.cumsum(sizes) - sizes
+        part["size"], part["begin"] = sizes, begin + np.cumsum(sizes) - sizes
         self._parts.append(part)
         self._bytes += added
         self._documents += len(sizes)
         self._is_open &= fits
         return True
 
+    def stop(self) -> None:
+        """Take no documents any more that are not needed."""
+        self._is_open = False
+
     def finish(self) -> None:
         """Complete the spool, so that it can be read."""
-        self._is_open = False
+        self.stop()
         if self._parts:
             entries = np.concatenate(self._parts)
             self._entries, self._parts = entries[np.argsort(entries["doc_id"], kind="stable")], []
@@ -116,7 +145,7 @@ class FeatureSpool:
         """Save the directory of a finished spool for child processes; None if the disk is full, or NearsimError."""
         if not self._write([self._entries]):
             return None
-        return SpoolHandle(self._descriptor, self._bytes, len(self._entries))
+        return SpoolHandle(SpoolPlace(self.descriptor, self._place.begin + self._bytes), len(self._entries))
 
     @property
     def _sketch_bytes(self) -> int:
@@ -141,7 +170,7 @@ class FeatureSpool:
         steps = np.diff(self._entries["sketch"]) != self._sketch_bytes
         for low, high in pairwise(sorted({0, *(np.flatnonzero(steps) + 1).tolist(), len(is_head)})):
             part, chosen = self._entries[low:high], is_head[low:high]
-            content = os.pread(self._descriptor, len(part) * self._sketch_bytes, int(part["sketch"][0]))
+            content = os.pread(self.descriptor, len(part) * self._sketch_bytes, int(part["sketch"][0]))
             sketches = np.frombuffer(content, self._family.dtype).reshape(len(part), -1)[chosen]
             digests = [UUID(bytes=one) for one in part["digest"][chosen].tolist()]
             yield Signatures(part["doc_id"][chosen], sketches, digests)
@@ -160,7 +189,7 @@ class FeatureSpool:
             entries.tolist(), doc_ids, digests, strict=True
         ):
             if doc_id == wanted and digest == expected.bytes:
-                yield np.frombuffer(os.pread(self._descriptor, size, begin), self._dtype)
+                yield np.frombuffer(os.pread(self.descriptor, size, begin), self._dtype)
             else:
                 yield None
 
@@ -175,12 +204,16 @@ class FeatureSpool:
         )
 
     def _is_written(self, content: Sequence[NDArray[Any]]) -> bool:
+        at = self._place.begin + self._bytes
         try:
-            os.lseek(self._descriptor, self._bytes, os.SEEK_SET)
-            for at in range(0, len(content), _ARRAYS_AT_ONCE):
-                part = [one.view(np.uint8).data for one in content[at : at + _ARRAYS_AT_ONCE] if len(one)]
-                if part and os.writev(self._descriptor, part) < sum(map(len, part)):
+            for first in range(0, len(content), _ARRAYS_AT_ONCE):
+                part = [
+                    one.view(np.uint8).data for one in content[first : first + _ARRAYS_AT_ONCE] if len(one)
+                ]
+                size = sum(map(len, part))
+                if part and os.pwritev(self.descriptor, part, at) < size:
                     return False
+                at += size
         except OSError:
             return False
         return True

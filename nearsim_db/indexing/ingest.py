@@ -8,13 +8,13 @@ from typing import Protocol
 
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.batch_writer import BatchWriter
+from nearsim_db.indexing.helper_requests import SignDocuments
 from nearsim_db.readers import RejectWriter
-from nearsim_db.records import CollectionId, DocId, IngestSummary, Progress, ReadDocument, Reject
+from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
 from nearsim_db.store.document_writes import Added, LoadedDocuments, Written
-from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
 _BATCH_DOCUMENTS = 2_000
@@ -35,8 +35,8 @@ class NewDocuments(Protocol):
     def needs_texts(self) -> bool:
         """Whether their texts have to be stored."""
 
-    def add(self, batch: Sequence[StoredDocument], *, with_texts: bool) -> None:
-        """Handle a batch that is committed; `with_texts` if its texts are stored."""
+    def add(self, batch: SignDocuments) -> None:
+        """Handle a batch that is committed."""
 
 
 class Ingest:
@@ -123,7 +123,7 @@ class Ingest:
         self._count(batch, written)
         connection.commit()
         if written.added is not None and added is not None:
-            added.add(_stored(batch, written.added), with_texts=with_texts)
+            added.add(_to_sign(batch, written.added, with_texts=with_texts))
 
     def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
         for external_id, earlier, line in written.superseded:
@@ -145,13 +145,10 @@ class Ingest:
             raise InputError(f"{where}: {reject.reason} (stopped because of --strict)")
 
 
-def _stored(batch: Sequence[ReadDocument], added: Added) -> list[StoredDocument]:
-    """Return the texts of new documents as the index would read them back."""
-    numbers = zip(added.doc_ids.tolist(), added.revisions.tolist(), strict=True)
-    return [
-        StoredDocument(DocId(doc_id), revision, one.document.title, one.document.body)
-        for one, (doc_id, revision) in zip(batch, numbers, strict=True)
-    ]
+def _to_sign(batch: Sequence[ReadDocument], added: Added, *, with_texts: bool) -> SignDocuments:
+    titles = [one.document.title for one in batch]
+    bodies = [one.document.body for one in batch]
+    return SignDocuments(added.doc_ids, added.revisions, titles, bodies, with_texts)
 
 
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
+from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.store import documents, signatures
@@ -21,16 +21,25 @@ class HeadSample:
     """The texts with the smallest digests, each the first of its digest: those that `sample_heads` selects."""
 
     def __init__(self) -> None:
-        self._texts: dict[bytes, str] = {}
+        self._texts: dict[bytes, tuple[int, str]] = {}  # with doc_ids, by digest
         self._highest = np.uint64(2**64 - 1)
 
-    def add(self, digests: NDArray[np.void], text_of: Callable[[int], str]) -> None:
-        """Add documents in order, with their `digests`, void of 16 bytes, zeros without features, and texts by row."""
-        beginnings = digests.view(">u8").reshape(-1, 2)[:, 0]
+    def add(self, rows: SignatureRows, text_of: Callable[[int], str]) -> None:
+        """Add documents, with their texts by row."""
+        beginnings = rows.digests.view(">u8").reshape(-1, 2)[:, 0]
         for place in np.flatnonzero(beginnings <= self._highest).tolist():
-            digest = digests[place].tobytes()
-            if digest != _NO_DIGEST and digest not in self._texts:
-                self._texts[digest] = text_of(place)
+            digest, doc_id = rows.digests[place].tobytes(), int(rows.doc_ids[place])
+            if digest != _NO_DIGEST and (digest not in self._texts or doc_id < self._texts[digest][0]):
+                self._texts[digest] = doc_id, text_of(place)
+        self._trim()
+
+    def merge(self, other: "HeadSample") -> None:
+        """Add what another sample has of the same collection."""
+        for digest, one in other._texts.items():
+            self._texts[digest] = min(one, self._texts.get(digest, one))
+        self._trim()
+
+    def _trim(self) -> None:
         if len(self._texts) > k_rule.SAMPLE_SIZE:
             kept = sorted(self._texts)[: k_rule.SAMPLE_SIZE]
             self._texts = {digest: self._texts[digest] for digest in kept}
@@ -42,7 +51,7 @@ class HeadSample:
 
     def texts(self) -> list[str]:
         """Return the texts, in the order of their digests."""
-        return [self._texts[digest] for digest in sorted(self._texts)[: k_rule.SAMPLE_SIZE]]
+        return [self._texts[digest][1] for digest in sorted(self._texts)[: k_rule.SAMPLE_SIZE]]
 
     def __len__(self) -> int:
         return len(self._texts)

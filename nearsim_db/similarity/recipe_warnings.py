@@ -113,6 +113,12 @@ class TextSample:
                 self.unspaced += 2 * len(_UNSPACED.findall(beginning)) > letters > 0
             self.html += is_html(text)
 
+    def merge(self, other: "TextSample") -> None:
+        """Add the counts of another sample."""
+        self.texts += other.texts
+        self.unspaced += other.unspaced
+        self.html += other.html
+
 
 def is_html(text: str) -> bool:
     """Whether a text has markup of HTML near its beginning."""

@@ -12,13 +12,15 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.analysis.dedupe_files import Outputs, dedupe
 from nearsim_db.errors import NearsimError, UnreachableError
-from nearsim_db.indexing import feature_spool, ingest
+from nearsim_db.indexing import catch_up, feature_spool, ingest
 from nearsim_db.indexing.shingle_length import HeadSample
 from nearsim_db.readers import Source
+from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.k_rule import SAMPLE_SIZE
-from nearsim_db.similarity.recipe import Recipe, from_mapping
+from nearsim_db.similarity.recipe import Recipe, from_mapping, override
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.locks import Lock
+from tests.builders.reindex_world import RECIPE, words
 
 TABLES = """
 SELECT relname, relpersistence::text, EXISTS (SELECT FROM pg_inherits WHERE inhrelid = pg_class.oid)
@@ -204,19 +206,52 @@ def test_a_full_disk_ends_it(database_url: str, stories: Path, monkeypatch: pyte
     def fail(*given: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("os.writev", fail)
+    monkeypatch.setattr("os.pwritev", fail)
     with pytest.raises(NearsimError, match="set TMPDIR to a folder with room"):
         run(database_url, stories, lambda step: None)
 
 
-def test_the_sample_of_texts_is_that_of_the_database() -> None:
-    """Those with the smallest digests, each once, whatever the batches."""
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_sample_of_texts_is_that_of_the_database(order: int) -> None:
+    """Those with the smallest digests, each by its first document, whatever the batches and processes."""
     drawn = np.random.default_rng(1).integers(0, 256, (3_000, 16), np.uint8)
     drawn[::7] = drawn[1]  # copies
     drawn[5] = 0  # without features
-    digests, sample = drawn.view("V16").reshape(-1), HeadSample()
-    for at in range(0, len(digests), 800):
-        sample.add(digests[at : at + 800], [str(row) for row in range(at, at + 800)].__getitem__)
+    digests, samples = drawn.view("V16").reshape(-1), [HeadSample(), HeadSample()]
+    nothing = np.zeros(len(digests), np.int64)
+    rows = SignatureRows(
+        np.arange(len(digests)),
+        nothing,
+        nothing.astype(np.int32),
+        digests,
+        nothing.reshape(-1, 1),
+        nothing.astype(np.uint64),
+    )
+    for number, at in list(enumerate(range(0, len(digests), 800)))[::order]:
+        chosen = (rows.doc_ids >= at) & (rows.doc_ids < at + 800)
+        samples[number % 2].add(rows.take(chosen), [str(row) for row in range(at, at + 800)].__getitem__)
+    samples[0].merge(samples[1])
     first = {digest.tobytes(): str(number) for number, digest in reversed(list(enumerate(digests)))}
     del first[bytes(16)]
-    assert sample.texts() == [first[digest] for digest in sorted(first)[:SAMPLE_SIZE]]
+    assert samples[0].texts() == [first[digest] for digest in sorted(first)[:SAMPLE_SIZE]]
+
+
+@pytest.mark.slow("child processes")
+@pytest.mark.parametrize("keep", ["earliest", "longest"])
+def test_helpers_leave_the_same_documents(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str
+) -> None:
+    """Texts are stored in one case, in the other only their features are."""
+    path = write_stories(tmp_path / "in.jsonl", {f"d{at}": words(at) for at in range(400)})
+    recipe = override(Recipe(), [*RECIPE, f"cluster.keep={keep}"])
+    monkeypatch.setattr(ingest, "_BATCH_DOCUMENTS", 20)
+    survivors = []
+    for least in (1 << 40, 0):
+        monkeypatch.setattr(catch_up, "_MANY_BYTES", least)
+        output = tmp_path / f"{least}.jsonl"
+        with Database.connect(database_url) as database:
+            database.jobs = 3
+            dedupe(database, Source([path]), recipe, Outputs(output))
+        survivors.append(output.read_bytes())
+    assert survivors[0] == survivors[1]
+    assert survivors[0].count(b"\n") == 200

@@ -15,6 +15,7 @@ from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import build, build_plan, build_processes
 from nearsim_db.indexing.build_processes import Helpers, helpers
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.records import GenerationId, silent
 from nearsim_db.store.build_slices import read_progress
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
@@ -52,7 +53,7 @@ WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
 def test_processes_build_the_same_index(index: Index, database_url: str) -> None:
     context = context_of(index)
     index.database.jobs = 3
-    with helpers(index.database, context.generation, context.warn) as helping:
+    with helpers(index.database, context, context.warn) as helping:
         build.build(index.database.engine, context, silent, helping.check)
     assert rows_of(database_url, 2) == rows_of(database_url, 1)
     assert figures_of(database_url, 2) == figures_of(database_url, 1)
@@ -67,12 +68,19 @@ def test_a_process_does_the_slices_that_it_finds(index: Index, database_url: str
     ):
         build_plan.plan_signing(connection, context)
         started = Helpers(context.warn)
-        started.start(database_url, context.generation.generation_id, 1, 1)
+        started.add(HelperProcess(database_url, context.generation.generation_id, 1))
         wait_until(asking, ALL_SIGNED)
         started.close()
         assert read_progress(connection, context.leaves, "sign").done == 40
     build.build(index.database.engine, context, silent)
     assert rows_of(database_url, 2) == rows_of(database_url, 1)
+
+
+def kill(started: Helpers) -> None:
+    """Kill the only process, if it has not ended."""
+    for one in started.processes:
+        one.process.kill()
+        one.process.wait()
 
 
 class Stopped(Exception):
@@ -101,11 +109,9 @@ def test_a_slice_of_a_killed_process_is_done_by_another(index: Index, database_u
         with engine.connect() as holding:
             # The process waits for this lock once it has taken its slice.
             take_transaction_lock(holding, Lock.STORE, generation_id)
-            started.start(database_url, generation_id, 1, 1)
+            started.add(HelperProcess(database_url, generation_id, 1))
             wait_until(asking, WAITING)
-            (process,) = started._processes
-            process.kill()
-            process.wait()
+            kill(started)
             started.check()
             holding.rollback()
     assert warnings == ["a process that helped with the build was killed by signal 9"]
@@ -123,16 +129,14 @@ def test_a_process_killed_while_bands_are_loaded_delays_nothing(index: Index, da
             "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL ({}))"
         ).format(others[0])
         started = Helpers(warnings.append)
-        started.start(database_url, generation_id, 1, 1)
+        started.add(HelperProcess(database_url, generation_id, 1))
         wait_until(asking, connected.as_string(asking))
-        (process,) = started._processes
 
-        def kill(now: str, done: int, total: int | None) -> None:
-            if now == "bands" and process.poll() is None:
-                process.kill()
-                process.wait()
+        def progress(now: str, done: int, total: int | None) -> None:
+            if now == "bands":
+                kill(started)
 
-        build.build(index.database.engine, context, kill, started.check)
+        build.build(index.database.engine, context, progress, started.check)
     assert warnings == ["a process that helped with the build was killed by signal 9"]
     assert rows_of(database_url, 2) == rows_of(database_url, 1)
 
@@ -153,9 +157,9 @@ def test_a_worker_helps_with_a_build_that_another_process_leads(index: Index, da
 
 def test_errors_of_a_process_are_those_of_the_build(index: Index, database_url: str) -> None:
     started = Helpers(lambda message: None)
-    started.start(database_url, GenerationId(99), 1, 1)
-    (process,) = started._processes
-    process.wait()
+    process = HelperProcess(database_url, GenerationId(99), 1)
+    started.add(process)
+    process.process.wait()
     with pytest.raises(NearsimError, match="generation 99 does not exist"):
         started.check()
 
@@ -165,9 +169,10 @@ def test_processes_end_with_their_parent(index: Index, database_url: str) -> Non
     with index.database.engine.connect() as connection:
         build_plan.plan_signing(connection, context)
     parent = (
-        "import sys, os; from nearsim_db.indexing.build_processes import Helpers; h = Helpers(print); "
-        "h.start(sys.argv[1], 2, 1, 1); print(h._processes[0].pid, flush=True); sys.stdin.readline(); "
-        "os.kill(os.getpid(), 9)"
+        "import sys, os; from nearsim_db.indexing.build_processes import Helpers; "
+        "from nearsim_db.indexing.helper_process import HelperProcess; h = Helpers(print); "
+        "one = HelperProcess(sys.argv[1], 2, 1); h.add(one); print(one.process.pid, flush=True); "
+        "sys.stdin.readline(); os.kill(os.getpid(), 9)"
     )
     with (
         psycopg.connect(database_url, autocommit=True) as asking,

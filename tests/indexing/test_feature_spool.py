@@ -65,7 +65,8 @@ def test_features_are_returned_under_their_digest(settings: Sequence[str]) -> No
     spool.finish()
     handle = spool.handle()
     assert handle is not None
-    inherited = FeatureSpool.inherited(encoder, replace(handle, descriptor=os.dup(handle.descriptor)))
+    place = replace(handle.place, descriptor=os.dup(spool.descriptor))
+    inherited = FeatureSpool.inherited(encoder, replace(handle, place=place))
     for one in (spool, inherited):
         found = one.get_all([4, 1, 2, 3, 9], [digests[3], digests[0], digests[1], digests[0], digests[0]])
         assert found[3:] == [None, None]
