@@ -2,14 +2,15 @@
 
 import os
 import secrets
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
 from nearsim_db.errors import DEFAULT, InputError
@@ -23,7 +24,7 @@ from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.database import Database
-from nearsim_db.store.documents import origin, stream_unique_origins
+from nearsim_db.store.documents import origin, read_unique_origins
 
 _REPORT_EVERY = 1_000
 
@@ -94,29 +95,30 @@ def dedupe(
             if path is not None:
                 with closing(answers()) as stream:
                     _write(path, _checked(map(json_line, stream), temporary))
-        origins, stats = _origins(index), index.stats()
+        origins = _origins(index)
         temporary.check_kept()
-        # The server deletes the collection while this process writes.
-        with _closed_meanwhile(temporaries.pop_all()):
+        # The server counts and deletes the collection while this process writes.
+        with ThreadPoolExecutor(1, thread_name_prefix="nearsim-close") as thread:
+            closing_index = thread.submit(_close, index, temporary, temporaries.pop_all())
             unique = _copy(parts, outputs.unique, encoding, origins, progress)
+        stats = closing_index.result()
     duplicates = summary.read - summary.rejected - unique
     return DedupeSummary(summary, unique, duplicates, stats, (*beside.warnings, *warnings))
 
 
-@contextmanager
-def _closed_meanwhile(stack: ExitStack) -> Iterator[None]:
-    """Close a stack in another thread during the block, and wait for it at the end; its error is raised then."""
-    with ThreadPoolExecutor(1, thread_name_prefix="nearsim-close") as thread:
-        closing_stack = thread.submit(stack.close)
-        yield
-    closing_stack.result()
+def _close(index: Index, temporary: TemporaryCollection, temporaries: ExitStack) -> dict[str, Any]:
+    """Delete the temporary index, and return its stats."""
+    with temporaries:
+        stats = index.stats()
+        temporary.check_kept()
+        return stats
 
 
 def _copy(
     parts: Sequence[Input],
     path: Path,
     encoding: Encoding,
-    origins: Iterable[tuple[int, int]],
+    origins: Mapping[int, NDArray[np.int64]],
     progress: Progress,
 ) -> int:
     """Write the records at some origins; return how many there are."""
@@ -157,13 +159,10 @@ def _ordinal(ordinal: int, record: ReadDocument) -> int:
     return ordinal
 
 
-def _origins(index: Index) -> Iterator[tuple[int, int]]:
-    """Read all origins at once, in 16 bytes each, and return an iterator over them."""
+def _origins(index: Index) -> dict[int, NDArray[np.int64]]:
     with index.database.transaction() as connection:
         ((generation, _),) = index.profiles()
-        origins = stream_unique_origins(connection, generation.collection_id, generation.leaves)
-        flat = iter(array("q", chain.from_iterable(origins)))
-    return zip(flat, flat, strict=True)
+        return read_unique_origins(connection, generation.collection_id, generation.leaves)
 
 
 def _checked(lines: Iterable[bytes], temporary: TemporaryCollection) -> Iterator[bytes]:

@@ -1,12 +1,13 @@
 """The remaining documents of `dedupe`, in the format and with the columns that they were read with."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.inputs import Input
@@ -14,7 +15,7 @@ from nearsim_db.readers.writers.contract import RecordWriter
 from nearsim_db.readers.writers.delimited import DelimitedWriter
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, chosen_encoding
 from nearsim_db.readers.writers.inferred_schema import inferred_schema
-from nearsim_db.readers.writers.json_records import JsonArrayWriter, JsonLinesWriter
+from nearsim_db.readers.writers.json_records import JsonLinesWriter
 from nearsim_db.readers.writers.opened import open_writer
 from nearsim_db.readers.writers.parquet import ParquetWriter
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyarrow import Schema
 
 Item = TypeVar("Item")
+Positions = NDArray[np.int64]
 
 _DELIMITED = (FileFormat.CSV, FileFormat.TSV)
 
@@ -57,29 +59,27 @@ def open_unique(inputs: Sequence[Input], output: Path, encoding: Encoding) -> It
 
 
 def copy_unique(
-    inputs: Sequence[Input], origins: Iterable[tuple[int, int]], writer: RecordWriter, delimiter: str
+    inputs: Sequence[Input], origins: Mapping[int, Positions], writer: RecordWriter, delimiter: str
 ) -> Iterator[int]:
-    """Write the records at the ascending (input, position), and yield the number of records after each step.
+    """Write the records at ascending positions of some inputs, and yield the number of records after each step.
 
     JSON lines, and rows of CSV with the columns and delimiter of the output, are written byte for byte; rows of tables
     are copied by pyarrow. Raises InputError if an input became shorter.
     """
     done = 0
-    for part, wanted in groupby(origins, key=itemgetter(0)):
-        for count in _copy(inputs[part], (position for _, position in wanted), writer, delimiter):
+    for part in sorted(origins):
+        for count in _copy(inputs[part], origins[part], writer, delimiter):
             done += count
             yield done
 
 
-def _copy(source: Input, wanted: Iterator[int], writer: RecordWriter, delimiter: str) -> Iterator[int]:
+def _copy(source: Input, positions: Positions, writer: RecordWriter, delimiter: str) -> Iterator[int]:
     """Write the records of one input, and yield the numbers of records written."""
+    wanted = iter(positions.tolist())
     if isinstance(writer, ParquetWriter) and source.format is FileFormat.PARQUET:
         yield from _copy_batches(source, wanted, writer)
     elif isinstance(writer, JsonLinesWriter) and source.format is FileFormat.JSONL:
-        is_array = isinstance(writer, JsonArrayWriter)
-        for line in _select(source.lines(), wanted, source.path):
-            writer.write_line(line.strip() if is_array else line)
-            yield 1
+        yield from _copy_lines(source, positions, writer)
     elif isinstance(writer, DelimitedWriter) and _has_rows_of(source, writer, delimiter):
         for row in _select(source.rows(), wanted, source.path):
             writer.write_row(row)
@@ -94,6 +94,21 @@ def _has_rows_of(source: Input, writer: DelimitedWriter, delimiter: str) -> bool
     if source.format not in _DELIMITED or source.delimiter != delimiter:
         return False
     return tuple(source.header()[1]) == writer.columns
+
+
+def _copy_lines(source: Input, positions: Positions, writer: JsonLinesWriter) -> Iterator[int]:
+    done = 0
+    for first, lines in source.blocks():
+        end = int(positions.searchsorted(first + len(lines)))
+        chosen = [lines[position - first] for position in positions[done:end].tolist()]
+        written = [line for line in chosen if line is not None]
+        writer.write_lines(written)
+        done += len(written)
+        if done < end:
+            break
+        yield len(written)
+    if done < len(positions):
+        raise _became_shorter(source.path)
 
 
 def _copy_batches(source: Input, wanted: Iterator[int], writer: ParquetWriter) -> Iterator[int]:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.similarity.batches import Signatures
+from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store import signatures
 from nearsim_db.store.bands import FullBuckets, Links
@@ -18,7 +17,7 @@ from nearsim_db.store.driver.codec import from_bigint, to_bigint
 Ids = NDArray[np.int64]
 
 _SKETCHES_PER_BATCH = 20_000
-_DIGEST_BYTES = 128  # of a UUID object
+_DIGEST_BYTES = 16
 _BANDS_ABOVE_ZERO = 128  # whose bucket hashes are not negative
 _MOST_GAPS = 8  # doc_ids a head up to which their rows are in a table
 
@@ -50,17 +49,18 @@ class BandKeys:
         kept = heads * (bands * 8 + family.k * family.dtype.itemsize + _DIGEST_BYTES) <= memory
         doc_ids, keys = np.empty(heads, np.int64), np.empty((heads, bands), np.int64)
         sketches = np.empty((heads if kept else 0, family.k), family.dtype)
-        digests, at = list[UUID](), 0
+        digests, at = np.empty(heads if kept else 0, "V16"), 0
         for one in _spooled(connection, context, heads) or _stream(connection, context, with_digests=kept):
             end = at + len(one.doc_ids)
             doc_ids[at:end] = one.doc_ids
             keys[at:end] = to_bigint(context.encoder.band_keys(one.sketches))
             if kept:
                 sketches[at:end] = one.sketches
-                digests += one.digests
+                digests[at:end] = PackedDigests.of(one.digests).array
             at = end
-        distinct = kept and len(set(digests)) == at
-        known = Signatures(doc_ids[:at], sketches[:at], digests, distinct=True) if distinct else None
+        packed = PackedDigests(digests[:at])
+        distinct = kept and packed.are_distinct()
+        known = Signatures(doc_ids[:at], sketches[:at], packed, distinct=True) if distinct else None
         return cls(doc_ids[:at], keys[:at], known)
 
     def __len__(self) -> int:

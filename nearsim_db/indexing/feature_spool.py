@@ -4,7 +4,9 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+from mmap import PROT_READ, mmap
 from typing import Any, Self
 from uuid import UUID
 from weakref import finalize
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import NearsimError
-from nearsim_db.similarity.batches import SignatureRows, Signatures
+from nearsim_db.similarity.batches import PackedDigests, SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import FEATURE
 
@@ -172,26 +174,25 @@ class FeatureSpool:
             part, chosen = self._entries[low:high], is_head[low:high]
             content = os.pread(self.descriptor, len(part) * self._sketch_bytes, int(part["sketch"][0]))
             sketches = np.frombuffer(content, self._family.dtype).reshape(len(part), -1)[chosen]
-            digests = [UUID(bytes=one) for one in part["digest"][chosen].tolist()]
-            yield Signatures(part["doc_id"][chosen], sketches, digests)
+            yield Signatures(part["doc_id"][chosen], sketches, PackedDigests(part["digest"][chosen]))
 
     def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
         """Return the features of several documents; None for those that are not here under their digest."""
         if not len(self._entries):
             return [None] * len(doc_ids)
         places = np.searchsorted(self._entries["doc_id"], doc_ids).clip(max=len(self._entries) - 1)
-        return list(self._read(self._entries[places], doc_ids, digests))
+        entries = self._entries[places]
+        found = (entries["doc_id"] == doc_ids) & (entries["digest"] == PackedDigests.of(digests).array)
+        ranges = zip(entries["begin"].tolist(), entries["size"].tolist(), found.tolist(), strict=True)
+        return [self._read(begin, size) if is_here else None for begin, size, is_here in ranges]
 
-    def _read(
-        self, entries: NDArray[np.void], doc_ids: Sequence[int], digests: Sequence[UUID]
-    ) -> Iterator[NDArray[Any] | None]:
-        for (doc_id, begin, size, _, digest), wanted, expected in zip(
-            entries.tolist(), doc_ids, digests, strict=True
-        ):
-            if doc_id == wanted and digest == expected.bytes:
-                yield np.frombuffer(os.pread(self.descriptor, size, begin), self._dtype)
-            else:
-                yield None
+    def _read(self, begin: int, size: int) -> NDArray[Any]:
+        # A copy is aligned, as kernels need it.
+        return np.frombuffer(self._content, self._dtype, size // self._dtype.itemsize, begin).copy()
+
+    @cached_property
+    def _content(self) -> mmap:
+        return mmap(self.descriptor, 0, prot=PROT_READ)
 
     def _write(self, content: Sequence[NDArray[Any]]) -> bool:
         """Write after the features; if the disk is full, return False, or raise NearsimError if they are needed."""

@@ -64,9 +64,12 @@ class Input:
         """The character between the columns of CSV or TSV."""
         return self._file.delimiter or DELIMITERS[self._type]
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines of JSON lines, without their ends."""
-        return ((number, line) for number, line in self._file.lines() if line is not None)
+    def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
+        """Yield the lines of JSON lines in lists, without their ends, each list with the number of its first line.
+
+        A line that exceeds the limit is None.
+        """
+        return self._file.blocks()
 
     def header(self) -> tuple[bytes, list[str]]:
         """Return the first row of CSV, as it is and as names; nothing for an empty file."""
@@ -113,8 +116,9 @@ class Input:
         """Yield the records as JSON values by column; an unusable one has no columns."""
         match self.format:
             case FileFormat.JSONL:
-                for number, line in self.lines():
-                    yield number, _parsed(line)
+                for number, line in self._file.lines():
+                    if line is not None:
+                        yield number, _parsed(line)
             case FileFormat.JSON:
                 for position, (_, value) in enumerate(elements(begin(self._file)[1])):
                     yield position, _cleaned_record(value)

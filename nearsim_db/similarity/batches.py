@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
+from typing import overload
 from uuid import UUID
 
 import numpy as np
@@ -50,6 +51,40 @@ def joined(parts: Sequence[SignatureRows]) -> SignatureRows:
         np.concatenate([part.sketches for part in parts]),
         np.concatenate([part.numbers for part in parts]),
     )
+
+
+class PackedDigests(Sequence[UUID]):
+    """Digests in an array, void of 16 bytes of n; a UUID is only made of those that are read."""
+
+    def __init__(self, digests: NDArray[np.void]) -> None:
+        self.array = digests
+
+    @classmethod
+    def of(cls, digests: Sequence[UUID]) -> "PackedDigests":
+        """Pack digests, unless they are."""
+        if isinstance(digests, cls):
+            return digests
+        return cls(np.frombuffer(b"".join([one.bytes for one in digests]), "V16"))
+
+    def are_distinct(self) -> bool:
+        """Whether no two of them are equal."""
+        halves = self.array.view(np.uint64).reshape(-1, 2)
+        ordered = halves[np.lexsort(halves.T)]
+        return not (ordered[1:] == ordered[:-1]).all(axis=1).any()
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, place: int) -> UUID: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "PackedDigests": ...
+
+    def __getitem__(self, place: int | slice) -> "UUID | PackedDigests":
+        if isinstance(place, slice):
+            return PackedDigests(self.array[place])
+        return UUID(bytes=self.array[place].tobytes())
 
 
 @dataclass(frozen=True, slots=True)

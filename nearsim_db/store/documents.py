@@ -1,6 +1,6 @@
 """Reading documents of a collection."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -14,7 +14,7 @@ from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_rows, fetch_values, stream_rows
+from nearsim_db.store.driver.rows import fetch_rows, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 from nearsim_db.store.driver.vectors import load_vectors
 
@@ -201,19 +201,13 @@ def origin(part: int, position: int) -> dict[str, object]:
     return {"part": part, "position": position}
 
 
-def stream_unique_origins(
+def read_unique_origins(
     connection: Connection, collection_id: CollectionId, leaves: Leaves
-) -> Iterator[tuple[int, int]]:
-    """Yield the ascending (part, position) of survivors and of documents in no cluster."""
-    return stream_rows(
-        connection,
-        _position,
-        statement("read_unique_origins", leaves),
-        {"collection_id": collection_id},
-        name="nearsim_unique_origins",
-        batch=10_000,
-    )
-
-
-def _position(part: int, position: int) -> tuple[int, int]:
-    return part, position
+) -> dict[int, NDArray[np.int64]]:
+    """Return the ascending positions of survivors and of documents in no cluster, by part."""
+    found: dict[int, list[NDArray[np.int64]]] = {}
+    for part, positions in fetch_rows(
+        connection, statement("read_unique_origins", leaves), {"collection_id": collection_id}, binary=True
+    ):
+        found.setdefault(part, []).append(np.frombuffer(positions, ">i8").astype(np.int64))
+    return {part: np.concatenate(positions) for part, positions in found.items()}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -32,8 +33,12 @@ def copied(
     """Write the records at the positions, and assert that they are counted."""
     inputs = [Input(source, path) for path in source.paths]
     encoding = output_encoding(inputs, output, format)
+    origins = {
+        part: np.array([position for other, position in positions if other == part])
+        for part in {part for part, _ in positions}
+    }
     with open_unique(inputs, output, encoding) as writer:
-        counts = list(copy_unique(inputs, positions, writer, encoding.delimiter))
+        counts = list(copy_unique(inputs, origins, writer, encoding.delimiter))
     assert counts == sorted(counts) and (counts[-1:] or [0]) == [len(positions)]
 
 

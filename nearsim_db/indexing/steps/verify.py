@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.similarity.batches import Signatures, VerifiedPairs
+from nearsim_db.similarity.batches import PackedDigests, Signatures, VerifiedPairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, screen
@@ -78,7 +78,7 @@ def read_features(
     missing = dict(zip(signed.doc_ids[rows].tolist(), rows, strict=True))
     for kept in (context.spool, context.cache):
         if kept is not None:
-            known = kept.get_all(list(missing), [signed.digests[row] for row in missing.values()])
+            known = kept.get_all(list(missing), _digests_of(signed, list(missing.values())))
             places = zip(missing.items(), known, strict=True)
             found |= {row: features for (_, row), features in places if features is not None}
             missing = {doc_id: row for doc_id, row in missing.items() if row not in found}
@@ -159,9 +159,15 @@ def _pairs(signed: Signatures, screened: Screened, scores: Scores) -> VerifiedPa
         scores.intersection,
         scores.union,
         scores.distance,
-        [signed.digests[row] for row in screened.left],
-        [signed.digests[row] for row in screened.right],
+        _digests_of(signed, screened.left),
+        _digests_of(signed, screened.right),
     )
+
+
+def _digests_of(signed: Signatures, rows: Sequence[int] | NDArray[np.int64]) -> Sequence[UUID]:
+    if isinstance(signed.digests, PackedDigests):
+        return PackedDigests(signed.digests.array[rows])
+    return [signed.digests[row] for row in rows]
 
 
 def _no_pairs() -> VerifiedPairs:

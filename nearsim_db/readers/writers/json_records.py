@@ -25,6 +25,14 @@ class JsonLinesWriter(RecordWriter):
         """Write an object that is JSON already, without a line end."""
         self.stream.write((self._escape(line.decode()).encode() if self._escape else line) + b"\n")
 
+    def write_lines(self, lines: Sequence[bytes]) -> None:
+        """Write several such objects."""
+        if self._escape is None:
+            self.stream.write(b"".join([line + b"\n" for line in lines]))
+        else:
+            for line in lines:
+                self.write_line(line)
+
 
 class JsonArrayWriter(JsonLinesWriter):
     """One array of objects, each on a line."""
@@ -38,6 +46,11 @@ class JsonArrayWriter(JsonLinesWriter):
         self.stream.write(b"[\n" if self._is_first else b",\n")
         self._is_first = False
         self.stream.write(self._escape(line.decode()).encode() if self._escape else line)
+
+    def write_lines(self, lines: Sequence[bytes]) -> None:
+        """Write several such objects, without the spaces around them."""
+        for line in lines:
+            self.write_line(line.strip())
 
     def close(self) -> None:
         self.stream.write(b"[]\n" if self._is_first else b"\n]\n")
