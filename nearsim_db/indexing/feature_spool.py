@@ -4,9 +4,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
-from mmap import PROT_READ, mmap
 from typing import Any, Self
 from uuid import UUID
 from weakref import finalize
@@ -184,15 +182,10 @@ class FeatureSpool:
         entries = self._entries[places]
         found = (entries["doc_id"] == doc_ids) & (entries["digest"] == PackedDigests.of(digests).array)
         ranges = zip(entries["begin"].tolist(), entries["size"].tolist(), found.tolist(), strict=True)
-        return [self._read(begin, size) if is_here else None for begin, size, is_here in ranges]
-
-    def _read(self, begin: int, size: int) -> NDArray[Any]:
-        # A copy is aligned, as kernels need it.
-        return np.frombuffer(self._content, self._dtype, size // self._dtype.itemsize, begin).copy()
-
-    @cached_property
-    def _content(self) -> mmap:
-        return mmap(self.descriptor, 0, prot=PROT_READ)
+        return [
+            np.frombuffer(os.pread(self.descriptor, size, begin), self._dtype) if is_here else None
+            for begin, size, is_here in ranges
+        ]
 
     def _write(self, content: Sequence[NDArray[Any]]) -> bool:
         """Write after the features; if the disk is full, return False, or raise NearsimError if they are needed."""
