@@ -102,34 +102,40 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
         return None
     if not len(candidates.doc_ids):
         return FoundAll([])
-    signed, screened = _screened(context.encoder, query, candidates)
+    screened = _screened(context.encoder, query, candidates)
     if wanted.limit is None:
-        found = _find_all(connection, context, query, signed, screened, wanted)
+        found = _find_all(connection, context, query, candidates, screened, wanted)
     else:
-        found = _find_first(connection, context, query, signed, screened, wanted, wanted.limit + 1)
+        found = _find_first(connection, context, query, candidates, screened, wanted, wanted.limit + 1)
     kept = sorted(found[: wanted.limit], key=lambda one: (-one.match.similarity, one.doc_id))
     return FoundAll(kept, len(found) > len(kept))
 
 
-def _screened(encoder: Encoder, query: Query, candidates: Anchors) -> tuple[Signatures, Screened]:
-    """Return the candidates that passed screening with the query as signatures, whose first row is the query's."""
-    own = Signatures(np.array([_QUERY_ID]), query.sketch, [query.digest])
+def _screened(encoder: Encoder, query: Query, candidates: Anchors) -> Screened:
+    """Return the candidates that passed screening with the query; row 0 is the query's, row n + 1 that of n."""
     sketches = np.concatenate((query.sketch, candidates.sketches))
-    unnamed = Signatures(np.concatenate((own.doc_ids, candidates.doc_ids)), sketches, ())
-    rows = np.arange(1, len(sketches))
-    screened = screen(encoder, unnamed, np.zeros_like(rows), rows)
+    doc_ids = np.append(_QUERY_ID, candidates.doc_ids)
+    rows = np.arange(1, len(doc_ids))
+    return screen(encoder, Signatures(doc_ids, sketches, ()), np.zeros_like(rows), rows)
+
+
+def _signed(query: Query, candidates: Anchors, screened: Screened) -> tuple[Signatures, Screened]:
+    """Return screened candidates with their signatures, whose first row is the query's; none has its sketch."""
     chosen = screened.right - 1
-    return own.joined(candidates.take(chosen)), replace(screened, right=np.arange(1, len(chosen) + 1))
+    doc_ids = np.append(_QUERY_ID, candidates.doc_ids[chosen])
+    signed = Signatures(doc_ids, query.sketch[:0], [query.digest, *candidates.digests_at(chosen)])
+    return signed, replace(screened, right=np.arange(1, len(doc_ids)))
 
 
 def _find_all(
     connection: Connection,
     context: Context,
     query: Query,
-    signed: Signatures,
+    candidates: Anchors,
     screened: Screened,
     wanted: Wanted,
 ) -> list[Found]:
+    signed, screened = _signed(query, candidates, screened)
     read = partial(_read_features, connection, context, query, signed)
     evidence = _evidence(verify_screened(context.encoder, signed, screened, read), wanted.min_similarity)
     if not evidence:
@@ -147,45 +153,42 @@ def _find_first(
     connection: Connection,
     context: Context,
     query: Query,
-    signed: Signatures,
+    candidates: Anchors,
     screened: Screened,
     wanted: Wanted,
     most: int,
 ) -> list[Found]:
     """Return the first `most` matches, verifying candidates in the order of their estimates, in batches."""
-    order = np.lexsort((signed.doc_ids[screened.right], -screened.estimate))
+    chosen = screened.right - 1
+    order = np.lexsort((candidates.doc_ids[chosen], -screened.estimate))
     # Heads of one digest were made by a race; the first stands for both.
-    distinct: dict[UUID, int] = {}
-    for at in order.tolist():
-        distinct.setdefault(signed.digests[screened.right[at]], at)
+    distinct: dict[bytes, int] = {}
+    for at, digest in zip(order.tolist(), candidates.digests[chosen[order]].tolist(), strict=True):
+        distinct.setdefault(digest, at)
     left, size = np.array(list(distinct.values()), np.int64), most
     found: list[Found] = []
     while len(left) and len(found) < most:
         size = min(size, _MOST_AT_ONCE)
-        batch, left = screened.take(left[:size]), left[size:]
+        signed, batch = _signed(query, candidates, screened.take(left[:size]))
         found += _find_in_order(connection, context, query, signed, batch, wanted, most)
+        left = left[size:]
         if len(left) and len(found) < most:
-            left = _without_known_others(context, query, signed, screened, left, wanted)
+            left = left[_may_match(context, query, *_signed(query, candidates, screened.take(left)), wanted)]
         size *= _GROWTH
     return found[:most]
 
 
-def _without_known_others(
-    context: Context,
-    query: Query,
-    signed: Signatures,
-    screened: Screened,
-    places: NDArray[np.int64],
-    wanted: Wanted,
-) -> NDArray[np.int64]:
-    """Leave out the candidates at `places` whose features are known and do not match: nothing is read of them."""
-    chosen = screened.take(places)
-    features, _ = _known_features(context, query, signed, chosen)
-    known = np.array([row in features for row in chosen.right.tolist()], bool)
-    verified = verify_screened(context.encoder, signed, chosen.take(known), lambda used: features)
+def _may_match(
+    context: Context, query: Query, signed: Signatures, screened: Screened, wanted: Wanted
+) -> NDArray[np.bool_]:
+    """Return which candidates may match, without reading: all but those whose features are known and do not."""
+    features, _ = _known_features(context, query, signed, screened)
+    known = np.array([row in features for row in screened.right.tolist()], bool)
+    verified = verify_screened(context.encoder, signed, screened.take(known), lambda used: features)
     matches = _evidence(verified, wanted.min_similarity)
-    possible = [signed.digests[row] in matches for row in chosen.right.tolist()]
-    return places[~known | possible]
+    possible: NDArray[np.bool_] = ~known
+    possible |= [signed.digests[row] in matches for row in screened.right.tolist()]
+    return possible
 
 
 def _find_in_order(
@@ -213,10 +216,11 @@ def _find_in_order(
         return features | _read_features(connection, context, query, signed, missing) if missing else features
 
     evidence = _evidence(verify_screened(context.encoder, signed, screened, read), wanted.min_similarity)
+    evidences = [evidence.get(digest) for digest in digests]
     return [
-        Found(one.doc_id, Match(one.external_id, one.title, *evidence[digests[one.place - 1]]))
+        Found(one.doc_id, Match(one.external_id, one.title, *values))
         for one in twins
-        if one.external_id != wanted.replaced and digests[one.place - 1] in evidence
+        if one.external_id != wanted.replaced and (values := evidences[one.place - 1]) is not None
     ]
 
 
@@ -229,7 +233,8 @@ def _known_features(
     cached = context.cache.get_all(doc_ids, digests)
     features = {0: query.features}
     features |= {row: known for row, known in zip(rows, cached, strict=True) if known is not None}
-    features |= {row: query.features for row in rows if signed.digests[row] == query.digest}
+    own = query.digest.int
+    features |= {row: query.features for row, digest in zip(rows, digests, strict=True) if digest.int == own}
     reads_text = context.encoder.profile.recipe.match.verify == "exact" and not context.encoder.takes_vectors
     unread = [
         doc_id if reads_text and row not in features else 0 for row, doc_id in zip(rows, doc_ids, strict=True)

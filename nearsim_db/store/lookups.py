@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
-from nearsim_db.similarity.batches import Signatures
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import digest_uuid, sketches_packed, to_bigint
@@ -32,10 +31,9 @@ class Anchors:
     sketches: NDArray[np.generic]
     digests: NDArray[np.void]
 
-    def take(self, chosen: NDArray[np.int64]) -> Signatures:
-        """Return the signatures at some positions."""
-        digests = [_known_uuid(digest) for digest in self.digests[chosen].tolist()]
-        return Signatures(self.doc_ids[chosen], self.sketches[chosen], digests)
+    def digests_at(self, chosen: NDArray[np.int64]) -> list[UUID]:
+        """Return the digests at some positions."""
+        return list(map(_known_uuid, self.digests[chosen].tolist()))
 
 
 # Documents of a family are candidates of many texts, and equal objects are compared faster than equal values.

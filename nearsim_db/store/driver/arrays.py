@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -43,11 +44,19 @@ def packed(values: "NDArray[np.generic]") -> PackedArray:
     kind, (element_oid, array_oid) = values.dtype.type, _OIDS[name[1:] if values.dtype.isnative else name]
     if not len(values):
         return PackedArray(kind, array_oid, struct.pack(">iiI", 0, 0, element_oid))
-    rows = np.empty(len(values), [("length", ">i4"), ("value", values.dtype.newbyteorder(">"))])
+    rows = np.empty(len(values), _row_type(values.dtype))
     rows["length"] = values.dtype.itemsize
     rows["value"] = values
     header = struct.pack(">iiIii", 1, 0, element_oid, len(values), 1)
     return PackedArray(kind, array_oid, header + rows.tobytes())
+
+
+@cache
+def _row_type(dtype: "np.dtype[np.generic]") -> "np.dtype[np.void]":
+    """Return the wire format of an element: its length and its value."""
+    import numpy as np
+
+    return np.dtype([("length", ">i4"), ("value", dtype.newbyteorder(">"))])
 
 
 def packed_ids(ids: "Sequence[int] | NDArray[np.int64]") -> PackedArray:
