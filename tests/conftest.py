@@ -13,8 +13,8 @@ from xdist.scheduler import LoadScopeScheduling
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.workers import WorkerLog
-from tests.servers.citus import CitusServer, citus_major, citus_server, why_no_citus
-from tests.servers.databases import Server, Servers
+from tests.servers.citus import AnyServer, CitusServer, citus_major, citus_server, why_no_citus
+from tests.servers.databases import Servers, own_server
 from tests.servers.npm_programs import VERSIONS, why_not_fetched
 from tests.servers.on_citus import database_tests
 from tests.servers.programs import newest_major, oldest_major, programs
@@ -157,12 +157,22 @@ def major(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture(scope="module")
-def server(request: pytest.FixtureRequest, servers: Servers, major: int) -> Server | CitusServer:
+def server(request: pytest.FixtureRequest, servers: Servers, major: int) -> AnyServer:
     """The server that this test runs on, chosen by its mark, or the Citus cluster of this session."""
     if request.config.getoption("citus"):
         cluster: CitusServer = request.getfixturevalue("citus")
         return cluster
     return servers.of_major(major)
+
+
+@pytest.fixture(scope="module")
+def server_to_kill(request: pytest.FixtureRequest, major: int) -> Iterator[AnyServer]:
+    """A server that no other module uses, or the Citus cluster, whose coordinator may be killed and started again."""
+    if request.config.getoption("citus"):
+        yield request.getfixturevalue("citus")
+    else:
+        with own_server(major) as server:
+            yield server
 
 
 @pytest.fixture(scope="session")
@@ -175,7 +185,7 @@ def citus() -> Iterator[CitusServer]:
 
 
 @pytest.fixture
-def database_url(server: Server) -> Iterator[str]:
+def database_url(server: AnyServer) -> Iterator[str]:
     """A fresh database with the schema."""
     with server.database() as url:
         yield url

@@ -1,12 +1,11 @@
 """kill -9 of the server anywhere in promote, drop and detach: run again, they end as if nothing had happened."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from nearsim_db import Database, Index
 from nearsim_db.admin import attach
@@ -14,7 +13,6 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.attached.tables import Columns
-from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.reindex_world import (
     LOWER,
     RECIPE,
@@ -28,19 +26,11 @@ from tests.builders.reindex_world import (
 )
 from tests.builders.server_kills import ServerKill, kill
 from tests.builders.workers import application, ask, running, wait_until
-from tests.servers.homes import server_home
-from tests.servers.programs import programs
+from tests.servers.citus import AnyServer
 
 pytestmark = [pytest.mark.slow("kills a server many times"), pytest.mark.each_major]
 
 _STEP = 3
-_SETTINGS = {
-    "fsync": "off",
-    "shared_buffers": "32MB",
-    "wal_level": "replica",
-    "autovacuum": "off",
-    "jit": "off",
-}
 _STORY = """
 CREATE TABLE public.story (id bigint PRIMARY KEY, body text);
 INSERT INTO public.story SELECT number, 'the same words in each row' FROM generate_series(1, 4) AS number
@@ -49,19 +39,8 @@ INSERT INTO public.story SELECT number, 'the same words in each row' FROM genera
 Operation = Callable[[Database], object]
 
 
-@pytest.fixture(scope="module")
-def cluster(major: int) -> Iterator[Cluster]:
-    """A server with two databases to copy: `ready` has a generation to promote, and an attached table."""
-    with server_home() as home:
-        cluster = Cluster(programs()[major], home / "data", home / "socket", _SETTINGS)
-        cluster.initialise("ready")
-        cluster.start()
-        Database.initialise(cluster.dsn("ready"))
-        _fill(cluster.dsn("ready"))
-        yield cluster
-
-
 def _fill(url: str) -> None:
+    """Make a generation to promote, and attach a table."""
     fill(url)
     with application(url) as app, Database.connect(url) as database:
         app.execute(_STORY.encode())
@@ -143,60 +122,52 @@ def _check_table(database: Database, kept: int) -> None:
     ],
 )
 def test_an_operation_whose_server_is_killed_is_run_again(
-    cluster: Cluster, major: int, operation: Operation, check: Callable[[Database], None]
+    server_to_kill: AnyServer, major: int, operation: Operation, check: Callable[[Database], None]
 ) -> None:
     """Before every third statement or commit; each major tries others of them."""
     step, killed = 1 + major % _STEP, 0
-    while _run_killed(cluster, operation, check, step):
+    while _run_killed(server_to_kill, operation, check, step):
         step, killed = step + _STEP, killed + 1
     assert killed > 1
 
 
-def _run_killed(cluster: Cluster, operation: Operation, check: Callable[[Database], None], step: int) -> bool:
+def _run_killed(
+    server: AnyServer, operation: Operation, check: Callable[[Database], None], step: int
+) -> bool:
     """Kill the server before a step of the operation; return whether it had so many steps."""
-    _copy(cluster)
-    with Database.connect(cluster.dsn("tried")) as database:
-        server_kill = ServerKill(cluster, step)
-        server_kill.watch(database.engine)
-        with suppress(NearsimError, psycopg.OperationalError):
-            operation(database)
-    if not server_kill.is_done:
-        return False
-    cluster.start()
-    with Database.connect(cluster.dsn("tried")) as database:
-        assert sorted(state == "live" for state in states(database).values()).count(True) in (1, 2)
-        with suppress(NotFoundError):
-            operation(database)
-        check(database)
+    with server.database(_fill) as url:
+        with Database.connect(url) as database:
+            server_kill = ServerKill(server.cluster, step)
+            server_kill.watch(database.engine)
+            with suppress(NearsimError, psycopg.OperationalError):
+                operation(database)
+        if not server_kill.is_done:
+            return False
+        server.cluster.start()
+        with Database.connect(url) as database:
+            assert sorted(state == "live" for state in states(database).values()).count(True) in (1, 2)
+            with suppress(NotFoundError):
+                operation(database)
+            check(database)
     return True
 
 
-def _copy(cluster: Cluster) -> None:
-    with psycopg.connect(cluster.dsn("postgres"), autocommit=True) as connection:
-        connection.execute("DROP DATABASE IF EXISTS tried WITH (FORCE)")
-        connection.execute(sql.SQL("CREATE DATABASE tried TEMPLATE ready STRATEGY file_copy"))
-
-
-def test_a_server_killed_while_a_drop_waits_for_a_reader(cluster: Cluster) -> None:
+def test_a_server_killed_while_a_drop_waits_for_a_reader(server_to_kill: AnyServer) -> None:
     """The partition is left half detached; the next worker finishes the drop."""
-    _copy(cluster)
-    with Database.connect(cluster.dsn("tried")) as database:
-        promote(database)
-        with (
-            suppress(psycopg.OperationalError),
-            application(cluster.dsn("tried")) as app,
-            reader(cluster.dsn("tried"), "band"),
-        ):
-            dropping = Thread(target=_drop_in_vain, args=(database,))
-            dropping.start()
-            wait_until(app, "SELECT count(*) > 0 FROM pg_inherits WHERE inhdetachpending")
-            kill(cluster)
-            dropping.join()
-    cluster.start()
-    with running(cluster.dsn("tried")), application(cluster.dsn("tried")) as app:
-        wait_until(app, "SELECT count(*) = 2 FROM nearsim.generation")
-    with Database.connect(cluster.dsn("tried")) as database:
-        check_dropped(database)
+    with server_to_kill.database(_fill) as url:
+        with Database.connect(url) as database:
+            promote(database)
+            with suppress(psycopg.OperationalError), application(url) as app, reader(url, "band"):
+                dropping = Thread(target=_drop_in_vain, args=(database,))
+                dropping.start()
+                wait_until(app, "SELECT count(*) > 0 FROM pg_inherits WHERE inhdetachpending")
+                kill(server_to_kill.cluster)
+                dropping.join()
+        server_to_kill.cluster.start()
+        with running(url), application(url) as app:
+            wait_until(app, "SELECT count(*) = 2 FROM nearsim.generation")
+        with Database.connect(url) as database:
+            check_dropped(database)
 
 
 def _drop_in_vain(database: Database) -> None:

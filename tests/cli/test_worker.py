@@ -14,12 +14,10 @@ import pytest
 from nearsim_db import Index
 from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.embedded.cluster import Cluster
-from nearsim_db.store.schema import revisions
 from nearsim_db.store.work import queue
 from tests.builders.command_line import CommandLine
 from tests.builders.selection import some
+from tests.builders.server_kills import kill
 from tests.builders.workers import (
     BLOCKED,
     IDLE,
@@ -31,8 +29,7 @@ from tests.builders.workers import (
     running,
     wait_until,
 )
-from tests.servers.homes import server_home
-from tests.servers.programs import programs
+from tests.servers.citus import AnyServer
 
 INSERT = """
 INSERT INTO nearsim.document (collection_id, external_id, body)
@@ -173,31 +170,21 @@ def test_clients_that_hang_up_are_not_logged(database_url: str) -> None:
 
 
 @pytest.mark.slow("kills a server")
-def test_a_worker_reconnects_after_its_server_was_killed(major: int) -> None:
-    with server_home() as home:
-        settings = {"listen_addresses": "", "shared_buffers": "64MB"}
-        cluster = Cluster(programs()[major], home / "data", home / "socket", settings)
-        cluster.initialise("living")
-        cluster.start()
-        engine = open_engine(cluster.dsn("living"))
-        revisions.upgrade(engine)
-        engine.dispose()
-        prepare(cluster.dsn("living"))
-        with running(cluster.dsn("living"), "--http", "0") as worker:
+def test_a_worker_reconnects_after_its_server_was_killed(server_to_kill: AnyServer) -> None:
+    with server_to_kill.database() as url:
+        prepare(url)
+        with running(url, "--http", "0") as worker:
             address = worker.wait_for_line("metrics at").rsplit(" ", 1)[1].removesuffix("/metrics")
-            with application(cluster.dsn("living")) as other:
+            with application(url) as other:
                 other.execute(INSERT, (0, 99))
                 wait_until(other, IDLE)
-            state = cluster.status()
-            assert state is not None
-            state.process.kill()
-            state.process.wait(20)
+            kill(server_to_kill.cluster)
             assert "retrying" in worker.wait_for_line("error: ")
             assert get(f"{address}/healthz")[0] == 503
             assert "nearsim_backlog{" not in get(f"{address}/metrics")[1]
-            cluster.start()
+            server_to_kill.cluster.start()
             worker.wait_for_line("reconnected")
-            with application(cluster.dsn("living")) as other:
+            with application(url) as other:
                 other.execute(INSERT, (100, 199))
                 wait_until(other, IDLE)
                 assert ask(other, "SELECT count(*) FROM nearsim.similar_pair") == 300
@@ -205,7 +192,6 @@ def test_a_worker_reconnects_after_its_server_was_killed(major: int) -> None:
             assert len(reasons) == len(set(reasons)) <= 3
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0
-        cluster.stop()
 
 
 def test_once_fails_without_a_database() -> None:

@@ -16,7 +16,7 @@ from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.binaries import Binaries
 from nearsim_db.store.embedded.cluster import Cluster
 from nearsim_db.store.schema import revisions
-from tests.servers.databases import SETTINGS, Fill
+from tests.servers.databases import SETTINGS, Fill, Server
 from tests.servers.homes import server_home
 
 _SETTINGS = {
@@ -66,6 +66,11 @@ class CitusServer:
         self.coordinator = _started(home / "coordinator")
         self.nodes: list[Cluster] = []
         self.start_nodes(nodes)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The server that clients connect to."""
+        return self.coordinator
 
     def start_nodes(self, amount: int) -> None:
         """Start nodes until there are so many; databases that exist already cannot use the new ones."""
@@ -160,6 +165,9 @@ class CitusServer:
         engine.dispose()
         yield self.coordinator.dsn(name)
         _run(self.coordinator, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+AnyServer = Server | CitusServer
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class Server:
     """A running server of one major, with a template database that has the schema."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._numbers = itertools.count()
         self._filled: dict[Fill, str] = {}
 
@@ -53,7 +53,7 @@ class Server:
     @contextmanager
     def _copy(self, template: str) -> Iterator[str]:
         name = self._create(template)
-        yield self._cluster.dsn(name)
+        yield self.cluster.dsn(name)
         self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def _create(self, template: str) -> str:
@@ -66,12 +66,12 @@ class Server:
     def _filled_by(self, fill: Fill) -> str:
         if fill not in self._filled:
             name = self._create(_TEMPLATE)
-            fill(self._cluster.dsn(name))
+            fill(self.cluster.dsn(name))
             self._filled[fill] = name
         return self._filled[fill]
 
     def _run(self, command: sql.Composed) -> None:
-        with psycopg.connect(self._cluster.dsn("postgres"), autocommit=True) as connection:
+        with psycopg.connect(self.cluster.dsn("postgres"), autocommit=True) as connection:
             connection.execute(command)
 
 
@@ -85,16 +85,19 @@ class Servers:
     def of_major(self, major: int) -> Server:
         """The server of a major."""
         if major not in self._running:
-            self._running[major] = self._start(major)
+            self._running[major] = self._stack.enter_context(own_server(major))
         return self._running[major]
 
-    def _start(self, major: int) -> Server:
-        home = self._stack.enter_context(server_home())
+
+@contextmanager
+def own_server(major: int) -> Iterator[Server]:
+    """A server of a major that no other test uses."""
+    with server_home() as home:
         cluster = Cluster(programs()[major], home / "data", home / "socket", SETTINGS)
         cluster.initialise(_TEMPLATE)
         cluster.start()
-        self._stack.callback(cluster.stop)
         engine = open_engine(cluster.dsn(_TEMPLATE))
         revisions.upgrade(engine)
         engine.dispose()
-        return Server(cluster)
+        yield Server(cluster)
+        cluster.stop()
