@@ -59,6 +59,8 @@ def test_a_worker_goes_on_when_a_node_is_back(citus: CitusServer) -> None:
         )
         with pytest.raises(NearsimError, match="node2"):
             index.check(documents(60, seed=12)[0])
+        with pytest.raises(NearsimError, match="node2"):
+            index.stats(recount=True)
         with running(url) as worker:
             worker.wait_for_line("node2")
             node.start()
