@@ -14,7 +14,8 @@ from tests.builders.workers import PATIENCE_SECONDS, Application, application, a
 
 _POLL_SECONDS = 0.002
 PREPARED = "SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()"
-_WAITING = "SELECT pid, xact_start FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+# Not by xact_start, which the transactions of one ANALYZE share
+_WAITING = "SELECT pid, CAST(backend_xid AS text) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
 class HalfCommit:
