@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -32,6 +32,7 @@ _SETTINGS = {
     "citus.recover_2pc_interval": "1s",
 }
 _PORT = 5432
+_ATTEMPTS = 3
 
 
 def why_no_citus() -> str:
@@ -124,8 +125,7 @@ class CitusServer:
         name = f"test_{next(self._numbers)}"
         command = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         for cluster in self._clusters():
-            _end_sessions(cluster, template)
-            _run(cluster, command.format(sql.Identifier(name), sql.Identifier(template)))
+            _copy_closed(cluster, template, command.format(sql.Identifier(name), sql.Identifier(template)))
         return name
 
     def _filled_by(self, fill: Fill | None) -> str:
@@ -201,6 +201,15 @@ def _prepare(url: str, fill: Fill | None) -> None:
     engine.dispose()
     if fill is not None:
         fill(url)
+
+
+def _copy_closed(cluster: Cluster, name: str, command: sql.Composed) -> None:
+    """Copy a closed database once nothing is connected to it; Citus's daemon may start between the two commands."""
+    for _ in range(_ATTEMPTS):
+        _end_sessions(cluster, name)
+        with suppress(psycopg.errors.ObjectInUse):
+            return _run(cluster, command)
+    return _run(cluster, command)
 
 
 def _end_sessions(cluster: Cluster, name: str) -> None:
