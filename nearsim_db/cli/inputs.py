@@ -1,5 +1,6 @@
 """Options of the commands that read files: what is read, which fields hold what, and how."""
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError
 
 if TYPE_CHECKING:
-    from nearsim_db.readers import Reading
+    from nearsim_db.readers import Fields, Reading
 
 
 def one_character(given: str) -> str:
@@ -37,32 +38,6 @@ _FILES = (
 _FILE = typer.Argument(metavar="FILE", parser=path, help=_FILES, show_default=False)
 Files = Annotated[list[Path], _FILE]
 OptionalFiles = Annotated[list[Path] | None, _FILE]
-FollowLinks = Annotated[
-    bool,
-    typer.Option("--follow-links", help="Follow symbolic links in folders, also out of the folder."),
-]
-IdField = Annotated[str, typer.Option("--id-field", metavar="KEY", help="Field or column that holds the id.")]
-TitleField = Annotated[str, typer.Option("--title-field", metavar="KEY", help="Field that holds the title.")]
-BodyField = Annotated[
-    str | None,
-    typer.Option(
-        "--body-field", metavar="KEY", help="Field that holds the text. (default: text, otherwise body)"
-    ),
-]
-SourceField = Annotated[
-    str, typer.Option("--source-field", metavar="KEY", help="Field that holds the source.")
-]
-UrlField = Annotated[str, typer.Option("--url-field", metavar="KEY", help="Field that holds the URL.")]
-PublishedField = Annotated[
-    str,
-    typer.Option(
-        "--published-field", metavar="KEY", help="Field that holds the publication date (ISO 8601)."
-    ),
-]
-VectorField = Annotated[
-    str,
-    typer.Option("--vector-field", metavar="KEY", help="Field that holds the vector, an array of numbers."),
-]
 Vectors = Annotated[
     Path | None,
     typer.Option(
@@ -80,31 +55,13 @@ Rejects = Annotated[
 ]
 
 
-def delimiter_option(help: str) -> Any:
-    """Return the option --delimiter of tables with a character between the columns."""
+def _delimiter(help: str) -> Any:
     return typer.Option(
         "--delimiter", metavar="CHARACTER", help=help, parser=one_character, show_default=False
     )
 
 
-Delimiter = Annotated[
-    str | None,
-    delimiter_option(
-        "Character between the columns of CSV and TSV files; tab is a tab. (default: by the suffix)"
-    ),
-]
-OutputDelimiter = Annotated[
-    str | None, delimiter_option("Character between the columns of CSV; tab is a tab.")
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        "--encoding",
-        metavar="NAME",
-        help="Encoding of the files, such as cp1252, latin-1 or utf-16. (default: utf-8)",
-        show_default=False,
-    ),
-]
+OutputDelimiter = Annotated[str | None, _delimiter("Character between the columns of CSV; tab is a tab.")]
 
 
 class InputFormat(StrEnum):
@@ -119,25 +76,81 @@ class InputFormat(StrEnum):
     TXT = "txt"
 
 
-InputFormatOption = Annotated[
-    InputFormat | None,
-    typer.Option(
-        "--input-format",
-        help="Format of the files and of standard input. (default: by the suffix; standard input is jsonl or json)",
-        show_default=False,
-    ),
-]
+def _field(what: str) -> Any:
+    return typer.Option(metavar="KEY", help=f"Field that holds the {what}.")
 
 
-def reading_of(
-    format: InputFormat | None, encoding: str | None, delimiter: str | None, *, follow_links: bool
-) -> "Reading":
-    """Return how files are read. Raises UsageError for an unknown encoding."""
-    from nearsim_db.readers.contract import Reading
-    from nearsim_db.readers.encodings import checked_encoding
+@dataclass(frozen=True)
+class FileOptions:
+    """How files are read, and which fields hold what."""
 
-    try:
-        known = None if encoding is None else checked_encoding(encoding)
-    except InputError as error:
-        raise UsageError(f"--encoding: {error}") from error
-    return Reading(None if format is None else f".{format}", known, delimiter, follow_links)
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Follow symbolic links in folders, also out of the folder.")
+    ] = False
+    input_format: Annotated[
+        InputFormat | None,
+        typer.Option(
+            help="Format of the files and of standard input. "
+            "(default: by the suffix; standard input is jsonl or json)",
+            show_default=False,
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Encoding of the files, such as cp1252, latin-1 or utf-16. (default: utf-8)",
+            show_default=False,
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        _delimiter(
+            "Character between the columns of CSV and TSV files; tab is a tab. (default: by the suffix)"
+        ),
+    ] = None
+    id_field: Annotated[str, typer.Option(metavar="KEY", help="Field or column that holds the id.")] = "id"
+    title_field: Annotated[str, _field("title")] = "title"
+    body_field: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Field that holds the text. (default: text, otherwise body)"),
+    ] = None
+    source_field: Annotated[str, _field("source")] = "source"
+    url_field: Annotated[str, _field("URL")] = "url"
+    published_field: Annotated[str, _field("publication date (ISO 8601)")] = "published_at"
+
+    def reading(self) -> "Reading":
+        """Return how files are read. Raises UsageError for an unknown encoding."""
+        from nearsim_db.readers.contract import Reading
+        from nearsim_db.readers.encodings import checked_encoding
+
+        try:
+            encoding = None if self.encoding is None else checked_encoding(self.encoding)
+        except InputError as error:
+            raise UsageError(f"--encoding: {error}") from error
+        suffix = None if self.input_format is None else f".{self.input_format}"
+        return Reading(suffix, encoding, self.delimiter, self.follow_links)
+
+    def fields(self) -> "Fields":
+        """Return which fields hold what."""
+        from nearsim_db.readers.contract import Fields
+
+        return Fields(
+            self.id_field,
+            self.title_field,
+            self.body_field,
+            self.source_field,
+            self.url_field,
+            self.published_field,
+        )
+
+
+@dataclass(frozen=True)
+class VectorFileOptions(FileOptions):
+    """How files are read that may hold vectors."""
+
+    vector_field: Annotated[str, _field("vector, an array of numbers")] = "vector"
+
+    def fields(self) -> "Fields":
+        """Return which fields hold what."""
+        return replace(super().fields(), vector=self.vector_field)

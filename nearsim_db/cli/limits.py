@@ -1,5 +1,6 @@
 """Options that limit how far two generations may differ."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,25 +9,31 @@ if TYPE_CHECKING:
     from nearsim_db.admin.reindex import Limits
 
 
-def _difference_limit(name: str, what: str) -> typer.models.OptionInfo:
-    """Return an option that limits how far two generations may differ."""
+def _limit(what: str) -> typer.models.OptionInfo:
     option: typer.models.OptionInfo = typer.Option(
-        name, metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", show_default=False
+        metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", show_default=False
     )
     return option
 
 
-MaxLost = Annotated[str | None, _difference_limit("--max-lost", "pairs are lost")]
-MaxGained = Annotated[str | None, _difference_limit("--max-gained", "pairs are gained")]
-MaxRescored = Annotated[str | None, _difference_limit("--max-rescored", "pairs change their similarity")]
-MaxMerged = Annotated[str | None, _difference_limit("--max-merged", "clusters are merged")]
-MaxSplit = Annotated[str | None, _difference_limit("--max-split", "clusters are split")]
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """How far two generations may differ, by kind of difference."""
 
+    max_lost: Annotated[str | None, _limit("pairs are lost")] = None
+    max_gained: Annotated[str | None, _limit("pairs are gained")] = None
+    max_rescored: Annotated[str | None, _limit("pairs change their similarity")] = None
+    max_merged: Annotated[str | None, _limit("clusters are merged")] = None
+    max_split: Annotated[str | None, _limit("clusters are split")] = None
 
-def limits_of(
-    lost: str | None, gained: str | None, rescored: str | None, merged: str | None, split: str | None
-) -> "Limits":
-    """Return the limits of the --max options. Raises RecipeError for a value that is neither share nor count."""
-    from nearsim_db.admin.reindex import Limits
+    def parsed(self) -> "Limits":
+        """Return the limits. Raises RecipeError for a value that is neither share nor count."""
+        from nearsim_db.admin.reindex import Limits
 
-    return Limits.parse(lost=lost, gained=gained, rescored=rescored, merged=merged, split=split)
+        return Limits.parse(
+            lost=self.max_lost,
+            gained=self.max_gained,
+            rescored=self.max_rescored,
+            merged=self.max_merged,
+            split=self.max_split,
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, inputs, options
+from nearsim_db.cli import formats, inputs, option_groups, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError, none_usable
 
@@ -37,7 +37,9 @@ _ExitCode = Annotated[
 ]
 
 
+@option_groups.expand
 def check(
+    *,
     files: _Files = None,
     text: Annotated[
         str | None, typer.Option("--text", metavar="TEXT", help="Text to check, instead of files.")
@@ -47,17 +49,7 @@ def check(
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
     exit_code: _ExitCode = False,
-    follow_links: inputs.FollowLinks = False,
-    input_format: inputs.InputFormatOption = None,
-    encoding: inputs.Encoding = None,
-    delimiter: inputs.Delimiter = None,
-    id_field: inputs.IdField = "id",
-    title_field: inputs.TitleField = "title",
-    body_field: inputs.BodyField = None,
-    source_field: inputs.SourceField = "source",
-    url_field: inputs.UrlField = "url",
-    published_field: inputs.PublishedField = "published_at",
-    vector_field: inputs.VectorField = "vector",
+    file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
     rejects: inputs.Rejects = None,
     format: formats.AnswerFormat = None,
@@ -78,13 +70,11 @@ def check(
     from nearsim_db.cli.output import advice, layouts, streams, terminal
     from nearsim_db.cli.output import ingest as ingest_output
     from nearsim_db.index import Index
-    from nearsim_db.readers import Fields, RejectWriter, Source, open_vectors, refuse_overwriting_inputs
+    from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
 
-    reading = inputs.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
-    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
     paths = files or []
-    source = Source(paths, fields, reading=reading)
+    source = Source(paths, file_options.fields(), reading=file_options.reading())
     refuse_overwriting_inputs([rejects, output], paths if vectors is None else [*paths, vectors])
     with (
         open_vectors(vectors) as beside,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import formats, inputs, options, recipes
+from nearsim_db.cli import formats, inputs, option_groups, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -41,7 +41,9 @@ _OutputFormat = Annotated[
 ]
 
 
+@option_groups.expand
 def dedupe(
+    *,
     files: inputs.Files,
     output: _Output,
     output_format: _OutputFormat = None,
@@ -56,17 +58,7 @@ def dedupe(
     recipe: recipes.RecipeFile = None,
     preset: recipes.Preset = None,
     settings: recipes.Settings = None,
-    follow_links: inputs.FollowLinks = False,
-    input_format: inputs.InputFormatOption = None,
-    encoding: inputs.Encoding = None,
-    delimiter: inputs.Delimiter = None,
-    id_field: inputs.IdField = "id",
-    title_field: inputs.TitleField = "title",
-    body_field: inputs.BodyField = None,
-    source_field: inputs.SourceField = "source",
-    url_field: inputs.UrlField = "url",
-    published_field: inputs.PublishedField = "published_at",
-    vector_field: inputs.VectorField = "vector",
+    file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
     rejects: inputs.Rejects = None,
     jobs: options.Jobs = None,
@@ -86,18 +78,17 @@ def dedupe(
     from nearsim_db.cli.output import dedupe as dedupe_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.indexing.collections import open_database
-    from nearsim_db.readers import Fields, Source
+    from nearsim_db.readers import Source
     from nearsim_db.readers.spool import readable_twice
 
     chosen = recipes.chosen_recipe(recipe, preset, settings, threshold)
-    reading = inputs.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
-    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
+    reading = file_options.reading()
     outputs = Outputs(output, pairs, clusters, rejects, output_format)
     is_silent = quiet or format.is_machine
     with ExitStack() as stack:
         with progress_bars(is_silent) as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
-        source = Source(readable, fields, reading=reading)
+        source = Source(readable, file_options.fields(), reading=reading)
         with progress_bars(is_silent, source) as progress, open_database() as database:
             database.use_jobs(jobs)
             summary = run(database, source, chosen, outputs, progress, vectors)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, inputs, options, recipes
+from nearsim_db.cli import formats, inputs, option_groups, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -18,7 +18,7 @@ from nearsim_db.records import ReadDocument
 if TYPE_CHECKING:
     from nearsim_db.index import Index
     from nearsim_db.indexing.query_source import QuerySource
-    from nearsim_db.readers import Fields, Reading, Source
+    from nearsim_db.readers import Source
     from nearsim_db.records import IngestSummary, OnDuplicate, Reject
     from nearsim_db.similarity.recipe import Recipe
 
@@ -66,7 +66,9 @@ _FromUrl = Annotated[
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be written, without writing it.")]
 
 
+@option_groups.expand
 def ingest(
+    *,
     files: inputs.OptionalFiles = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: _Profile = None,
@@ -76,17 +78,7 @@ def ingest(
     threshold: recipes.Threshold = None,
     from_sql: _FromSql = None,
     from_url: _FromUrl = None,
-    follow_links: inputs.FollowLinks = False,
-    input_format: inputs.InputFormatOption = None,
-    encoding: inputs.Encoding = None,
-    delimiter: inputs.Delimiter = None,
-    id_field: inputs.IdField = "id",
-    title_field: inputs.TitleField = "title",
-    body_field: inputs.BodyField = None,
-    source_field: inputs.SourceField = "source",
-    url_field: inputs.UrlField = "url",
-    published_field: inputs.PublishedField = "published_at",
-    vector_field: inputs.VectorField = "vector",
+    file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
     rejects: inputs.Rejects = None,
     strict: _Strict = False,
@@ -107,7 +99,7 @@ def ingest(
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
-    from nearsim_db.readers import Fields, Source, open_vectors, refuse_overwriting_inputs
+    from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.similarity.recipe import Recipe
 
     if on_duplicate is not None and dry_run:
@@ -117,9 +109,7 @@ def ingest(
     given = (recipe, preset, settings, threshold)
     chosen = recipes.chosen_recipe_if_any(*given)
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
-    reading = inputs.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
-    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field, vector_field)
-    source = _source(files or [], from_sql, from_url, fields, reading)
+    source = _source(files or [], from_sql, from_url, file_options)
     of_files = source if isinstance(source, Source) else None
     refuse_overwriting_inputs([rejects], [*(files or []), *([] if vectors is None else [vectors])])
     with (
@@ -167,15 +157,16 @@ def ingest(
 
 
 def _source(
-    files: list[Path], query: str | None, url: str | None, fields: "Fields", reading: "Reading"
+    files: list[Path], query: str | None, url: str | None, options: inputs.FileOptions
 ) -> "Source | QuerySource":
     """Return the documents of the files or of the query. Raises UsageError unless one of them is given."""
     from nearsim_db.readers import Reading, Source
 
+    reading = options.reading()
     if (query is None) == (not files):
         raise UsageError("give either FILE or --from-sql")
     if query is None:
-        return Source(files, fields, reading=reading)
+        return Source(files, options.fields(), reading=reading)
     if not url:
         raise UsageError(f"--from-sql requires --from-url or {_SOURCE_URL}, the URL of the database to read")
     if reading != Reading():
@@ -184,7 +175,7 @@ def _source(
         )
     from nearsim_db.indexing.query_source import QuerySource
 
-    return QuerySource(url, query, fields)
+    return QuerySource(url, query, options.fields())
 
 
 def _is_missing(index: "Index", profile: str | None, recipe: "Recipe | None") -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import arguments, formats, limits, options, recipes
+from nearsim_db.cli import arguments, formats, limits, option_groups, options, recipes
 from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -123,16 +123,14 @@ def abandon(
         output.print_state(reindex, generation, format=format, quiet=quiet)
 
 
+@option_groups.expand
 def promote(
+    *,
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
-    max_lost: limits.MaxLost = None,
-    max_gained: limits.MaxGained = None,
-    max_rescored: limits.MaxRescored = None,
-    max_merged: limits.MaxMerged = None,
-    max_split: limits.MaxSplit = None,
+    limit_options: limits.LimitOptions,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -144,7 +142,7 @@ def promote(
     from nearsim_db.cli.output import reindex as output
     from nearsim_db.errors import LimitsExceededError
 
-    allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
+    allowed = limit_options.parsed()
     with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         try:
             promoted = reindex.promote(generation, allowed)

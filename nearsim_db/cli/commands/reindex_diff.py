@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import arguments, formats, limits, options
+from nearsim_db.cli import arguments, formats, limits, option_groups, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -25,7 +25,9 @@ Generation = Annotated[
 ]
 
 
+@option_groups.expand
 def diff(
+    *,
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
@@ -34,11 +36,7 @@ def diff(
         int,
         typer.Option("--samples", metavar="N", min=0, max=1000, help="At most so many samples of each kind."),
     ] = 20,
-    max_lost: limits.MaxLost = None,
-    max_gained: limits.MaxGained = None,
-    max_rescored: limits.MaxRescored = None,
-    max_merged: limits.MaxMerged = None,
-    max_split: limits.MaxSplit = None,
+    limit_options: limits.LimitOptions,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -59,7 +57,7 @@ def diff(
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import open_output
 
-    allowed = limits.limits_of(max_lost, max_gained, max_rescored, max_merged, max_split)
+    allowed = limit_options.parsed()
     _refuse_output(output, format=format)
     with progress_bars(quiet or format.is_machine) as progress, open_database() as database:
         found = Reindex(database, collection, profile, progress).diff(

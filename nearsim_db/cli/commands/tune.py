@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nearsim_db.cli import completion, formats, inputs, options, recipes
+from nearsim_db.cli import completion, formats, inputs, option_groups, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -79,7 +79,9 @@ _Size = Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Number
 _Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the sample.")]
 
 
+@option_groups.expand
 def tune(
+    *,
     files: _Files = None,
     collection: _Collection = None,
     output: _Output = None,
@@ -91,16 +93,7 @@ def tune(
     recipe: recipes.RecipeFile = None,
     preset: recipes.Preset = None,
     settings: recipes.Settings = None,
-    follow_links: inputs.FollowLinks = False,
-    input_format: inputs.InputFormatOption = None,
-    encoding: inputs.Encoding = None,
-    delimiter: inputs.Delimiter = None,
-    id_field: inputs.IdField = "id",
-    title_field: inputs.TitleField = "title",
-    body_field: inputs.BodyField = None,
-    source_field: inputs.SourceField = "source",
-    url_field: inputs.UrlField = "url",
-    published_field: inputs.PublishedField = "published_at",
+    file_options: inputs.FileOptions,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -113,16 +106,15 @@ def tune(
     _check(files, collection, recall)
     from nearsim_db.analysis.tuning import TuningOptions, read_labels
     from nearsim_db.analysis.tuning import tune as run
-    from nearsim_db.readers import Fields, Source, refuse_overwriting_inputs
+    from nearsim_db.readers import Source, refuse_overwriting_inputs
     from nearsim_db.store.settings import from_environment
 
     paths = files or []
     refuse_overwriting_inputs([output], [*paths, *(one for one in (labels, recipe) if one is not None)])
     start = recipes.chosen_recipe(recipe, preset, settings)
     labelled = None if labels is None else read_labels(labels)
-    reading = inputs.reading_of(input_format, encoding, delimiter, follow_links=follow_links)
-    fields = Fields(id_field, title_field, body_field, source_field, url_field, published_field)
-    source = Source(paths, fields, reading=reading) if paths else None
+    reading = file_options.reading()
+    source = Source(paths, file_options.fields(), reading=reading) if paths else None
     with progress_bars(quiet or format.is_machine, source) as progress:
         ids = set() if labelled is None else labelled.ids
         sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)
