@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,70 +25,68 @@ Threshold = Annotated[
         show_default=False,
     ),
 ]
-RecipeFile = Annotated[Path | None, typer.Option("--recipe", metavar="R.toml", help="Recipe file in TOML.")]
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        "--preset",
-        autocompletion=completion.presets,
-        metavar="NAME",
-        help="Recipe that ships with nearsim; list them with: nearsim profile presets.",
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        autocompletion=completion.recipe_keys,
-        metavar="KEY=VALUE",
-        help="Set a recipe key, e.g. match.threshold=0.8 (repeatable).",
-    ),
-]
 
 
-def chosen_recipe(
-    file: Path | None, preset: str | None, settings: list[str] | None, threshold: float | None = None
-) -> "Recipe":
-    """Return the recipe of the options, by default the preset `default`, with --set and --threshold applied."""
-    from nearsim_db.similarity import presets, recipe
+@dataclass(frozen=True, slots=True)
+class RecipeOptions:
+    """A recipe: a file or a preset, by default the preset `default`, and changes of single keys."""
 
-    if file is not None and preset is not None:
-        raise UsageError("give either --recipe or --preset, not both")
-    chosen = presets.load(preset or presets.DEFAULT) if file is None else recipe.load(file)
-    overrides = with_threshold(settings, threshold)
-    return recipe.override(chosen, overrides) if overrides else chosen
+    recipe: Annotated[Path | None, typer.Option(metavar="R.toml", help="Recipe file in TOML.")] = None
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=completion.presets,
+            metavar="NAME",
+            help="Recipe that ships with nearsim; list them with: nearsim profile presets.",
+        ),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            autocompletion=completion.recipe_keys,
+            metavar="KEY=VALUE",
+            help="Set a recipe key, e.g. match.threshold=0.8 (repeatable).",
+        ),
+    ] = None
 
+    def changes(self, threshold: float | None) -> list[str] | None:
+        """Return the --set options with one for --threshold."""
+        return (
+            self.settings if threshold is None else [*(self.settings or []), f"match.threshold={threshold}"]
+        )
 
-def with_threshold(settings: list[str] | None, threshold: float | None) -> list[str] | None:
-    """Return the --set options with one for --threshold."""
-    return settings if threshold is None else [*(settings or []), f"match.threshold={threshold}"]
+    def chosen(self, threshold: float | None = None) -> "Recipe":
+        """Return the recipe, with --set and --threshold applied."""
+        from nearsim_db.similarity import presets, recipe
 
+        if self.recipe is not None and self.preset is not None:
+            raise UsageError("give either --recipe or --preset, not both")
+        chosen = (
+            presets.load(self.preset or presets.DEFAULT) if self.recipe is None else recipe.load(self.recipe)
+        )
+        changes = self.changes(threshold)
+        return recipe.override(chosen, changes) if changes else chosen
 
-def chosen_recipe_if_any(
-    file: Path | None, preset: str | None, settings: list[str] | None, threshold: float | None
-) -> "Recipe | None":
-    """Return the recipe as `chosen_recipe` does, None if no option is given."""
-    is_given = any(option is not None for option in (file, preset, settings, threshold))
-    return chosen_recipe(file, preset, settings, threshold) if is_given else None
+    def chosen_if_any(self, threshold: float | None = None) -> "Recipe | None":
+        """Return the recipe as `chosen` does, None if no option is given."""
+        is_given = any(one is not None for one in (self.recipe, self.preset, self.settings, threshold))
+        return self.chosen(threshold) if is_given else None
 
-
-@contextmanager
-def advising_reindex(
-    collection: str,
-    profile: str,
-    file: Path | None,
-    preset: str | None,
-    settings: list[str] | None,
-    threshold: float | None,
-) -> Iterator[None]:
-    """Add to a refusal of the recipe how to rebuild the profile with it."""
-    try:
-        yield
-    except RecipeConflictError as error:
-        base = ["--preset", preset or "default"] if file is None else ["--recipe", str(file)]
-        changes = [word for one in settings or () for word in ("--set", one)]
-        changes += [] if threshold is None else ["--threshold", f"{threshold:g}"]
-        command = suggested_command("reindex start", collection, profile, *base, *changes)
-        raise UsageError(
-            f"{error}; to rebuild it: {command}; or name another profile with --profile"
-        ) from error
+    @contextmanager
+    def advising_reindex(self, collection: str, profile: str, threshold: float | None) -> Iterator[None]:
+        """Add to a refusal of the recipe how to rebuild the profile with it."""
+        try:
+            yield
+        except RecipeConflictError as error:
+            base = (
+                ["--preset", self.preset or "default"]
+                if self.recipe is None
+                else ["--recipe", str(self.recipe)]
+            )
+            changes = [word for one in self.settings or () for word in ("--set", one)]
+            changes += [] if threshold is None else ["--threshold", f"{threshold:g}"]
+            command = suggested_command("reindex start", collection, profile, *base, *changes)
+            raise UsageError(
+                f"{error}; to rebuild it: {command}; or name another profile with --profile"
+            ) from error

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import arguments, completion, formats, options, recipes
+from nearsim_db.cli import arguments, completion, formats, option_groups, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -50,7 +50,9 @@ DetachedCollection = Annotated[
 ]
 
 
+@option_groups.expand
 def attach(
+    *,
     table: Table = None,
     id: IdColumn = None,
     text: TextColumn = None,
@@ -60,9 +62,7 @@ def attach(
     published_at: PublishedColumn = None,
     collection: Collection = None,
     profile: options.NewProfile = options.DEFAULT_PROFILE,
-    recipe: recipes.RecipeFile = None,
-    preset: recipes.Preset = None,
-    settings: recipes.Settings = None,
+    recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     list_all: Annotated[bool, typer.Option("--list", help="List attached tables.")] = False,
     format: formats.ResultFormat = Format.TABLE,
@@ -87,15 +87,14 @@ def attach(
     from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.attached.tables import Columns
 
-    given = (recipe, preset, settings, threshold)
-    chosen = recipes.chosen_recipe_if_any(*given)
+    chosen = recipe_options.chosen_if_any(threshold)
     if chosen is not None:
         service.refuse_vectors(chosen)
     columns = Columns(id, text, title, source, url, published_at)
     with open_database() as database, progress_bars(quiet or format.is_machine) as progress:
         attached = service.attach_table(database, table, columns, collection)
         with (
-            recipes.advising_reindex(attached.collection, profile, *given),
+            recipe_options.advising_reindex(attached.collection, profile, threshold),
             undo_if_failed(database, attached),
             Index(database, attached.collection, progress=progress) as index,
         ):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, options, recipes
+from nearsim_db.cli import completion, formats, option_groups, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NotFoundError, RecipeError
@@ -18,7 +18,9 @@ _MOST = 8  # curves that can be distinguished in one plot
 _POINTS = 100
 
 
+@option_groups.expand
 def curve(
+    *,
     constructions: Annotated[
         list[str] | None,
         typer.Argument(
@@ -57,9 +59,7 @@ def curve(
         ),
     ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    recipe: recipes.RecipeFile = None,
-    preset: recipes.Preset = None,
-    settings: recipes.Settings = None,
+    recipe_options: recipes.RecipeOptions,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="PATH", help="Image file to write, .svg or .png."),
@@ -79,11 +79,13 @@ def curve(
     drawn = [_of_text(one, min_shared_bands) for one in constructions or ()]
     if profile is not None:
         drawn.append(_of_stored(collection, profile))
-    if recipe is not None or preset is not None or settings:
+    chosen = recipe_options.chosen_if_any()
+    if chosen is not None:
         from nearsim_db.similarity.profile import resolve
 
-        chosen = recipes.chosen_recipe(recipe, preset, settings)
-        drawn.append(curves.of_profile(recipe.stem if recipe else preset or "recipe", resolve(chosen)))
+        file = recipe_options.recipe
+        name = file.stem if file is not None else recipe_options.preset or "recipe"
+        drawn.append(curves.of_profile(name, resolve(chosen)))
     threshold = _chosen_threshold(drawn, threshold)
     measures = [curves.measure(one, threshold) for one in drawn]
     if output is not None:

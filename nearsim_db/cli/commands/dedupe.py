@@ -55,9 +55,7 @@ def dedupe(
         typer.Option("--clusters", metavar="PATH", help="File for the clusters, as JSON lines."),
     ] = None,
     threshold: recipes.Threshold = None,
-    recipe: recipes.RecipeFile = None,
-    preset: recipes.Preset = None,
-    settings: recipes.Settings = None,
+    recipe_options: recipes.RecipeOptions,
     file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
     rejects: inputs.Rejects = None,
@@ -81,7 +79,7 @@ def dedupe(
     from nearsim_db.readers import Source
     from nearsim_db.readers.spool import readable_twice
 
-    chosen = recipes.chosen_recipe(recipe, preset, settings, threshold)
+    chosen = recipe_options.chosen(threshold)
     reading = file_options.reading()
     outputs = Outputs(output, pairs, clusters, rejects, output_format)
     is_silent = quiet or format.is_machine

@@ -72,9 +72,7 @@ def ingest(
     files: inputs.OptionalFiles = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: _Profile = None,
-    recipe: recipes.RecipeFile = None,
-    preset: recipes.Preset = None,
-    settings: recipes.Settings = None,
+    recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     from_sql: _FromSql = None,
     from_url: _FromUrl = None,
@@ -106,8 +104,7 @@ def ingest(
         raise UsageError(
             "--on-duplicate cannot be combined with --dry-run; nearsim check looks up without writing"
         )
-    given = (recipe, preset, settings, threshold)
-    chosen = recipes.chosen_recipe_if_any(*given)
+    chosen = recipe_options.chosen_if_any(threshold)
     decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
     source = _source(files or [], from_sql, from_url, file_options)
     of_files = source if isinstance(source, Source) else None
@@ -121,7 +118,7 @@ def ingest(
         if of_files is not None:
             beside.check(of_files)
         records = _UntilDamage(beside.joined(source))
-        with recipes.advising_reindex(collection, profile or DEFAULT, *given):
+        with recipe_options.advising_reindex(collection, profile or DEFAULT, threshold):
             is_missing = _is_missing(index, profile, chosen)
         # Without a document, neither the collection nor the profile is created.
         writes = not dry_run and records.has_documents()
@@ -157,16 +154,16 @@ def ingest(
 
 
 def _source(
-    files: list[Path], query: str | None, url: str | None, options: inputs.FileOptions
+    files: list[Path], query: str | None, url: str | None, file_options: inputs.FileOptions
 ) -> "Source | QuerySource":
     """Return the documents of the files or of the query. Raises UsageError unless one of them is given."""
     from nearsim_db.readers import Reading, Source
 
-    reading = options.reading()
+    reading = file_options.reading()
     if (query is None) == (not files):
         raise UsageError("give either FILE or --from-sql")
     if query is None:
-        return Source(files, options.fields(), reading=reading)
+        return Source(files, file_options.fields(), reading=reading)
     if not url:
         raise UsageError(f"--from-sql requires --from-url or {_SOURCE_URL}, the URL of the database to read")
     if reading != Reading():
@@ -175,7 +172,7 @@ def _source(
         )
     from nearsim_db.indexing.query_source import QuerySource
 
-    return QuerySource(url, query, options.fields())
+    return QuerySource(url, query, file_options.fields())
 
 
 def _is_missing(index: "Index", profile: str | None, recipe: "Recipe | None") -> bool:

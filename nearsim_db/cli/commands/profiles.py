@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, options, recipes
+from nearsim_db.cli import completion, formats, option_groups, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -28,12 +28,12 @@ Name = Annotated[
 
 
 @profiles.command(epilog="Example: nearsim profile create strict --set match.threshold=0.9")
+@option_groups.expand
 def create(
+    *,
     name: NewName,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    recipe: recipes.RecipeFile = None,
-    preset: recipes.Preset = None,
-    settings: recipes.Settings = None,
+    recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -45,7 +45,7 @@ def create(
     from nearsim_db.index import Index
     from nearsim_db.search.statistics import describe
 
-    chosen = recipes.chosen_recipe(recipe, preset, settings, threshold)
+    chosen = recipe_options.chosen(threshold)
     with (
         progress_bars(quiet or format.is_machine) as progress,
         Index.connect(collection=collection, progress=progress) as index,

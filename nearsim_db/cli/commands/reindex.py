@@ -15,7 +15,6 @@ from nearsim_db.errors import DEFAULT, suggested_command
 
 if TYPE_CHECKING:
     from nearsim_db.admin.reindex import Reindex
-    from nearsim_db.similarity.recipe import Recipe
 
 reindex = typer.Typer(
     no_args_is_help=True,
@@ -33,13 +32,13 @@ def _generation_option(help: str) -> typer.models.OptionInfo:
 Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the workers.")]
 
 
+@option_groups.expand
 def start(
+    *,
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
-    recipe: recipes.RecipeFile = None,
-    preset: recipes.Preset = None,
-    settings: recipes.Settings = None,
+    recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     detach: Detach = False,
     promote: Annotated[bool, typer.Option("--promote", help="Promote it when it is ready.")] = False,
@@ -59,11 +58,12 @@ def start(
             "--promote cannot be combined with --detach; to promote what workers built: "
             f"{suggested_command('reindex promote', collection, profile or DEFAULT)}"
         )
-    changes = recipes.with_threshold(settings, threshold)
-    chosen = _chosen(recipe, preset, changes)
+    is_named = recipe_options.recipe is not None or recipe_options.preset is not None
+    chosen = recipe_options.chosen(threshold) if is_named else None
+    changes = None if is_named else recipe_options.changes(threshold)
     with _reindex(collection, profile, quiet or format.is_machine) as reindex:
         reindex.database.use_jobs(jobs)
-        generation = reindex.start(chosen, changes if chosen is None else None, detached=detach)
+        generation = reindex.start(chosen, changes, detached=detach)
         if promote:
             promoted = reindex.promote(generation.generation_id)
             output.print_promoted(reindex, *promoted, format=format, quiet=quiet)
@@ -234,8 +234,3 @@ def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Rei
         raise
     finally:
         terminal.print_warnings(warnings)
-
-
-def _chosen(recipe: "recipes.RecipeFile", preset: str | None, settings: list[str] | None) -> "Recipe | None":
-    """Return the recipe that the options name, None for the live generation's."""
-    return None if recipe is None and preset is None else recipes.chosen_recipe(recipe, preset, settings)

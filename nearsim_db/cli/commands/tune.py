@@ -90,9 +90,7 @@ def tune(
     threshold: _Threshold = None,
     size: _Size = 10_000,
     seed: _Seed = 1,
-    recipe: recipes.RecipeFile = None,
-    preset: recipes.Preset = None,
-    settings: recipes.Settings = None,
+    recipe_options: recipes.RecipeOptions,
     file_options: inputs.FileOptions,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -110,15 +108,16 @@ def tune(
     from nearsim_db.store.settings import from_environment
 
     paths = files or []
-    refuse_overwriting_inputs([output], [*paths, *(one for one in (labels, recipe) if one is not None)])
-    start = recipes.chosen_recipe(recipe, preset, settings)
+    read = [one for one in (labels, recipe_options.recipe) if one is not None]
+    refuse_overwriting_inputs([output], [*paths, *read])
+    start = recipe_options.chosen()
     labelled = None if labels is None else read_labels(labels)
     reading = file_options.reading()
     source = Source(paths, file_options.fields(), reading=reading) if paths else None
     with progress_bars(quiet or format.is_machine, source) as progress:
         ids = set() if labelled is None else labelled.ids
         sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)
-        tuning_options = TuningOptions(recall, threshold, seed, _kept(settings))
+        tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings))
         found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
     _report(found, output, format, quiet)
     if source is not None:
