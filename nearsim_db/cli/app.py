@@ -35,7 +35,7 @@ _COMMANDS = {
         "ingest",
         "ingest stories.jsonl.gz --collection news --rejects rejects.jsonl",
     ),
-    "build": _Entry(_INDEXING, "ingest", "build", "build --collection news"),
+    "build": _Entry(_INDEXING, "build", "build", "build --collection news"),
     "worker": _Entry(_INDEXING, "worker", "worker", "worker --collection news --http 9180"),
     "dedupe": _Entry(
         _INDEXING, "dedupe", "dedupe", "dedupe stories.jsonl --threshold 0.8 --output unique.jsonl"

@@ -1,8 +1,5 @@
-"""Commands that add documents to an index: ingest, build."""
+"""The command `nearsim ingest`: add documents to a collection and its index."""
 
-from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,17 +10,14 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import DEFAULT, DuplicateError, InputError, NearsimError, none_usable
-from nearsim_db.records import ReadDocument
 
 if TYPE_CHECKING:
     from nearsim_db.index import Index
     from nearsim_db.indexing.query_source import QuerySource
     from nearsim_db.readers import Source
-    from nearsim_db.records import IngestSummary, OnDuplicate, Reject
+    from nearsim_db.records import IngestSummary, OnDuplicate
     from nearsim_db.similarity.recipe import Recipe
 
-_MOST_REJECTS = 1_000
-_FEWEST_REJECTS, _MOST_REASONS, _REASONS_SHOWN = 3, 1_000, 3
 _SOURCE_URL = "NEARSIM_SOURCE_URL"
 
 
@@ -98,6 +92,7 @@ def ingest(
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
     from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
+    from nearsim_db.readers.until_damage import UntilDamage
     from nearsim_db.similarity.recipe import Recipe
 
     if on_duplicate is not None and dry_run:
@@ -117,7 +112,7 @@ def ingest(
         index.database.use_jobs(jobs)
         if of_files is not None:
             beside.check(of_files)
-        records = _UntilDamage(beside.joined(source))
+        records = UntilDamage(beside.joined(source))
         with recipe_options.advising_reindex(collection, profile or DEFAULT, threshold):
             is_missing = _is_missing(index, profile, chosen)
         # Without a document, neither the collection nor the profile is created.
@@ -188,75 +183,3 @@ def _refuse_damaged(damage: InputError | None, summary: "IngestSummary", dry_run
         raise InputError(f"{damage}; the records read before are kept") if is_kept else damage
     if summary.read and summary.rejected == summary.read:
         raise InputError(none_usable(summary.read))
-
-
-def build(
-    collection: options.Collection = options.DEFAULT_COLLECTION,
-    jobs: options.Jobs = None,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
-) -> None:
-    """Finish an interrupted build, and index changes that applications made in SQL."""
-    from nearsim_db.cli.output import profiles as profiles_output
-    from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.index import Index
-
-    with (
-        progress_bars(quiet or format.is_machine) as progress,
-        Index.connect(collection=collection, progress=progress) as index,
-    ):
-        index.database.use_jobs(jobs)
-        index.build()
-        profiles = profiles_output.live_profile_stats(index)
-    if format.is_machine:
-        print_document(
-            format, {"collection": collection, "profiles": [profiles_output.outline(one) for one in profiles]}
-        )
-    elif not quiet:
-        profiles_output.print_profiles(profiles)
-    terminal.print_warnings(index.warnings)
-
-
-class _UntilDamage:
-    """The records of a source up to the first read error, which is kept in `damage`."""
-
-    def __init__(self, records: "Iterator[ReadDocument | Reject]") -> None:
-        self._records = records
-        self._begun: list[ReadDocument | Reject] = []
-        self.damage: InputError | None = None
-        self._read = self._rejected = 0
-        self._reasons: Counter[str] = Counter()
-
-    def has_documents(self) -> bool:
-        """Read up to the first document; whether there is one, or more rejects than are kept in memory."""
-        try:
-            for record in self._records:
-                self._begun.append(record)
-                if isinstance(record, ReadDocument) or len(self._begun) == _MOST_REJECTS:
-                    return True
-        except InputError as error:
-            self.damage = error
-        return False
-
-    def __iter__(self) -> "Iterator[ReadDocument | Reject]":
-        try:
-            for record in chain(self._begun, self._records):
-                self._read += 1
-                if not isinstance(record, ReadDocument):
-                    self._rejected += 1
-                    if len(self._reasons) < _MOST_REASONS or record.reason in self._reasons:
-                        self._reasons[record.reason] += 1
-                yield record
-        except InputError as error:
-            self.damage = error
-
-    def warnings(self) -> list[str]:
-        """Return a warning with the most frequent reasons if most of several records were rejected."""
-        rejected = self._rejected
-        if rejected < _FEWEST_REJECTS or 2 * rejected <= self._read:
-            return []
-        frequent = self._reasons.most_common(_REASONS_SHOWN)
-        shown = "; ".join(f"{count:,}: {reason}" for reason, count in frequent)
-        more = "; ..." if len(self._reasons) > len(frequent) else ""
-        return [f"{rejected:,} of {self._read:,} records were rejected ({shown}{more})"]
