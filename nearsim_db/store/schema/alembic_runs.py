@@ -11,8 +11,8 @@ from sqlalchemy import NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.connection import Backend
-from nearsim_db.store.schema import baseline, migration_locks
+from nearsim_db.store.schema import baseline
+from nearsim_db.store.schema.migration_locks import backend_of, set_upgrade_limits
 
 
 @contextmanager
@@ -24,13 +24,6 @@ def separate_session(engine: Engine) -> Iterator[AlchemyConnection]:
             yield connection
     except DBAPIError as error:
         raise (error.orig if isinstance(error.orig, psycopg.Error) else error) from error
-
-
-def backend_of(connection: AlchemyConnection) -> Backend:
-    """Return the psycopg connection below SQLAlchemy's."""
-    inner = connection.connection.driver_connection
-    assert isinstance(inner, psycopg.Connection)
-    return inner
 
 
 def upgrade(engine: Engine, revision: str, wait_milliseconds: int, patience_seconds: float) -> None:
@@ -50,8 +43,9 @@ def downgrade(engine: Engine, revision: str) -> None:
 
 def limit_waits(connection: AlchemyConnection, milliseconds: int) -> None:
     """Limit the session's lock waits."""
-    migration_locks.set_upgrade_limits(backend_of(connection), milliseconds)
-    backend_of(connection).commit()
+    inner = backend_of(connection)
+    set_upgrade_limits(inner, milliseconds)
+    inner.commit()
 
 
 def _config(connection: AlchemyConnection) -> Config:

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
+import psycopg
 from psycopg import sql
 
 from nearsim_db.store.driver import Connection, Engine
@@ -10,6 +12,16 @@ from nearsim_db.store.driver.connection import Backend
 from nearsim_db.store.driver.engine import autocommitting, driver
 from nearsim_db.store.driver.locks import Lock
 from nearsim_db.store.driver.statements import statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection as AlchemyConnection
+
+
+def backend_of(connection: "AlchemyConnection") -> Backend:
+    """Return the psycopg connection below SQLAlchemy's."""
+    inner = connection.connection.driver_connection
+    assert isinstance(inner, psycopg.Connection)
+    return inner
 
 
 def set_upgrade_limits(session: Backend, milliseconds: int) -> None:
@@ -24,8 +36,6 @@ def build_indexes(commands: Mapping[str, str]) -> None:
     transaction with empty tables; there indexes are built without CONCURRENTLY.
     """
     from alembic import op
-
-    from nearsim_db.store.schema.alembic_runs import backend_of
 
     if not _is_live():
         for command in commands.values():
