@@ -113,12 +113,12 @@ def sample_sketches(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, size: int
 ) -> NDArray[np.generic]:
     """Return the sketches of a random sample of heads, (n, k) with n up to `size`."""
-    rows = fetch_rows(connection, statement("sample_sketches", leaves), {"size": size}, binary=True)
-    return sketches_from([sketch for _, sketch in rows], dtype, k)
+    command = statement("sample_sketches", leaves)
+    return sketches_from(fetch_values(connection, command, {"size": size}, binary=True), dtype, k)
 
 
 def sample_heads(connection: Connection, leaves: Leaves, size: int) -> list[int]:
-    """Return the doc_ids of a random sample of up to `size` heads."""
+    """Return the doc_ids of the sample whose sketches `sample_sketches` returns."""
     return fetch_values(connection, statement("sample_heads", leaves), {"size": size})
 
 

@@ -45,11 +45,11 @@ SELECT doc_id, sketch, feature_digest FROM {signature} WHERE head_id = doc_id OR
 
 -- name: sample_sketches
 -- Random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.
-SELECT doc_id, sketch FROM {signature} WHERE feature_digest IS NOT NULL AND head_id = doc_id
+SELECT sketch FROM {signature} WHERE feature_digest IS NOT NULL AND head_id = doc_id
 ORDER BY feature_digest LIMIT %(size)s
 
 -- name: sample_heads
--- Random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.
+-- The heads that sample_sketches reads. Relies on the index on feature_digest.
 SELECT doc_id FROM {signature} WHERE feature_digest IS NOT NULL AND head_id = doc_id
 ORDER BY feature_digest LIMIT %(size)s
 
