@@ -11,7 +11,7 @@ from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import collection_rows, profile_rows, query_rows
-from nearsim_db.store.attached import attachments, source_rows, tables
+from nearsim_db.store.attached import attachments, source_rows, table_checks, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import Column, Columns, Relation
 from nearsim_db.store.database import Database
@@ -47,9 +47,9 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
     """
     with database.transaction() as connection:
         relation = tables.find_relation(connection, table)
-        tables.check_table(relation)
+        table_checks.check_table(relation)
         resolved = tables.resolve_columns(connection, relation, columns)
-        tables.check_columns(connection, relation, resolved)
+        table_checks.check_columns(connection, relation, resolved)
         warnings = _warnings(connection, relation, resolved)
     name = relation.name if collection is None else collection
     if not name.strip():

@@ -8,15 +8,9 @@ from psycopg import sql
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.attached.tables import (
-    Relation,
-    fields_of,
-    key_of,
-    read_columns,
-    read_relation,
-    type_of,
-    unreadable,
-)
+from nearsim_db.store.attached.document_columns import fields_of, key_of, type_of
+from nearsim_db.store.attached.table_checks import unreadable
+from nearsim_db.store.attached.tables import Relation, read_columns, read_relation
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values

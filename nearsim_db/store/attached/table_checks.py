@@ -1,0 +1,83 @@
+"""Whether a table can be attached, and its columns be read as documents; if not, why not."""
+
+from nearsim_db.errors import InputError
+from nearsim_db.store.attached.tables import NUMBERS, ZONELESS, Columns, Relation, read_columns
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA
+
+_TEXTS = ("text", "character varying")
+_IDS = (*NUMBERS, "uuid", *_TEXTS)
+_MOMENTS = ("timestamp with time zone", *ZONELESS)
+_TABLES = ("r", "p")
+_NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
+
+
+def check_table(relation: Relation) -> None:
+    """Raise InputError, with the reason, if a table cannot be attached, or not by this user."""
+    reason = _unfit(relation) or _not_allowed(relation)
+    if reason is not None:
+        raise InputError(f"{relation.shown} cannot be attached: {reason}")
+
+
+def check_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
+    """Raise InputError, with the reason, if columns of a table cannot be read as documents."""
+    reason = unreadable(connection, relation, columns)
+    if reason is None and not read_columns(connection, relation)[columns.id].is_unique:
+        reason = (
+            f"column {columns.id!r} is not unique: make it the primary key or give it a unique index "
+            "of its own, on all rows"
+        )
+    if reason is not None:
+        raise InputError(f"{relation.shown} cannot be attached: {reason}")
+
+
+def unreadable(connection: Connection, relation: Relation, columns: Columns) -> str | None:
+    """Return why columns of a table cannot serve in their declared role; None if they can."""
+    if relation.kind not in _TABLES:
+        return _not_a_table(relation)
+    available = read_columns(connection, relation)
+    kinds = {"id": _IDS, "published_at": _MOMENTS}
+    for kind, name in columns.named().items():
+        column, wanted = available.get(name), kinds.get(kind, _TEXTS)
+        if column is None:
+            return f"its column {name!r} does not exist"
+        if column.type not in wanted:
+            return f"column {name!r} is of type {column.type}; the {kind} may be {', '.join(wanted)}"
+        if column.is_virtual:
+            return f"column {name!r} is a virtual generated column, whose changes no trigger sees"
+        if not column.is_readable:
+            return f"the user may not read column {name!r}; run: GRANT SELECT ON {relation.shown} TO <role>"
+    if relation.hides_rows:
+        return "its row-level security hides rows from this user, which the index would lack"
+    return None
+
+
+def _unfit(relation: Relation) -> str | None:
+    if relation.schema in (SCHEMA, INDEX_SCHEMA):
+        return f"it is in nearsim's own schema; move it by ALTER TABLE {relation.shown} SET SCHEMA"
+    if relation.schema in ("pg_catalog", "information_schema"):
+        return "it belongs to PostgreSQL"
+    if relation.kind not in _TABLES:
+        return _not_a_table(relation)
+    if relation.persistence == "t":
+        return "it is a temporary table, visible to one session only"
+    if relation.has_children:
+        return "other tables inherit from it, whose rows its triggers do not see"
+    return None
+
+
+def _not_a_table(relation: Relation) -> str:
+    return f"it is {_NOT_TABLES.get(relation.kind, 'no table')}, on which triggers do not report changes"
+
+
+def _not_allowed(relation: Relation) -> str | None:
+    if not relation.may_use_schema:
+        return (
+            f"the user may not use its schema; run: GRANT USAGE ON SCHEMA {relation.shown_schema} TO <role>"
+        )
+    if not relation.is_owner:
+        return (
+            f"only its owner can create triggers that always fire, and drop them; GRANT {relation.owner} to the user, "
+            "or attach it as a user with that role"
+        )
+    return None
