@@ -7,7 +7,7 @@ import numpy as np
 from nearsim_db.admin.verify_index.findings import KEPT, Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_changes
-from nearsim_db.store import bands, pairs, signatures
+from nearsim_db.store import bucket_lookups, pairs, signatures
 from nearsim_db.store import verify_index as store
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -48,7 +48,7 @@ def _repair_documents(connection: Connection, context: Context, findings: Findin
     signatures.delete_signatures(connection, leaves, removed)
     buckets = store.delete_all_bands(connection, leaves, removed)
     # A document that replaces a removed anchor has to search the whole bucket.
-    anchors, full = bands.read_anchors(connection, leaves, context.bucket_limit, buckets)
+    anchors, full = bucket_lookups.read_anchors(connection, leaves, context.bucket_limit, buckets)
     full_buckets = set(full.view(np.int64).tolist())
     searching = sorted({doc_id for bucket, doc_id in anchors if bucket in full_buckets})
     queue.queue_work(connection, leaves, "search", searching)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows, Signatures
-from nearsim_db.store import bands, pairs, signatures, verdicts
+from nearsim_db.store import bands, bucket_lookups, pairs, signatures, verdicts
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
@@ -182,9 +182,9 @@ def _exchange_bands(
     """Move band rows to the new heads; return these, and documents that become anchors of full buckets, to search."""
     leaves, limit = context.leaves, context.bucket_limit
     lost_keys = context.encoder.band_keys(lost.sketches)
-    anchors, full = bands.read_anchors(connection, leaves, limit, lost_keys)
+    anchors, full = bucket_lookups.read_anchors(connection, leaves, limit, lost_keys)
     bands.delete_bands(connection, leaves, lost.doc_ids, lost_keys)
     pairs.delete_pairs_of(connection, leaves, lost.doc_ids)
     bands.write_bands(connection, leaves, gained.doc_ids, context.encoder.band_keys(gained.sketches))
-    anchors_now, _ = bands.read_anchors(connection, leaves, limit, full)
+    anchors_now, _ = bucket_lookups.read_anchors(connection, leaves, limit, full)
     return {*gained.doc_ids.tolist(), *(doc_id for _, doc_id in anchors_now - anchors)}
