@@ -5,7 +5,6 @@ there. An error that ends it is its last answer.
 """
 
 import os
-import signal
 import sys
 import time
 from multiprocessing.connection import Connection
@@ -39,8 +38,6 @@ _POLL_SECONDS = 0.05
 
 def main() -> int:
     """Help until the build is done, paused or abandoned; return the exit code."""
-    # Ctrl-C reaches the parent too, which ends this process.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     prepare_process()
     parent = Connection(os.dup(0))
     try:

@@ -36,6 +36,7 @@ class HelperProcess:
             stdout=subprocess.DEVNULL,
             env=os.environ | {"NEARSIM_THREADS": str(threads), "PYTHONSAFEPATH": "1"},
             pass_fds=() if descriptor is None else (descriptor,),
+            process_group=0,  # Ctrl-C is for the parent, which ends this process
         )
         theirs.close()
         self.close = finalize(self, _end, self.process)

@@ -103,7 +103,9 @@ class HelperSigner:
             self.is_ended = True
             self._context.helpers.remove(self._helper)
             if not self._has_all_texts:
-                raise NearsimError(f"a process that signed documents {error}") from None
+                raise NearsimError(
+                    f"a process that signed documents {error}; run the same command again"
+                ) from None
             self._context.warn(f"a process that signed documents {error}; the build signs those that it had")
 
 
