@@ -1,14 +1,15 @@
+-- In this order the columns of a row have no padding between them.
 CREATE TABLE nearsim.similar_pair (
-    generation_id integer NOT NULL,
     left_id bigint NOT NULL,
     right_id bigint NOT NULL,
-    shared_bands smallint NOT NULL,
+    generation_id integer NOT NULL,
     estimate real NOT NULL,
     similarity double precision NOT NULL,
     intersection_size integer,
     union_size integer,
     verified_at timestamptz NOT NULL DEFAULT now(),
     distance double precision,
+    shared_bands smallint NOT NULL,
     CONSTRAINT similar_pair_ordered CHECK (left_id < right_id),
     CONSTRAINT similar_pair_counts CHECK ((intersection_size IS NULL) = (union_size IS NULL)
         AND intersection_size BETWEEN 0 AND union_size AND union_size > 0),
@@ -17,10 +18,9 @@ CREATE TABLE nearsim.similar_pair (
 
 COMMENT ON TABLE nearsim.similar_pair IS
     'Verified pairs of heads, left_id < right_id; twins of a head (signature.head_id) have the same pairs';
-COMMENT ON COLUMN nearsim.similar_pair.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim.similar_pair.left_id IS 'The head with the smaller doc_id';
 COMMENT ON COLUMN nearsim.similar_pair.right_id IS 'The head with the larger doc_id';
-COMMENT ON COLUMN nearsim.similar_pair.shared_bands IS 'Number of equal bands of the two sketches';
+COMMENT ON COLUMN nearsim.similar_pair.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim.similar_pair.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.similar_pair.similarity IS
     'Verified similarity, at or above the recipe''s threshold; 1 / (1 + d) for a distance d';
@@ -28,3 +28,4 @@ COMMENT ON COLUMN nearsim.similar_pair.intersection_size IS 'Number of features 
 COMMENT ON COLUMN nearsim.similar_pair.union_size IS 'Number of features in either; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_pair.verified_at IS 'When the similarity was computed';
 COMMENT ON COLUMN nearsim.similar_pair.distance IS 'Verified distance; NULL if the metric is not a distance';
+COMMENT ON COLUMN nearsim.similar_pair.shared_bands IS 'Number of equal bands of the two sketches';

@@ -132,16 +132,16 @@ class SimilarPair(Base):
             tables.similar_pair.c.right_id,
         ]
     }
-    generation_id: Mapped[int]
     left_id: Mapped[int]
     right_id: Mapped[int]
-    shared_bands: Mapped[int]
+    generation_id: Mapped[int]
     estimate: Mapped[float]
     similarity: Mapped[float]
     intersection_size: Mapped[int | None]
     union_size: Mapped[int | None]
     verified_at: Mapped[datetime]
     distance: Mapped[float | None]
+    shared_bands: Mapped[int]
 
 
 class ClusterMember(Base):

@@ -239,10 +239,9 @@ band = Table(
 similar_pair = Table(
     "similar_pair",
     metadata,
-    Column("generation_id", Integer, nullable=False, comment="The generation"),
     Column("left_id", BigInteger, nullable=False, comment="The head with the smaller doc_id"),
     Column("right_id", BigInteger, nullable=False, comment="The head with the larger doc_id"),
-    Column("shared_bands", SmallInteger, nullable=False, comment="Number of equal bands of the two sketches"),
+    Column("generation_id", Integer, nullable=False, comment="The generation"),
     Column("estimate", REAL, nullable=False, comment="Similarity estimated from the two sketches"),
     Column(
         "similarity",
@@ -262,6 +261,7 @@ similar_pair = Table(
     ),
     timestamp_column("verified_at", "When the similarity was computed"),
     Column("distance", Double, comment="Verified distance; NULL if the metric is not a distance"),
+    Column("shared_bands", SmallInteger, nullable=False, comment="Number of equal bands of the two sketches"),
     CheckConstraint("left_id < right_id", name="similar_pair_ordered"),
     CheckConstraint(
         "(intersection_size IS NULL) = (union_size IS NULL) AND intersection_size BETWEEN 0 AND union_size "

@@ -164,9 +164,14 @@ build_slice = Table(
 change = Table(
     "change",
     metadata,
-    Column("collection_id", Integer, comment="The collection; NULL for all documents"),
     Column("doc_id", BigInteger, comment="The document that was written"),
+    Column(
+        "revision",
+        BigInteger,
+        comment="Revision of the document that was written; NULL if it was deleted or left the collection",
+    ),
     timestamp_column("changed_at", "When it was written"),
+    Column("collection_id", Integer, comment="The collection; NULL for all documents"),
     Column(
         "stage",
         Text,
@@ -181,11 +186,6 @@ change = Table(
         comment=(
             "Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant"
         ),
-    ),
-    Column(
-        "revision",
-        BigInteger,
-        comment="Revision of the document that was written; NULL if it was deleted or left the collection",
     ),
     CheckConstraint(
         "num_nonnulls(doc_id, external_id) <= num_nonnulls(collection_id)", name="change_one_or_everything"
