@@ -165,10 +165,10 @@ def measure_dispatch(bench: Bench, waiting: int, taken: int) -> dict[str, object
         "INSERT INTO nearsim.change (collection_id, doc_id) SELECT %s, id FROM generate_series(1, %s) AS id",
         (bench.collection_id, waiting),
     )
-    command, seconds = statement("dispatch_changes"), []
+    command, seconds = statement("dispatch_changes", skipping_locked=sql.SQL("")), []
     for _ in range(taken // _DISPATCH_BATCH):
         started = time.perf_counter()
-        connection.execute(command, {"batch": _DISPATCH_BATCH})
+        connection.execute(command, {"batch": _DISPATCH_BATCH, "lease_id": None, "generation_ids": []})
         seconds.append(time.perf_counter() - started)
     return {
         "changes/s": round(taken / sum(seconds)),

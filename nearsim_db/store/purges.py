@@ -13,6 +13,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import autocommitting, driver, is_missing_table
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.rows import fetch_one, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, statement
 from nearsim_db.store.work.queue import Stage
@@ -40,6 +41,7 @@ def delete_documents(
 
 def delete_changes(connection: Connection, doc_ids: Ids) -> int:
     """Delete captured changes of documents; return their number."""
+    take_transaction_lock(connection, Lock.CHANGES, 0)
     return driver(connection).execute(statement("purge_changes"), {"doc_ids": packed_ids(doc_ids)}).rowcount
 
 

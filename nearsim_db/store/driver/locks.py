@@ -18,6 +18,7 @@ class Lock(Enum):
     TEMPORARY = 0x6E74  # of a temporary collection: it is in use
     WORKER_LEASE = 0x6E75  # of a worker's lease: its session is connected
     DISPATCH = 0x6E76  # of the database (id 0): shared by dispatchers
+    CHANGES = 0x6E7A  # of the database (id 0): takes captured changes without locking them first
     STORE = 0x6E77  # of a generation: shared to add heads, exclusive to remove heads
     LINK = 0x6E78  # of a generation: changes its clusters
     ATTACHED_UPDATE = 0x6E7B  # of a collection: updates its documents from the attached table

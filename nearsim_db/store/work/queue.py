@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args
 
+from psycopg import sql
+
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import autocommitting, driver
-from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
 from nearsim_db.store.driver.rows import fetch_all, fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -44,7 +46,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """Changes that became work: their number, and whether one means every document.
+    """Changes that became work: their number, with any that another session took, and whether one means every document.
 
     `leased` is the new work to sign that is under the worker's lease, by generation.
     """
@@ -63,7 +65,10 @@ def dispatch(
     """Turn up to `batch` captured changes into work; new work to sign of some generations under a worker's lease."""
     take_transaction_lock(connection, Lock.DISPATCH, 0, shared=True)
     parameters = {"batch": batch, "lease_id": lease_id, "generation_ids": list(generation_ids)}
-    changes, whole, rows = fetch_row(connection, statement("dispatch_changes"), parameters)
+    alone = try_transaction_lock(connection, Lock.CHANGES, 0)
+    skipping = sql.SQL("" if alone else "FOR UPDATE SKIP LOCKED")
+    command = statement("dispatch_changes", skipping_locked=skipping)
+    changes, whole, rows = fetch_row(connection, command, parameters)
     leased: dict[GenerationId, list[Task]] = {}
     for generation_id, doc_id in rows:
         leased.setdefault(GenerationId(generation_id), []).append(Task(doc_id, 0, 0))
@@ -72,6 +77,7 @@ def dispatch(
 
 def discard_indexed_changes(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:
     """Delete the captured writes that a build has indexed already; return their number."""
+    take_transaction_lock(connection, Lock.CHANGES, 0)
     parameters = {"collection_id": collection_id}
     return driver(connection).execute(statement("discard_indexed_changes", leaves), parameters).rowcount
 

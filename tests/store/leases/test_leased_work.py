@@ -2,9 +2,12 @@
 
 import threading
 
+import numpy as np
+
 from nearsim_db import Index
 from nearsim_db.indexing import work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
+from nearsim_db.store import purges
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
@@ -53,6 +56,23 @@ def test_two_processes_dispatch_changes_of_one_document(
     dispatching.join()
     assert read(index, "SELECT doc_id, lease_id FROM nearsim.work") == [(1, None)]
     assert not read(index, "SELECT FROM nearsim.change")
+
+
+def test_dispatchers_take_different_changes_at_the_same_time(
+    index: Index, connection: Connection, other: Connection
+) -> None:
+    insert(index, *BODIES)
+    assert queue.dispatch(connection, 2).changes == 2
+    other.execute("SET lock_timeout = '1s'")
+    assert queue.dispatch(other, 10).changes == 1
+
+
+def test_dispatch_does_not_wait_for_a_purge(index: Index, connection: Connection, other: Connection) -> None:
+    """Nor does the purge wait for more than the changes of its documents."""
+    insert(index, *BODIES)
+    assert purges.delete_changes(connection, np.array([2])) == 1
+    other.execute("SET lock_timeout = '1s'")
+    assert queue.dispatch(other, 10).changes == 2
 
 
 def test_work_to_search_takes_the_place_of_work_to_sign(
