@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
-from nearsim_db.errors import DEFAULT, InputError
+from nearsim_db.errors import DEFAULT, InputError, none_usable
 from nearsim_db.index import Index
 from nearsim_db.indexing.collections import TemporaryCollection, temporary_collection
 from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import json_line, open_output
+from nearsim_db.readers.reject_reasons import RejectReasons
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
 from nearsim_db.similarity.recipe import Recipe
@@ -70,14 +71,14 @@ def dedupe(
 
     They are written as `copy_unique` does. Of documents with the same id the last is kept. `vectors` is a file for
     `open_vectors`. The input is read twice and never held in memory; output files are complete or absent. Raises
-    InputError if a file cannot be read, or changes between the readings.
+    InputError if a file cannot be read, or changes between the readings, or if no record is usable.
     """
     check_readable_twice(source.paths)
     inputs = source.paths if vectors is None else (*source.paths, vectors)
     parts = [Input(source, path) for path in source.paths]
     encoding = output_encoding(parts, outputs.unique, outputs.format)
     refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), inputs)
-    name = _unused_name()
+    name, reasons = _unused_name(), RejectReasons()
     with ExitStack() as temporaries:
         beside = temporaries.enter_context(open_vectors(vectors))
         index = temporaries.enter_context(Index(database, name, progress=progress))
@@ -85,10 +86,12 @@ def dedupe(
         beside.check(source)
         index.create_profile(DEFAULT, recipe)
         summary = index.ingest(
-            beside.joined(_with_origins(source, parts)),
+            reasons.counted(beside.joined(_with_origins(source, parts))),
             rejects=outputs.rejects,
             expected_bytes=source.content_bytes,
         )
+        if summary.read and summary.rejected == summary.read:
+            raise InputError(f"{none_usable(summary.read)} ({reasons.frequent()})")
         # The user of dedupe has not created a profile.
         warnings = [one.removeprefix(f"profile {DEFAULT}: ") for one in index.warnings]
         for path, answers in ((outputs.pairs, index.pairs), (outputs.clusters, index.clusters)):
@@ -103,7 +106,9 @@ def dedupe(
             unique = _copy(parts, outputs.unique, encoding, origins, progress)
         stats = closing_index.result()
     duplicates = summary.read - summary.rejected - unique
-    return DedupeSummary(summary, unique, duplicates, stats, (*beside.warnings, *warnings))
+    return DedupeSummary(
+        summary, unique, duplicates, stats, (*reasons.warnings(), *beside.warnings, *warnings)
+    )
 
 
 def _close(index: Index, temporary: TemporaryCollection, temporaries: ExitStack) -> dict[str, Any]:

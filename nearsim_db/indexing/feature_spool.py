@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 from uuid import UUID
@@ -28,9 +28,10 @@ _ENTRY = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class SpoolPlace:
-    """Where a process writes to the file of a spool: at the first byte of its own part."""
+    """Where a process writes to the file of a spool, in a temporary folder: at the first byte of its own part."""
 
     descriptor: int
+    folder: str
     begin: int = 0
 
 
@@ -69,7 +70,7 @@ class FeatureSpool:
             return None
         try:
             with tempfile.TemporaryFile(prefix="nearsim-") as file:
-                return cls(encoder, SpoolPlace(os.dup(file.fileno())))
+                return cls(encoder, SpoolPlace(os.dup(file.fileno()), tempfile.gettempdir()))
         except OSError:
             return None
 
@@ -82,7 +83,7 @@ class FeatureSpool:
 
     def place_for(self, process: int) -> SpoolPlace:
         """Return the part of the file for another process: the first, second and so on."""
-        return SpoolPlace(self.descriptor, process * _PART_BYTES)
+        return replace(self._place, begin=process * _PART_BYTES)
 
     def merge(self, handle: SpoolHandle) -> None:
         """Add the directory of a finished spool in the same file, before this one is finished."""
@@ -145,7 +146,7 @@ class FeatureSpool:
         """Save the directory of a finished spool for child processes; None if the disk is full, or NearsimError."""
         if not self._write([self._entries]):
             return None
-        return SpoolHandle(SpoolPlace(self.descriptor, self._place.begin + self._bytes), len(self._entries))
+        return SpoolHandle(replace(self._place, begin=self._place.begin + self._bytes), len(self._entries))
 
     @property
     def _sketch_bytes(self) -> int:
@@ -192,9 +193,8 @@ class FeatureSpool:
         is_written = self._is_written(content)
         if is_written or not self._is_needed:
             return is_written
-        folder = tempfile.gettempdir()
         raise NearsimError(
-            f"cannot write to {folder}, where there is no space; set TMPDIR to a folder with room"
+            f"cannot write to {self._place.folder}, where there is no space; set TMPDIR to a folder with room"
         )
 
     def _is_written(self, content: Sequence[NDArray[Any]]) -> bool:

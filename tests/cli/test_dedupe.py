@@ -180,6 +180,24 @@ def test_empty_input_gives_empty_output(nearsim: CommandLine, tmp_path: Path, un
     assert (reported["read"], reported["unique"], unique.read_bytes()) == (0, 0, b"")
 
 
+def test_input_without_usable_records_is_not_replaced(
+    nearsim: CommandLine, database_url: str, tmp_path: Path
+) -> None:
+    path, rejects = tmp_path / "broken.jsonl", tmp_path / "rejects.jsonl"
+    path.write_text("{broken\n[]\n")
+    reported = nearsim.fail("dedupe", path, "--output", path, "--rejects", rejects, "--quiet")
+    assert "none of the 2 records is usable (1: not JSON" in reported
+    assert path.read_text() == "{broken\n[]\n" and len(rejects.read_text().splitlines()) == 2
+    assert_nothing_is_left(database_url)
+
+
+def test_mostly_rejected_input_is_warned_of(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    path = tmp_path / "mixed.jsonl"
+    path.write_text(json.dumps({"id": "a", "text": STORM}) + "\n[]" * 3 + "\n")
+    warned = nearsim.succeed("dedupe", path, "--output", unique, "--quiet").err
+    assert warned.startswith("warning: 3 of 4 records were rejected (3: ")
+
+
 def test_failure_writes_nothing_and_leaves_nothing_behind(
     nearsim: CommandLine, database_url: str, stories: Path, tmp_path: Path, unique: Path
 ) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from nearsim_db import Index
+from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import build_processes, feature_spool, ingest
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.indexing.feature_spool import FeatureSpool, SpoolPlace
 from nearsim_db.indexing.steps import verify
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
@@ -48,15 +49,21 @@ def read_to_verify(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return doc_ids
 
 
-def spooled(settings: Sequence[str]) -> tuple[Encoder, FeatureSpool, list[Any], list[UUID]]:
-    """A spool of TEXTS, not finished, with their features and digests."""
+def signed(settings: Sequence[str]) -> tuple[Encoder, SignatureRows, list[Any]]:
+    """The signatures and features of TEXTS."""
     encoder = Encoder(resolve(override(Recipe(), list(settings))), "numpy")
     encoded = encoder.encode(TEXTS, keep_features=True)
     doc_ids = np.arange(1, len(TEXTS) + 1)
     rows = SignatureRows(doc_ids, doc_ids, encoded.counts, encoded.digests, encoded.sketches, encoded.numbers)
+    return encoder, rows, list(encoded.features)
+
+
+def spooled(settings: Sequence[str]) -> tuple[Encoder, FeatureSpool, list[Any], list[UUID]]:
+    """A spool of TEXTS, not finished, with their features and digests."""
+    encoder, rows, features = signed(settings)
     spool = FeatureSpool.create(encoder)
-    assert spool is not None and spool.add(rows, encoded.features)
-    return encoder, spool, list(encoded.features), [UUID(bytes=one.tobytes()) for one in encoded.digests]
+    assert spool is not None and spool.add(rows, features)
+    return encoder, spool, features, [UUID(bytes=one.tobytes()) for one in rows.digests]
 
 
 @pytest.mark.parametrize("settings", [RECIPE, WEIGHTED], ids=["ids", "weights"])
@@ -73,6 +80,15 @@ def test_features_are_returned_under_their_digest(settings: Sequence[str]) -> No
         for got, expected in zip(found, (features[3], features[0], features[1]), strict=False):
             assert got is not None and got.dtype == expected.dtype and (got == expected).all()
         one.close()
+
+
+def test_a_full_folder_is_named() -> None:
+    """In a process that inherits the file, whose own temporary folder may be another."""
+    encoder, rows, features = signed(RECIPE)
+    full = FeatureSpool(encoder, SpoolPlace(os.open("/dev/full", os.O_RDWR), "/the/folder"))
+    with pytest.raises(NearsimError, match="cannot write to /the/folder, where there is no space"):
+        full.add(rows, features, is_needed=True)
+    full.close()
 
 
 @pytest.mark.parametrize("settings", [RECIPE, WEIGHTED], ids=["ids", "weights"])

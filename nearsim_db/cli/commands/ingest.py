@@ -92,6 +92,7 @@ def ingest(
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
     from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
+    from nearsim_db.readers.reject_reasons import RejectReasons
     from nearsim_db.readers.until_damage import UntilDamage
     from nearsim_db.similarity.recipe import Recipe
 
@@ -112,7 +113,7 @@ def ingest(
         index.database.use_jobs(jobs)
         if of_files is not None:
             beside.check(of_files)
-        records = UntilDamage(beside.joined(source))
+        records, reasons = UntilDamage(beside.joined(source)), RejectReasons()
         with recipe_options.advising_reindex(collection, profile or DEFAULT, threshold):
             is_missing = _is_missing(index, profile, chosen)
         # Without a document, neither the collection nor the profile is created.
@@ -122,7 +123,7 @@ def ingest(
         error: NearsimError | None = None
         try:
             summary = index.ingest(
-                records,
+                reasons.counted(records),
                 rejects=rejects,
                 strict=strict,
                 dry_run=not writes,
@@ -142,7 +143,7 @@ def ingest(
         ingest_output.print_summary(
             summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision
         )
-    terminal.print_warnings([*source.warnings, *records.warnings(), *beside.warnings, *index.warnings])
+    terminal.print_warnings([*source.warnings, *reasons.warnings(), *beside.warnings, *index.warnings])
     if error is not None:
         raise error
     _refuse_damaged(records.damage, summary, dry_run)
