@@ -119,13 +119,13 @@ class CitusServer:
         finally:
             for cluster in clusters:
                 cluster.start()  # unless it runs: a test that failed may have killed it
-                _run(cluster, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+                _run_alone(cluster, name, sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 
     def _create(self, template: str) -> str:
         name = f"test_{next(self._numbers)}"
         command = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
         for cluster in self._clusters():
-            _copy_closed(cluster, template, command.format(sql.Identifier(name), sql.Identifier(template)))
+            _run_alone(cluster, template, command.format(sql.Identifier(name), sql.Identifier(template)))
         return name
 
     def _filled_by(self, fill: Fill | None) -> str:
@@ -203,8 +203,8 @@ def _prepare(url: str, fill: Fill | None) -> None:
         fill(url)
 
 
-def _copy_closed(cluster: Cluster, name: str, command: sql.Composed) -> None:
-    """Copy a closed database once nothing is connected to it; Citus's daemon may start between the two commands."""
+def _run_alone(cluster: Cluster, name: str, command: sql.Composed) -> None:
+    """Copy or drop a database once nothing is connected to it; Citus's daemon may start between the two commands."""
     for _ in range(_ATTEMPTS):
         _end_sessions(cluster, name)
         with suppress(psycopg.errors.ObjectInUse):
@@ -213,7 +213,7 @@ def _copy_closed(cluster: Cluster, name: str, command: sql.Composed) -> None:
 
 
 def _end_sessions(cluster: Cluster, name: str) -> None:
-    """End what is connected to a closed database; Citus's daemon may have been starting when it was closed."""
+    """End what is connected to a database, also Citus's daemon, which may have been starting when it was closed."""
     ending = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = {}"
     _run(cluster, sql.SQL(ending).format(sql.Literal(name)))
 
