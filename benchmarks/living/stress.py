@@ -35,7 +35,8 @@ SELECT %s, external_id, title, body, created_at FROM nearsim.document WHERE coll
 _LEFT = """
 SELECT 'change', NULL, NULL, NULL, NULL, count(*) FROM nearsim.change HAVING count(*) > 0
 UNION ALL
-SELECT stage, attempts, lease_id, due_at > clock_timestamp(), error, count(*) FROM nearsim.work GROUP BY 1, 2, 3, 4, 5
+SELECT stage, attempts, lease_id, due_at > clock_timestamp(), error, count(*)
+FROM nearsim.queued_work GROUP BY 1, 2, 3, 4, 5
 """
 _GENERATION = """
 SELECT generation_id FROM nearsim.generation JOIN nearsim.profile USING (profile_id)

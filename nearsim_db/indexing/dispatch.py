@@ -10,7 +10,7 @@ from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Dispatched, Task
+from nearsim_db.store.work.queue import Batch, Dispatched
 
 _CHANGES_PER_BATCH = 20_000
 _LEASED_PER_BATCH = 1_000  # the rest is for other workers
@@ -37,10 +37,10 @@ def dispatch_changes(engine: Engine) -> int:
 
 def dispatch_leased(
     engine: Engine, lease_id: int, generation_ids: Sequence[GenerationId]
-) -> tuple[int, Mapping[GenerationId, list[Task]]]:
-    """Turn a batch of captured changes into work, new work to sign of these generations under a worker's lease.
+) -> tuple[int, Mapping[GenerationId, Batch]]:
+    """Turn captured changes into work, new work to sign of these generations into batches under a worker's lease.
 
-    Returns the number of changes, and the work under the lease.
+    Returns the number of changes, and the batches.
     """
     compared = attached_table.catch_up(engine)
     with engine.connect() as connection:
@@ -48,7 +48,7 @@ def dispatch_leased(
         dispatched = _dispatch(connection, dispatch)
     if compared or dispatched.changes:
         notify.send(engine)
-    return compared + dispatched.changes, dispatched.leased
+    return compared + dispatched.changes, dispatched.batches
 
 
 def _dispatch(connection: Connection, dispatch: Callable[[], Dispatched]) -> Dispatched:

@@ -18,14 +18,14 @@ from nearsim_db.indexing import promotion_events, steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.settle import settle
 from nearsim_db.records import Progress
-from nearsim_db.similarity.batches import VerifiedPairs, joined
+from nearsim_db.similarity.batches import SignatureRows, VerifiedPairs, joined
 from nearsim_db.store import documents, generation_rows, pairs, signatures
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import STAGES, WHOLE, Stage, Task
+from nearsim_db.store.work import batches, queue
+from nearsim_db.store.work.queue import STAGES, WHOLE, Batch, Stage, Task
 
 _CANDIDATES_PER_BATCH = 16_384
 _MEMBERS_PER_BATCH = 4_000
@@ -57,64 +57,84 @@ def work_batch(engine: Engine, context: Context, stage: Stage, lease_id: int) ->
     from the documents (a lost connection, a full disk) are raised.
     """
     with engine.connect() as connection:
-        batches = queue.take(connection, context.leaves, stage, lease_id, _BATCH_SIZES[stage])
+        taken = queue.take(connection, context.leaves, stage, lease_id, _BATCH_SIZES[stage])
         connection.commit()
-        for tasks in batches:
+        for tasks in taken:
             _do_tasks(connection, context, stage, lease_id, tasks, _STAGE_WORK[stage])
-    return sum(map(len, batches))
+    return sum(map(len, taken))
 
 
 def sign_batch(
     engine: Engine,
     context: Context,
     lease_id: int,
-    searching: list[Task],
-    leased: list[Task] | None = None,
+    searching: list[Batch],
+    dispatched: Batch | None = None,
 ) -> int:
-    """Do a batch of `sign` as `work_batch` does; `searching` gets the work of `search` that is now under the lease.
+    """Do a batch of `sign` as `work_batch` does; `searching` gets the batch for `search_batch` that results.
 
-    `search_leased` does it: this process has the features of these documents. With `leased`, which is under the lease
-    already, nothing is taken.
+    This process has the features of these documents. With `dispatched` nothing else is taken.
     """
-
-    def sign(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
-        searching.extend(_sign(connection, context, lease_id, tasks, keeps_search=True))
-
+    retries: list[list[Task]] = []
     with engine.connect() as connection:
-        if leased is None:
-            batches = queue.take(connection, context.leaves, "sign", lease_id, _BATCH_SIZES["sign"])
+        batch = dispatched
+        if batch is None:
+            batch = batches.take(connection, context.leaves, lease_id, _BATCH_SIZES["sign"])
+            retries = queue.take_retries(connection, context.leaves, "sign", lease_id, _BATCH_SIZES["sign"])
             connection.commit()
-        else:
-            batches = [leased]
-        for tasks in batches:
-            _do_tasks(connection, context, "sign", lease_id, tasks, sign)
-    return sum(map(len, batches))
+        if batch is not None:
+            sign = partial(_sign_batch, connection, context, batch, searching)
+            _do_batch(connection, context, lease_id, batch, sign)
+        for tasks in retries:
+            _do_tasks(connection, context, "sign", lease_id, tasks, _sign)
+    return sum(map(len, retries)) + (len(batch.doc_ids) if batch is not None else 0)
 
 
-def search_leased(engine: Engine, context: Context, lease_id: int, tasks: list[Task]) -> int:
-    """Do work of `search` that is under the lease; return its size. Failures are treated as by `work_batch`."""
+def search_batch(engine: Engine, context: Context, lease_id: int, batch: Batch) -> int:
+    """Search for the documents of a batch; return their number. Failures are treated as by `work_batch`."""
     with engine.connect() as connection:
-        _do_tasks(connection, context, "search", lease_id, tasks, _search)
-    return len(tasks)
+        finish = partial(batches.finish, connection, context.leaves, batch)
+        search = partial(_search_documents, connection, context, batch.doc_ids, finish)
+        _do_batch(connection, context, lease_id, batch, search)
+    return len(batch.doc_ids)
 
 
 def _do_tasks(
     connection: Connection, context: Context, stage: Stage, lease_id: int, tasks: list[Task], work: "_Work"
 ) -> None:
     def attempt() -> None:
-        context.reset_findings()
-        work(connection, context, lease_id, tasks)
-
-    try:
         if any(task.is_deadly for task in tasks):
             raise NearsimError("each worker that took this task died or lost its lease")
+        work(connection, context, lease_id, tasks)
+
+    if error := _find_failure(connection, context, attempt):
+        doc_ids = [task.doc_id for task in tasks]
+        _record_failure(connection, context, stage, lease_id, doc_ids, error)
+
+
+def _do_batch(
+    connection: Connection, context: Context, lease_id: int, batch: Batch, work: Callable[[], None]
+) -> None:
+    """Do a batch; if it fails, its documents become work and are retried as such."""
+    if (error := _find_failure(connection, context, work)) and (left := batches.split(connection, batch)):
+        _record_failure(connection, context, left[0], lease_id, left[1], error)
+
+
+def _find_failure(connection: Connection, context: Context, work: Callable[[], None]) -> Exception | None:
+    """Run the work of a transaction; return the error if it may come from the documents, raise others."""
+
+    def attempt() -> None:
+        context.reset_findings()
+        work()
+
+    try:
         retry_conflicts(connection, attempt)
     except Exception as error:
         connection.rollback()
         if is_transient(error):
             raise
-        if not _is_dropped(connection, context):
-            _record_failure(connection, context, stage, lease_id, tasks, error)
+        return None if _is_dropped(connection, context) else error
+    return None
 
 
 def _compare(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
@@ -124,19 +144,31 @@ def _compare(connection: Connection, context: Context, lease_id: int, tasks: lis
     connection.commit()
 
 
-def _sign(
-    connection: Connection,
-    context: Context,
-    lease_id: int,
-    tasks: list[Task],
-    *,
-    keeps_search: bool = False,
-) -> list[Task]:
-    """Sign documents that changed, and remove those that were deleted or are outside the retention window.
-
-    Returns the work of `search` that `keeps_search` puts under the lease.
-    """
+def _sign(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
+    """Sign documents that changed, and remove those that were deleted or are outside the retention window."""
     doc_ids = [task.doc_id for task in tasks]
+    changed, rows = _sign_changed(connection, context, doc_ids)
+    leased = queue.finish(connection, context.leaves, "sign", lease_id, doc_ids)
+    _store_signed(connection, context, np.intersect1d(leased, changed), rows, None)
+    connection.commit()
+
+
+def _sign_batch(connection: Connection, context: Context, batch: Batch, searching: list[Batch]) -> None:
+    """Sign the documents of a batch as `_sign` does; `searching` gets the batch if there is something to search."""
+    changed, rows = _sign_changed(connection, context, batch.doc_ids)
+    leased = batches.lock(connection, context.leaves, batch)
+    signed = _store_signed(connection, context, np.intersect1d(leased, changed), rows, batch)
+    if signed is None:
+        batches.finish(connection, context.leaves, batch)
+    connection.commit()
+    if signed is not None and signed.doc_ids:
+        searching.append(signed)
+
+
+def _sign_changed(
+    connection: Connection, context: Context, doc_ids: list[int]
+) -> tuple[list[int], SignatureRows]:
+    """Return those of some documents whose signature is missing or outdated, and the signatures of those that exist."""
     collection_id, age = context.collection_id, context.retained_seconds
     current = signatures.find_current(connection, context.leaves, collection_id, doc_ids, age)
     changed = [doc_id for doc_id in doc_ids if doc_id not in current]
@@ -144,38 +176,52 @@ def _sign(
         documents.stream_documents(
             connection, collection_id, changed, age, vectors=context.encoder.takes_vectors
         )
-    ) as batches:
+    ) as read:
         # This worker is likely to search and verify them next.
         sign = partial(steps.sign_documents, context, keep_features=True)
-        rows = joined([sign(batch) for batch in chain(batches, ([],))])
+        rows = joined([sign(batch) for batch in chain(read, ([],))])
     missing = np.setdiff1d(changed, rows.doc_ids)
     attachments.invalidate_texts(connection, collection_id, missing.tolist(), age)
     connection.commit()
-    likely = rows.doc_ids[(rows.counts > 0) & keeps_search]
-    queued = queue.continue_with_search(connection, context.leaves, lease_id, likely)
-    rest = np.setdiff1d(doc_ids, queued).tolist()
-    leased = [*queued, *queue.finish(connection, context.leaves, "sign", lease_id, rest)]
-    mine, searching = np.intersect1d(leased, changed), list[Task]()
-    if len(mine):
-        stored = rows.take(np.isin(rows.doc_ids, mine))
-        lease = lease_id if keeps_search else None
-        searching = steps.store_signatures(connection, context, mine.tolist(), stored, lease, queued)
-        # A retention sweep may have run since they were read. Under the lock taken by store_signatures, a document
-        # inside the window is one that no sweep has missed.
-        outside = documents.find_past_retention(connection, collection_id, mine, age)
-        queue.queue_work(connection, context.leaves, "sign", np.intersect1d(outside, rows.doc_ids))
-    connection.commit()
+    return changed, rows
+
+
+def _store_signed(
+    connection: Connection,
+    context: Context,
+    mine: NDArray[np.int64],
+    rows: SignatureRows,
+    batch: Batch | None,
+) -> Batch | None:
+    """Store the signatures of the documents that are still under the lease; return the batch to search."""
+    if not len(mine):
+        return None
+    stored = rows.take(np.isin(rows.doc_ids, mine))
+    searching = steps.store_signatures(connection, context, mine.tolist(), stored, batch)
+    # Since they were read a retention sweep, or work on a later write, may be done. Under the lock taken by
+    # store_signatures, a document that is unchanged is one that neither has missed.
+    changed = documents.find_changed(
+        connection, context.collection_id, stored.doc_ids, stored.revisions, context.retained_seconds
+    )
+    queue.queue_work(connection, context.leaves, "sign", changed)
     return searching
 
 
 def _search(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
-    """Find and verify the candidates of new heads."""
     doc_ids = [task.doc_id for task in tasks]
+    finish = partial(queue.finish, connection, context.leaves, "search", lease_id, doc_ids)
+    _search_documents(connection, context, doc_ids, finish)
+
+
+def _search_documents(
+    connection: Connection, context: Context, doc_ids: list[int], finish: Callable[[], object]
+) -> None:
+    """Find and verify the candidates of new heads; `finish` removes their work from the queue."""
     steps.require_bands(connection, context, doc_ids)
     candidates, anchors = steps.search_candidates(connection, context, doc_ids)
     verified = _verify(connection, context, candidates)
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
-    queue.finish(connection, context.leaves, "search", lease_id, doc_ids)
+    finish()
     queue.queue_work(connection, context.leaves, "anchor", anchors)
     _store_pairs(connection, context, verified)
 
@@ -262,19 +308,23 @@ def _is_dropped(connection: Connection, context: Context) -> bool:
 
 
 def _record_failure(
-    connection: Connection, context: Context, stage: Stage, lease_id: int, tasks: list[Task], error: Exception
+    connection: Connection,
+    context: Context,
+    stage: Stage,
+    lease_id: int,
+    doc_ids: list[int],
+    error: Exception,
 ) -> None:
     """Record an error, and remove documents that cannot be signed: their stored signature is of an older text."""
     context.reset_findings()
     reason = f"{type(error).__name__}: {error}"
-    doc_ids = [task.doc_id for task in tasks]
     set_aside = queue.fail(connection, context.leaves, stage, lease_id, doc_ids, reason)
     if stage == "sign" and set_aside:
         steps.store_signatures(connection, context, set_aside, steps.sign_documents(context, []))
     connection.commit()
-    context.totals.update({"failed": len(tasks) - len(set_aside), "set aside": len(set_aside)})
+    context.totals.update({"failed": len(doc_ids) - len(set_aside), "set aside": len(set_aside)})
     context.warn(
-        f"{stage} of {count_of(len(tasks), 'document')} failed, {len(set_aside)} of them set aside: {reason}"
+        f"{stage} of {count_of(len(doc_ids), 'document')} failed, {len(set_aside)} of them set aside: {reason}"
     )
 
 

@@ -165,6 +165,19 @@ def _stream(
             yield batch
 
 
+def find_changed(
+    connection: Connection, collection_id: CollectionId, doc_ids: Ids, revisions: Ids, age_seconds: int | None
+) -> Ids:
+    """Return the documents that were deleted, written again or got older than the age since they were read."""
+    parameters = {
+        "collection_id": collection_id,
+        "doc_ids": packed_ids(doc_ids),
+        "revisions": packed_ids(revisions),
+        "age": age_seconds,
+    }
+    return np.array(fetch_values(connection, statement("list_changed_documents"), parameters), np.int64)
+
+
 def find_past_retention(
     connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int] | Ids, age_seconds: int | None
 ) -> Ids:

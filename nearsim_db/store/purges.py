@@ -56,7 +56,8 @@ def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Se
     parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
     inner = driver(connection)
     inner.execute(statement("redact_errors", leaves), {"doc_ids": packed_ids(doc_ids)})
-    return inner.execute(statement("purge_work", leaves), parameters).rowcount
+    in_batches = int(fetch_value(connection, statement("purge_batches", leaves), parameters))
+    return in_batches + inner.execute(statement("purge_work", leaves), parameters).rowcount
 
 
 def has_tables(connection: Connection, leaves: Leaves) -> bool:

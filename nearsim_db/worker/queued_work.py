@@ -5,14 +5,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from nearsim_db.indexing import promotion_events
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_leased
-from nearsim_db.indexing.work_queue import search_leased, sign_batch, work_batch
+from nearsim_db.indexing.work_queue import search_batch, sign_batch, work_batch
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Stage, Task
+from nearsim_db.store.work.queue import Batch, Stage
 from nearsim_db.worker.lease import WorkerLease
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.scope import Scope
@@ -60,11 +61,11 @@ class QueuedWork:
             for id, context in scope.contexts.known.items()
             if scope.includes(context.collection_id)
         }
-        dispatched, leased = dispatch_leased(scope.engine, self._lease.lease_id, list(contexts))
-        for id, tasks in leased.items():
+        dispatched, batches = dispatch_leased(scope.engine, self._lease.lease_id, list(contexts))
+        for id, batch in batches.items():
             if scope.stopping():
                 break
-            self._sign(contexts[id], tasks)
+            self._sign(contexts[id], batch)
             between()
         return dispatched > 0
 
@@ -79,14 +80,15 @@ class QueuedWork:
             return self._sign(context)
         return self._measured(context, stage, lambda own: work_batch(engine, own, stage, lease_id))
 
-    def _sign(self, context: Context, leased: list[Task] | None = None) -> int:
+    def _sign(self, context: Context, batch: Batch | None = None) -> int:
         """Sign a batch, and search it with its features at hand; return how many documents were signed."""
-        engine, lease_id, searching = self._scope.engine, self._lease.lease_id, list[Task]()
+        engine, lease_id, searching = self._scope.engine, self._lease.lease_id, list[Batch]()
         taken = self._measured(
-            context, "sign", lambda own: sign_batch(engine, own, lease_id, searching, leased)
+            context, "sign", lambda own: sign_batch(engine, own, lease_id, searching, batch)
         )
-        if searching:
-            self._measured(context, "search", lambda own: search_leased(engine, own, lease_id, searching))
+        for signed in searching:
+            search = partial(search_batch, engine, lease_id=lease_id, batch=signed)
+            self._measured(context, "search", search)
         return taken
 
     def _measured(self, context: Context, stage: Stage, work: Callable[[Context], int]) -> int:

@@ -15,7 +15,7 @@ from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import PARENTS
-from nearsim_db.store.work.queue import STAGES, Stage, Task
+from nearsim_db.store.work.queue import STAGES, Batch, Stage
 from tests.builders.interleaving import step_through
 
 Statement = tuple[str, tuple[object, ...]]
@@ -104,18 +104,21 @@ class World:
                         dispatch_changes(self.engine)
                     elif stage is None:
                         ids = [context.generation.generation_id]
-                        for tasks in dispatch_leased(self.engine, lease_id, ids)[1].values():
-                            searching: list[Task] = []
-                            work_queue.sign_batch(self.engine, context, lease_id, searching, tasks)
-                            work_queue.search_leased(self.engine, context, lease_id, searching)
+                        for batch in dispatch_leased(self.engine, lease_id, ids)[1].values():
+                            self._sign(context, lease_id, batch)
                     elif stage == "sign" and rng.random() < 0.5:
-                        searching = []
-                        work_queue.sign_batch(self.engine, context, lease_id, searching)
-                        work_queue.search_leased(self.engine, context, lease_id, searching)
+                        self._sign(context, lease_id, None)
                     else:
                         work_queue.work_batch(self.engine, context, stage, lease_id)
 
         return action
+
+    def _sign(self, context: Context, lease_id: int, dispatched: Batch | None) -> None:
+        """Sign a batch and search it."""
+        searching: list[Batch] = []
+        work_queue.sign_batch(self.engine, context, lease_id, searching, dispatched)
+        for batch in searching:
+            work_queue.search_batch(self.engine, context, lease_id, batch)
 
     def drain(self) -> None:
         """Process all remaining work in one process, retries included."""

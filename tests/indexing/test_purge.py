@@ -21,8 +21,8 @@ from nearsim_db.store import documents, generation_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Stage
+from nearsim_db.store.work import batches, queue
+from nearsim_db.store.work.queue import Batch, Stage
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.relations import identifier
 from tests.builders.selection import some, some_combinations
@@ -306,6 +306,30 @@ def test_workers_do_not_store_texts_purged_after_reading(database_url: str) -> N
         assert_whole(index)
 
 
+def test_workers_do_not_store_texts_purged_from_their_batch(database_url: str) -> None:
+    with queued(database_url) as index, index.database.lease() as lease_id:
+        doc_id = doc_id_of(database_url, NAME)
+        context, engine = index.serving().context, index.database.engine
+        with engine.connect() as connection:
+            batch = batches.take(connection, context.leaves, lease_id, 100)
+            assert batch is not None and doc_id in batch.doc_ids
+            (read,) = documents.stream_documents(connection, context.collection_id, batch.doc_ids)
+            rows = steps.sign_documents(context, read)
+            connection.commit()
+            assert _purge_only(index, engine) == [NAME]
+            held = batches.lock(connection, context.leaves, batch)
+            assert held == [one for one in batch.doc_ids if one != doc_id]
+            searching = steps.store_signatures(
+                connection, context, held, rows.take(rows.doc_ids != doc_id), batch
+            )
+            connection.commit()
+        assert searching is not None
+        work_queue.search_batch(engine, context, lease_id, searching)
+        index.build()
+        assert traces(database_url, doc_id) == {}
+        assert_whole(index)
+
+
 def _purge_only(index: Index, engine: Engine) -> list[str]:
     """A purge without indexing other changes, which would wait for other sessions."""
     collection_id = index._get_collection().collection_id
@@ -335,8 +359,13 @@ def test_purged_texts_do_not_return_in_any_interleaving(database_url: str, major
         def work() -> None:
             with Database(engine, index.database.settings).lease() as lease_id:
                 dispatch_changes(engine)
+                context, searching = index.serving().context, list[Batch]()
+                if seed % 3:
+                    work_queue.sign_batch(engine, context, lease_id, searching)
+                for batch in searching:
+                    work_queue.search_batch(engine, context, lease_id, batch)
                 for stage in stages:
-                    work_queue.work_batch(engine, index.serving().context, stage, lease_id)
+                    work_queue.work_batch(engine, context, stage, lease_id)
 
         def purge() -> None:
             _purge_only(index, engine)

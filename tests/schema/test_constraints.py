@@ -46,6 +46,8 @@ BREAKING = {
     "similar_pair_._left_id_fkey": "UPDATE nearsim.similar_pair SET left_id = -1",
     "band_._bucket_hash_doc_id_idx": "INSERT INTO nearsim.band (bucket_hash, doc_id, generation_id) "
     "SELECT bucket_hash, doc_id, generation_id FROM nearsim.band",
+    "work_batch_leased": "INSERT INTO nearsim.work (generation_id, doc_id, stage, doc_ids) SELECT generation_id, -1, "
+    "'sign', ARRAY[1] FROM nearsim.generation",
     "work_stage_known": "INSERT INTO nearsim.work SELECT generation_id, 1, 'asleep' FROM nearsim.generation",
 }
 

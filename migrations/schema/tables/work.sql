@@ -1,3 +1,5 @@
+-- The documents that a worker signs and then searches at once are one row, a batch: a row for each of them would cost some
+-- 500 bytes of write-ahead log. If the batch fails or its lease ends, each document becomes a row.
 CREATE TABLE nearsim.work (
     generation_id integer NOT NULL CONSTRAINT work_generation_fkey
         REFERENCES nearsim.generation ON DELETE CASCADE,
@@ -11,8 +13,11 @@ CREATE TABLE nearsim.work (
     reached bigint NOT NULL DEFAULT 0,
     error text,
     set_aside_at timestamptz,
+    doc_ids bigint[],
     CONSTRAINT work_pkey PRIMARY KEY (generation_id, stage, doc_id),
-    CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'publish'))
+    CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'publish')),
+    CONSTRAINT work_batch_leased CHECK (doc_id >= 0 AND doc_ids IS NULL
+        OR doc_id < 0 AND doc_ids IS NOT NULL AND lease_id IS NOT NULL AND attempts = 0)
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 -- Work that is put under a lease as it is queued is never in this index.
 CREATE INDEX work_free ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0 AND lease_id IS NULL;
@@ -22,7 +27,7 @@ CREATE INDEX work_set_aside ON nearsim.work (generation_id, stage, doc_id) WHERE
 
 COMMENT ON TABLE nearsim.work IS 'Work queue of a generation: sign, search and link, with leases, retries and errors';
 COMMENT ON COLUMN nearsim.work.generation_id IS 'The generation';
-COMMENT ON COLUMN nearsim.work.doc_id IS 'The document; 0 for the whole index';
+COMMENT ON COLUMN nearsim.work.doc_id IS 'The document; 0 for the whole index, a random negative number for a batch';
 COMMENT ON COLUMN nearsim.work.stage IS
     'sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all documents) or publish (events after promotion)';
 COMMENT ON COLUMN nearsim.work.queued_at IS 'When it was queued';
@@ -33,3 +38,5 @@ COMMENT ON COLUMN nearsim.work.attempts IS 'Number of failed attempts';
 COMMENT ON COLUMN nearsim.work.reached IS 'Progress of an anchor through its buckets: the last doc_id';
 COMMENT ON COLUMN nearsim.work.error IS 'Last error';
 COMMENT ON COLUMN nearsim.work.set_aside_at IS 'When it was set aside after its last attempt, for a person to look at';
+COMMENT ON COLUMN nearsim.work.doc_ids IS
+    'The documents of a batch that a worker signs and then searches; NULL for work of one document or of the whole index';

@@ -1,7 +1,12 @@
--- Runs with its owner's rights, as granted_generations does: readers may not read work. Relies on work_pkey.
+-- Runs with its owner's rights, as granted_generations does: readers may not read work, nor through queued_work. Relies on
+-- work_pkey.
 CREATE VIEW nearsim.visible_work WITH (security_barrier = true) AS
 SELECT work.generation_id, work.stage, work.doc_id, work.set_aside_at
-FROM nearsim.work
+FROM (
+    SELECT generation_id, stage, doc_id, set_aside_at FROM nearsim.work WHERE doc_ids IS NULL
+    UNION ALL
+    SELECT generation_id, stage, unnest(doc_ids), set_aside_at FROM nearsim.work WHERE doc_id < 0
+) AS work
 WHERE (SELECT NOT row_security_active(CAST('nearsim.document' AS regclass)))
     OR work.generation_id IN (SELECT granted.generation_id FROM nearsim.granted_generations AS granted);
 

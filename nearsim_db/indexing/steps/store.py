@@ -12,8 +12,8 @@ from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.store import bands, bucket_lookups, pairs, signatures, verdicts
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Task
+from nearsim_db.store.work import batches, queue
+from nearsim_db.store.work.queue import Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +35,28 @@ def store_signatures(
     context: Context,
     doc_ids: Sequence[int],
     rows: SignatureRows,
-    lease_id: int | None = None,
-    queued: Collection[int] = (),
-) -> list[Task]:
+    batch: Batch | None = None,
+) -> Batch | None:
     """Make the index agree with documents: those in `rows` are written, the rest of `doc_ids` removed.
 
     A document's old rows are removed exactly: its band rows are found by the keys of its old sketch, its pairs are
     deleted with its signature, and its twins get a new head. New heads, and documents that became anchors of a bucket
     over the limit, are queued for search; documents whose clusters may have changed are queued for link. Other
-    processes may add heads to the generation meanwhile, but not remove any. With a lease, new work of `search` is under
-    it, and returned; `queued` are documents that have it already, which is removed if there is nothing to search.
+    processes may add heads to the generation meanwhile, but not remove any. With a batch, which must be locked, nothing
+    is queued for search: the batch continues with these documents, and is returned.
     """
     generation_id = context.generation.generation_id
     savepoint = connection.begin_nested()
     take_transaction_lock(connection, Lock.STORE, generation_id, shared=True)
     plan = _plan(connection, context, doc_ids, rows)
-    if plan.changing:
+    # Another worker may be about to store a document that is deleted.
+    if plan.changing or len(rows.doc_ids) < len(doc_ids):
         savepoint.rollback()
         take_transaction_lock(connection, Lock.STORE, generation_id)
         plan = _plan(connection, context, doc_ids, rows)
     else:
         savepoint.commit()
-    return _apply(connection, context, plan, lease_id, queued)
+    return _apply(connection, context, plan, batch)
 
 
 def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> None:
@@ -113,9 +113,7 @@ def _find_heads(
     return heads, preceded
 
 
-def _apply(
-    connection: Connection, context: Context, plan: _Plan, lease_id: int | None, queued: Collection[int]
-) -> list[Task]:
+def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch | None) -> Batch | None:
     leaves, fresh = context.leaves, plan.fresh
     signatures.update_revisions(connection, leaves, plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
     old = _read_heads(connection, context, plan.changing)
@@ -125,29 +123,18 @@ def _apply(
     unchanged = _has_other_digest(fresh, set(plan.changing))
     own = unchanged & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
     added = Signatures(fresh.doc_ids[own], fresh.sketches[own], ())
-    searching = _exchange_bands(connection, context, lost, gained.joined(added))
-    tasks = _queue_search(connection, context, searching, lease_id, set(queued))
+    searching = sorted(_exchange_bands(connection, context, lost, gained.joined(added)))
+    if batch is None:
+        queue.queue_work(connection, leaves, "search", searching)
+    else:
+        batch = batches.continue_with_search(connection, leaves, batch, searching)
     twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     # A pin becomes a tie once both of its documents are signed.
     pinned = verdicts.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
     touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
     queue.queue_work(connection, leaves, "link", touched)
-    return tasks
-
-
-def _queue_search(
-    connection: Connection, context: Context, searching: set[int], lease_id: int | None, queued: set[int]
-) -> list[Task]:
-    """Queue documents for search that are not `queued` yet; return the work that is under the lease."""
-    new = sorted(searching - queued)
-    if lease_id is None:
-        queue.queue_work(connection, context.leaves, "search", new)
-        return []
-    if unneeded := sorted(queued - searching):
-        queue.finish(connection, context.leaves, "search", lease_id, unneeded)
-    leased = queue.queue_leased(connection, context.leaves, "search", lease_id, new)
-    return [*(Task(doc_id, 0, 0) for doc_id in sorted(queued & searching)), *leased]
+    return batch
 
 
 def _has_other_digest(rows: SignatureRows, digests: Collection[UUID]) -> NDArray[np.bool_]:

@@ -355,6 +355,21 @@ class VisibleProfiles(View):
     recipe: Mapped[dict[str, Any] | None]
 
 
+class QueuedWork(View):
+    """Internal: queued work by document, with the documents of batches."""
+
+    __tablename__ = "queued_work"
+    generation_id: Mapped[_Key]
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    doc_id: Mapped[_BigKey]
+    queued_at: Mapped[datetime]
+    due_at: Mapped[datetime]
+    lease_id: Mapped[int | None]
+    attempts: Mapped[int] = mapped_column(SmallInteger)
+    error: Mapped[str | None]
+    set_aside_at: Mapped[datetime | None]
+
+
 class VisibleWork(View):
     """Internal: queued work of the generations that the user may see."""
 

@@ -11,7 +11,7 @@ WITH chosen AS (
 ), queued AS (
     SELECT stage, set_aside_at IS NOT NULL AS aside, held, count(*) AS counted,
         min(queued_at) FILTER (WHERE is_settled AND NOT held) AS oldest
-    FROM chosen JOIN nearsim.work USING (generation_id)
+    FROM chosen JOIN nearsim.queued_work USING (generation_id)
     GROUP BY 1, 2, 3
 ), changes AS (
     SELECT count(*) AS counted, min(changed_at) AS oldest FROM nearsim.change

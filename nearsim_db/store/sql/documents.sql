@@ -149,6 +149,18 @@ WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id = %(collecti
         >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
 ORDER BY doc_id
 
+-- name: list_changed_documents
+-- Which documents are no longer as they were read: deleted, written again, or older than an age now. Relies on
+-- document_pkey.
+SELECT one.doc_id
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS one (doc_id, revision)
+LEFT JOIN nearsim.document ON document.doc_id = one.doc_id AND document.collection_id = %(collection_id)s
+    AND document.revision = one.revision
+    AND coalesce(document.published_at, document.created_at) >= coalesce(
+        clock_timestamp() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+WHERE document.doc_id IS NULL
+ORDER BY one.doc_id
+
 -- name: list_past_retention
 -- Which documents are older than an age now; none without an age. Relies on document_pkey.
 SELECT doc_id FROM nearsim.document

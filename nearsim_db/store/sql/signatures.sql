@@ -121,15 +121,18 @@ FROM first WHERE signature.feature_digest = first.digest AND signature.head_id <
 -- State of a document in a generation: revision, signed revision, features, whether it waits to be signed, whether it
 -- was set aside. Relies on the keys; nearsim.change has none and is short.
 SELECT document.revision, signature.revision, signature.feature_count,
-    work.doc_id IS NOT NULL AND work.set_aside_at IS NULL
+    coalesce(work.waits, false)
         OR EXISTS (SELECT FROM nearsim.change
             WHERE change.doc_id = document.doc_id AND stage IS NULL OR change.collection_id IS NULL
                 OR change.collection_id = document.collection_id AND change.doc_id IS NULL
                     AND coalesce(change.external_id, document.external_id) = document.external_id)
         OR EXISTS (SELECT FROM nearsim.work WHERE generation_id = {generation_id} AND stage = 'compare'),
-    work.set_aside_at IS NOT NULL
+    coalesce(work.is_set_aside, false)
 FROM nearsim.document
 LEFT JOIN {signature} AS signature USING (doc_id)
-LEFT JOIN nearsim.work ON work.generation_id = {generation_id} AND work.stage = 'sign'
-    AND work.doc_id = document.doc_id
+CROSS JOIN LATERAL (
+    SELECT bool_or(set_aside_at IS NULL) AS waits, bool_or(set_aside_at IS NOT NULL) AS is_set_aside
+    FROM nearsim.queued_work
+    WHERE generation_id = {generation_id} AND stage = 'sign' AND doc_id = document.doc_id
+) AS work
 WHERE document.doc_id = %(doc_id)s

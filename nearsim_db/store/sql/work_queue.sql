@@ -4,8 +4,8 @@
 -- take, costs 54 bytes of write-ahead log, and is left out if no other session takes changes. Existing work stays
 -- queued, and is repeated if a worker is processing it; what is not queued is inserted without ON CONFLICT, which logs a
 -- row twice, and fails if another session queues it at the same time. New work to sign of some generations is put under
--- the worker's lease if that has not expired. Returns the number of changes that were found, how many mean every
--- document, and the work under the lease. Reads nearsim.change up to the last one taken; relies on work_pkey.
+-- the worker's lease, as a batch for each, if that has not expired. Returns the number of changes that were found, how
+-- many mean every document, and the batches, one row each. Reads nearsim.change up to the last one taken; relies on work_pkey.
 WITH found AS MATERIALIZED (
     SELECT ctid FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL
     LIMIT %(batch)s {skipping_locked}
@@ -30,11 +30,16 @@ WITH found AS MATERIALIZED (
 ), renewed AS (
     UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), added AS (
-    INSERT INTO nearsim.work (generation_id, doc_id, stage, lease_id)
-    SELECT generation_id, doc_id, stage, CASE WHEN is_leased THEN (SELECT lease_id FROM renewed) END
-    FROM requested WHERE NOT is_queued
+    INSERT INTO nearsim.work (generation_id, doc_id, stage)
+    SELECT generation_id, doc_id, stage
+    FROM requested WHERE NOT is_queued AND NOT (is_leased AND EXISTS (SELECT FROM renewed))
     ORDER BY generation_id, stage DESC, doc_id
-    RETURNING generation_id, doc_id, lease_id
+), batched AS (
+    INSERT INTO nearsim.work (generation_id, doc_id, stage, lease_id, doc_ids)
+    SELECT generation_id, CAST(-1 - random() * 1e18 AS bigint), 'sign', lease_id, array_agg(doc_id ORDER BY doc_id)
+    FROM requested CROSS JOIN renewed WHERE is_leased AND NOT is_queued
+    GROUP BY generation_id, lease_id
+    RETURNING generation_id, doc_id, doc_ids
 ), repeated AS (
     INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
     SELECT generation_id, doc_id, stage FROM requested WHERE is_queued
@@ -44,9 +49,9 @@ WITH found AS MATERIALIZED (
         queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
     WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
 )
-SELECT (SELECT count(*) FROM found), count(*) FILTER (WHERE doc_id IS NULL), ARRAY(
-    SELECT ARRAY[generation_id, doc_id] FROM added WHERE lease_id IS NOT NULL ORDER BY doc_id)
-FROM taken
+SELECT (SELECT count(*) FROM found), (SELECT count(*) FROM taken WHERE doc_id IS NULL), batched.generation_id,
+    batched.doc_id, batched.doc_ids
+FROM (VALUES (1)) AS always LEFT JOIN batched ON true
 
 -- name: discard_indexed_changes
 -- Delete the captured writes that a build has indexed: its signature has the revision that was captured. Later writes
@@ -115,22 +120,6 @@ ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
     queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
 WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0 OR stored.reached > 0
 
--- name: queue_leased_work
--- Queue documents for a stage as in queue_work, new work under the worker's lease if that has not expired. Relies on
--- work_pkey.
-WITH renewed AS (
-    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
-)
-INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage, lease_id)
-SELECT {generation_id}, doc_id, %(stage)s, (SELECT lease_id FROM renewed)
-FROM (SELECT DISTINCT doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS q (doc_id) ORDER BY doc_id) AS q
-ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
-    again = stored.lease_id IS NOT NULL, attempts = 0, reached = 0, error = NULL, set_aside_at = NULL,
-    due_at = least(stored.due_at, excluded.due_at),
-    queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
-WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0 OR stored.reached > 0
-RETURNING doc_id, lease_id
-
 -- name: find_work
 -- Generations and stages with work due, of one collection or of all permanent ones; work of a generation being built
 -- waits. The order makes both subqueries walk their index to the first free row whatever the planner estimates. Relies
@@ -195,18 +184,6 @@ RETURNING work.doc_id, work.reached, work.attempts
 DELETE FROM nearsim.work
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
     AND lease_id = %(lease_id)s AND NOT again
-RETURNING doc_id
-
--- name: continue_with_search
--- Turn work to sign under the lease into work to search, which is cheaper than to delete and insert it; returns it. What
--- was queued again meanwhile, or is queued for search already, stays. Relies on work_pkey.
-UPDATE nearsim.work AS signed SET stage = 'search', attempts = 0, error = NULL
-WHERE generation_id = {generation_id} AND stage = 'sign' AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-    AND lease_id = %(lease_id)s AND NOT again
-    AND NOT EXISTS (
-        SELECT FROM nearsim.work
-        WHERE work.generation_id = {generation_id} AND work.stage = 'search' AND work.doc_id = signed.doc_id
-        OFFSET 0)
 RETURNING doc_id
 
 -- name: requeue_work
@@ -280,7 +257,7 @@ VACUUM (SKIP_LOCKED) nearsim.work
 -- name: count_work
 -- Length of a generation's queue, and number of documents set aside. Relies on work_pkey.
 SELECT count(*) FILTER (WHERE set_aside_at IS NULL), count(*) FILTER (WHERE set_aside_at IS NOT NULL)
-FROM nearsim.work WHERE generation_id = {generation_id}
+FROM nearsim.queued_work WHERE generation_id = {generation_id}
 
 -- name: list_work
 -- Work of one collection or of all permanent ones: set aside first, then failing. Reads the whole queue.
@@ -289,7 +266,7 @@ SELECT coalesce(document.external_id, '#' || work.doc_id), collection.name, prof
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
 JOIN nearsim.collection USING (collection_id)
-JOIN nearsim.work USING (generation_id)
+JOIN nearsim.queued_work AS work USING (generation_id)
 LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
 LEFT JOIN nearsim.lease USING (lease_id)
 CROSS JOIN LATERAL (

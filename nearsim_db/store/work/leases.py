@@ -5,6 +5,7 @@ from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.rows import fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.work import batches
 
 SILENCE_SECONDS = 300.0
 
@@ -18,6 +19,7 @@ def open_lease(connection: Connection, worker: str) -> int:
 
 def close_lease(connection: Connection, lease_id: int) -> None:
     """Close a lease; its work is released at once."""
+    batches.split_leased(connection, [lease_id])
     driver(connection).execute(statement("close_lease"), {"lease_id": lease_id})
     release_lock(connection, Lock.WORKER_LEASE, lease_id)
 
@@ -39,6 +41,7 @@ def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_S
     expired = fetch_values(connection, statement("find_expired_leases"), parameters)
     if not expired:
         return 0
+    batches.split_leased(connection, expired, wait=False)
     released = inner.execute(statement("release_lost_work"), {"lease_ids": expired}).rowcount
     inner.execute(statement("delete_expired_leases"), {"lease_ids": expired})
     return released

@@ -45,15 +45,23 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents that a worker signs and then searches under its lease, stored as one row; doc_ids in order."""
+
+    batch_id: int
+    doc_ids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Dispatched:
     """Changes that became work: their number, with any that another session took, and whether one means every document.
 
-    `leased` is the new work to sign that is under the worker's lease, by generation.
+    `batches` have the new work to sign that is under the worker's lease, by generation.
     """
 
     changes: int
     whole: bool
-    leased: Mapping[GenerationId, list[Task]]
+    batches: Mapping[GenerationId, Batch]
 
 
 def dispatch(
@@ -68,11 +76,10 @@ def dispatch(
     alone = try_transaction_lock(connection, Lock.CHANGES, 0)
     skipping = sql.SQL("" if alone else "FOR UPDATE SKIP LOCKED")
     command = statement("dispatch_changes", skipping_locked=skipping)
-    changes, whole, rows = fetch_row(connection, command, parameters)
-    leased: dict[GenerationId, list[Task]] = {}
-    for generation_id, doc_id in rows:
-        leased.setdefault(GenerationId(generation_id), []).append(Task(doc_id, 0, 0))
-    return Dispatched(changes, bool(whole), leased)
+    rows = fetch_rows(connection, command, parameters)
+    changes, whole = rows[0][:2]
+    batches = {GenerationId(row[2]): Batch(*row[3:]) for row in rows if row[2] is not None}
+    return Dispatched(changes, bool(whole), batches)
 
 
 def discard_indexed_changes(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:
@@ -130,21 +137,6 @@ def queue_work(
         driver(connection).execute(statement("queue_work", leaves), parameters)
 
 
-def queue_leased(
-    connection: Connection,
-    leaves: Leaves,
-    stage: Stage,
-    lease_id: int,
-    doc_ids: "Sequence[int] | NDArray[np.int64]",
-) -> list[Task]:
-    """Queue documents for a stage, due now; return those that were not queued before, which are under the lease."""
-    if not len(doc_ids):
-        return []
-    parameters = {"stage": stage, "doc_ids": packed_ids(doc_ids), "lease_id": lease_id}
-    rows = fetch_rows(connection, statement("queue_leased_work", leaves), parameters)
-    return [Task(doc_id, 0, 0) for doc_id, holder in sorted(rows) if holder == lease_id]
-
-
 def find_work(connection: Connection, collection_id: CollectionId | None) -> list[tuple[GenerationId, Stage]]:
     """Return the (generation, stage) with work due, of one collection or of all permanent ones."""
     parameters = {"collection_id": collection_id, "stages": list(STAGES)}
@@ -155,7 +147,16 @@ def find_work(connection: Connection, collection_id: CollectionId | None) -> lis
 def take(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, batch: int) -> list[list[Task]]:
     """Lease the next documents of a stage: a batch of new ones, and small batches of earlier failures."""
     parameters = {"stage": stage, "lease_id": lease_id, "batch": batch}
-    taken = [_take(connection, leaves, "take_work", parameters)]
+    new = _take(connection, leaves, "take_work", parameters)
+    return [*([new] if new else []), *take_retries(connection, leaves, stage, lease_id, batch)]
+
+
+def take_retries(
+    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, batch: int
+) -> list[list[Task]]:
+    """Lease earlier failures of a stage, in small batches."""
+    parameters = {"stage": stage, "lease_id": lease_id}
+    taken = []
     for least, most, share in _RETAKEN:
         again = {**parameters, "least": least, "most": most, "batch": max(1, batch // share)}
         taken.append(_take(connection, leaves, "take_retries", again))
@@ -168,19 +169,6 @@ def _take(connection: Connection, leaves: Leaves, name: str, parameters: Mapping
 
 def _by_id(task: Task) -> int:
     return task.doc_id
-
-
-def continue_with_search(
-    connection: Connection, leaves: Leaves, lease_id: int, doc_ids: "Sequence[int] | NDArray[np.int64]"
-) -> list[int]:
-    """Queue documents for `search` in place of `sign`, under the same lease; return those to which that applies.
-
-    It does not to documents that were queued again meanwhile, or are queued for `search` already.
-    """
-    if not len(doc_ids):
-        return []
-    parameters = {"lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
-    return fetch_values(connection, statement("continue_with_search", leaves), parameters)
 
 
 def finish(

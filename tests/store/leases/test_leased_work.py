@@ -1,17 +1,22 @@
-"""Work under a lease from its dispatch on, and from signing to the search that follows."""
+"""Batches: work under a lease from its dispatch on, and from signing to the search that follows."""
 
 import threading
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 
 from nearsim_db import Index
-from nearsim_db.indexing import work_queue
+from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
 from nearsim_db.store import purges
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.work import leases, queue
-from tests.builders.leased_work import BODIES, context_of, insert, read, run, take, write
+from nearsim_db.store.work import leases, queue, work_items
+from nearsim_db.store.work.queue import Batch
+from tests.builders.leased_work import BODIES, context_of, insert, read, run, signed, take, write
 from tests.builders.workers import BLOCKED, application, wait_until
 
 
@@ -21,9 +26,10 @@ def test_dispatch_leases_new_work_to_sign(
     one = leases.open_lease(connection, "one")
     connection.commit()
     insert(index, *BODIES)
-    changes, leased = dispatch_leased(index.database.engine, one, [leaves.generation_id])
+    changes, dispatched = dispatch_leased(index.database.engine, one, [leaves.generation_id])
     assert changes == 3
-    assert [[task.doc_id for task in tasks] for tasks in leased.values()] == [[1, 2, 3]]
+    assert [batch.doc_ids for batch in dispatched.values()] == [[1, 2, 3]]
+    assert read(index, "SELECT stage, doc_ids, lease_id FROM nearsim.work") == [("sign", [1, 2, 3], one)]
     assert take(other, leaves, leases.open_lease(other, "two")) == []
 
 
@@ -75,57 +81,187 @@ def test_dispatch_does_not_wait_for_a_purge(index: Index, connection: Connection
     assert queue.dispatch(other, 10).changes == 2
 
 
+def test_dispatch_and_batch_write_little_log(index: Index, leaves: Leaves, connection: Connection) -> None:
+    lease_id = leases.open_lease(connection, "one")
+    connection.commit()
+    insert(index, *["words"] * 2_000)
+    before = fetch_value(connection, "SELECT pg_current_wal_insert_lsn()")
+    dispatched = queue.dispatch(connection, 2_000, lease_id, [leaves.generation_id])
+    assert len(dispatched.batches[leaves.generation_id].doc_ids) == 2_000
+    written = "SELECT pg_current_wal_insert_lsn() - CAST(%(before)s AS pg_lsn)"
+    assert fetch_value(connection, written, {"before": before}) < 2_000 * 120
+
+
 def test_work_to_search_takes_the_place_of_work_to_sign(
     index: Index, leaves: Leaves, connection: Connection
 ) -> None:
     lease_id = leases.open_lease(connection, "one")
     connection.commit()
     insert(index, *BODIES, "")
-    tasks = dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])[1]
-    (leased,) = tasks.values()
-    queued_at = read(index, "SELECT doc_id, queued_at FROM nearsim.work WHERE doc_id IN (1, 3)")
-    queue.queue_work(connection, leaves, "sign", [3])
+    (batch,) = dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])[1].values()
+    queued_at = read(index, "SELECT queued_at FROM nearsim.work")
+    queue.queue_work(connection, leaves, "sign", [3])  # written again meanwhile
+    queue.queue_work(connection, leaves, "search", [1])
     connection.commit()
-    searching: list[queue.Task] = []
-    work_queue.sign_batch(index.database.engine, context_of(index), lease_id, searching, leased)
-    assert [task.doc_id for task in searching] == [1, 3]
-    work = read(index, "SELECT stage, doc_id, lease_id FROM nearsim.work ORDER BY 1, 2")
-    mine = [("search", doc_id, lease_id) for doc_id in (1, 3)]
-    assert work == [("link", 2, None), *mine, ("sign", 3, None)]
-    assert queued_at[0] in read(index, "SELECT doc_id, queued_at FROM nearsim.work WHERE stage = 'search'")
+    searching: list[Batch] = []
+    work_queue.sign_batch(index.database.engine, context_of(index), lease_id, searching, batch)
+    assert [batch.doc_ids for batch in searching] == [[1, 3]]
+    single = "SELECT stage, doc_id, lease_id FROM nearsim.work WHERE doc_ids IS NULL ORDER BY 1, 2"
+    assert read(index, single) == [
+        ("link", 2, None),
+        ("sign", 3, None),
+    ]
+    assert read(index, "SELECT stage, doc_ids, lease_id FROM nearsim.work WHERE doc_id < 0") == [
+        ("search", [1, 3], lease_id)
+    ]
+    assert read(index, "SELECT queued_at FROM nearsim.work WHERE doc_id < 0") == queued_at
 
 
-def test_worker_searches_what_it_signed(index: Index, connection: Connection, other: Connection) -> None:
-    """No other worker takes the search while the lease is valid; once it is lost, any worker does it."""
+def test_worker_searches_what_it_signed(index: Index, connection: Connection) -> None:
+    """No other worker takes the search while the lease is valid."""
     write(index, *BODIES, f"{BODIES[0]} seven")
     engine, context = index.database.engine, context_of(index)
-    lease_id, searching = leases.open_lease(connection, "one"), list[queue.Task]()
+    lease_id, searching = leases.open_lease(connection, "one"), list[Batch]()
     connection.commit()
     with index.database.lease() as second:
         assert work_queue.sign_batch(engine, context, lease_id, searching) == 4
-        assert [task.doc_id for task in searching] == [1, 3, 4]
+        (batch,) = searching
+        assert batch.doc_ids == [1, 3, 4]
         assert work_queue.work_batch(engine, context, "search", second) == 0
-        assert work_queue.search_leased(engine, context, lease_id, searching) == 3
+        assert work_queue.search_batch(engine, context, lease_id, batch) == 3
     assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
-    assert read(index, "SELECT FROM nearsim.work WHERE stage = 'search'") == []
+    assert read(index, "SELECT FROM nearsim.queued_work WHERE stage = 'search'") == []
 
 
 def test_search_of_a_lost_lease_is_done_by_another_worker(index: Index, connection: Connection) -> None:
     write(index, *BODIES, f"{BODIES[0]} seven")
     engine, context = index.database.engine, context_of(index)
-    lease_id, searching = leases.open_lease(connection, "one"), list[queue.Task]()
+    lease_id, searching = leases.open_lease(connection, "one"), list[Batch]()
     connection.commit()
     work_queue.sign_batch(engine, context, lease_id, searching)
-    run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
-    with index.database.transaction() as freeing:
-        assert leases.release_lost_work(freeing) == 3
-    assert work_queue.search_leased(engine, context, lease_id, searching) == 3
+    lose_leases(index)
+    assert read(index, "SELECT doc_id, attempts FROM nearsim.work WHERE stage = 'search'") == [
+        (1, 1),
+        (3, 1),
+        (4, 1),
+    ]
+    assert work_queue.search_batch(engine, context, lease_id, searching[0]) == 3
     index.build()
     assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
+    assert read(index, "SELECT FROM nearsim.queued_work") == []
 
 
-def test_search_is_queued_without_a_lease_that_was_lost(index: Index, connection: Connection) -> None:
-    leaves = index.serving().context.generation.leaves
-    assert queue.queue_leased(connection, leaves, "search", 999, [1, 2]) == []
+def test_batch_of_a_lost_lease_stores_no_signatures(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    lease_id, searching = leases.open_lease(connection, "one"), list[Batch]()
     connection.commit()
-    assert read(index, "SELECT DISTINCT lease_id FROM nearsim.work") == [(None,)]
+    insert(index, *BODIES)
+    (batch,) = dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])[1].values()
+    lose_leases(index)
+    work_queue.sign_batch(index.database.engine, context_of(index), lease_id, searching, batch)
+    assert searching == [] and signed(index) == 0
+    assert read(index, "SELECT DISTINCT stage, lease_id, attempts FROM nearsim.work") == [("sign", None, 1)]
+    index.build()
+    assert signed(index) == 3
+
+
+def test_closed_lease_releases_batches_without_counting_an_attempt(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    """Work that is queued for one of the documents meanwhile is repeated if another worker has it."""
+    one, two = leases.open_lease(connection, "one"), leases.open_lease(connection, "two")
+    connection.commit()
+    insert(index, *BODIES)
+    dispatch_leased(index.database.engine, one, [leaves.generation_id])
+    queue.queue_work(connection, leaves, "sign", [2])
+    assert take(connection, leaves, two) == [[2]]
+    leases.close_lease(connection, one)
+    connection.commit()
+    assert read(index, "SELECT doc_id, lease_id, again, attempts FROM nearsim.work ORDER BY 1") == [
+        (1, None, False, 0),
+        (2, two, True, 0),
+        (3, None, False, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("write_again", "heads"),
+    [
+        ("UPDATE nearsim.document SET body = 'of other words' WHERE doc_id = 1", [(1, 1), (2, 2), (3, 3)]),
+        ("DELETE FROM nearsim.document WHERE doc_id = 1", [(2, 2), (3, 3)]),
+    ],
+)
+def test_document_written_again_while_its_batch_is_signed(
+    index: Index, leaves: Leaves, connection: Connection, write_again: str, heads: list[tuple[int, int]]
+) -> None:
+    """Another worker is done with the later revision before the batch stores the earlier one."""
+    one, two = leases.open_lease(connection, "one"), leases.open_lease(connection, "two")
+    connection.commit()
+    insert(index, *BODIES)
+    engine, store = index.database.engine, steps.store_signatures
+
+    def sign(lease_id: int) -> None:
+        searching: list[Batch] = []
+        (batch,) = dispatch_leased(engine, lease_id, [leaves.generation_id])[1].values()
+        work_queue.sign_batch(engine, context_of(index), lease_id, searching, batch)
+        for signed_batch in searching:
+            work_queue.search_batch(engine, context_of(index), lease_id, signed_batch)
+
+    def store_late(*arguments: Any) -> Batch | None:
+        patched.undo()
+        run(index, write_again)
+        sign(two)
+        return store(*arguments)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(steps, "store_signatures", store_late)
+        sign(one)
+    index.build()
+    assert read(index, "SELECT doc_id, head_id FROM nearsim.signature ORDER BY 1") == heads
+    revisions = read(index, "SELECT doc_id, revision FROM nearsim.document ORDER BY 1")
+    assert read(index, "SELECT doc_id, revision FROM nearsim.signature ORDER BY 1") == revisions
+
+
+def test_failed_batch_becomes_work_of_each_document(
+    index: Index, leaves: Leaves, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease_id, searching = leases.open_lease(connection, "one"), list[Batch]()
+    connection.commit()
+    insert(index, *BODIES)
+    (batch,) = dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])[1].values()
+    warnings: list[str] = []
+    context = replace(context_of(index), warn=warnings.append)
+    monkeypatch.setattr(steps, "store_signatures", broken)
+    assert work_queue.sign_batch(index.database.engine, context, lease_id, searching, batch) == 3
+    assert searching == [] and len(warnings) == 1 and "out of ideas" in warnings[0]
+    assert read(index, "SELECT DISTINCT stage, lease_id, attempts FROM nearsim.work") == [("sign", None, 1)]
+
+
+def test_documents_of_a_batch_are_listed_and_counted(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    lease_id = leases.open_lease(connection, "one")
+    connection.commit()
+    insert(index, *BODIES)
+    dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])
+    assert read(index, "SELECT stage, waiting, due, leased FROM nearsim.backlog") == [("sign", 3, 0, 3)]
+    assert read(index, "SELECT nearsim.document_state(generation_id, 2) FROM nearsim.generation") == [
+        ("waits to be indexed",)
+    ]
+    assert queue.count_work(connection, leaves) == (3, 0)
+    assert queue.has_unfinished_work(connection, leaves, "sign", queue.server_time(connection))
+    listed = work_items.stream_work(connection, None, None, failed=False)
+    assert [(item.stage, item.state, item.worker) for item in listed] == [("sign", "being done", "one")] * 3
+
+
+def broken(*arguments: object) -> None:
+    """Fail for a reason that may lie in the documents."""
+    raise ValueError("out of ideas")
+
+
+def lose_leases(index: Index) -> None:
+    """Let all leases expire, and release their work."""
+    run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
+    with index.database.transaction() as freeing:
+        leases.release_lost_work(freeing)

@@ -42,7 +42,12 @@ work = Table(
         nullable=False,
         comment="The generation",
     ),
-    Column("doc_id", BigInteger, nullable=False, comment="The document; 0 for the whole index"),
+    Column(
+        "doc_id",
+        BigInteger,
+        nullable=False,
+        comment="The document; 0 for the whole index, a random negative number for a batch",
+    ),
     Column(
         "stage",
         Text,
@@ -82,9 +87,22 @@ work = Table(
         "When it was set aside after its last attempt, for a person to look at",
         required=False,
     ),
+    Column(
+        "doc_ids",
+        ARRAY(BigInteger),
+        comment=(
+            "The documents of a batch that a worker signs and then searches; NULL for work of one document or of "
+            "the whole index"
+        ),
+    ),
     PrimaryKeyConstraint("generation_id", "stage", "doc_id", name="work_pkey"),
     CheckConstraint(
         "stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'publish')", name="work_stage_known"
+    ),
+    CheckConstraint(
+        "doc_id >= 0 AND doc_ids IS NULL OR doc_id < 0 AND doc_ids IS NOT NULL AND lease_id IS NOT NULL "
+        "AND attempts = 0",
+        name="work_batch_leased",
     ),
     Index(
         "work_free",
