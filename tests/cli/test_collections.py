@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -94,9 +95,21 @@ def test_exit_code_of_an_answer_at_a_prompt(keys: bytes, exit_code: int) -> None
     command = ["setsid", "--ctty", "--wait", sys.executable, "-c", PROGRAM]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
-        shown = b""
-        while b"Delete it?" not in shown:
-            shown += os.read(ours, 1024)
-        os.write(ours, keys)
-        assert process.wait(60) == exit_code
+        try:
+            shown = b""
+            while b"Delete it?" not in shown:
+                shown += os.read(ours, 1024)
+            assert press_until_it_ends(process, ours, keys) == exit_code
+        finally:
+            process.kill()
     os.close(ours)
+
+
+def press_until_it_ends(process: subprocess.Popen[bytes], terminal: int, keys: bytes) -> int:
+    """The exit code. Python notices a Ctrl-C between printing a prompt and waiting for keys at the next key only."""
+    for _ in range(60):
+        with suppress(OSError):  # it ends
+            os.write(terminal, keys)
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(1)
+    raise AssertionError(f"it did not end after {keys!r}")
