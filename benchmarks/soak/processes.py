@@ -91,14 +91,14 @@ class Starter:
 def run_nearsim(url: str, arguments: tuple[str, ...], seed: float | None) -> None:
     """Run the command line in this process; with a seed in small batches, which are killed at more places."""
     from nearsim_db.cli import main
-    from nearsim_db.indexing import work_queue
+    from nearsim_db.indexing import queue_stages, work_queue
 
     os.environ["NEARSIM_DATABASE_URL"] = url
     if seed is not None:
         rng = random.Random(seed)
         work_queue._BATCH_SIZES = {stage: rng.choice([1, 2, 5, 20]) for stage in work_queue._BATCH_SIZES}
-        work_queue._MEMBERS_PER_BATCH = rng.choice([1, 3, 100])
-        work_queue._CANDIDATES_PER_BATCH = rng.choice([1, 5, 100])
+        queue_stages._MEMBERS_PER_BATCH = rng.choice([1, 3, 100])
+        queue_stages._CANDIDATES_PER_BATCH = rng.choice([1, 5, 100])
     sys.argv = ["nearsim", *arguments]
     main()
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from nearsim_db.index import Index
-from nearsim_db.indexing import build_bands, build_plan, build_slices, ingest, work_queue
+from nearsim_db.indexing import build_bands, build_plan, build_slices, ingest, queue_stages, work_queue
 from nearsim_db.readers import Source
 from nearsim_db.store import documents
 
@@ -19,7 +19,7 @@ def make_batches_small() -> None:
     build_slices._CANDIDATES_PER_BATCH = build_plan._DOCUMENTS_PER_SLICE = 50
     build_plan._LEAST_ROWS_PER_SLICE = 500
     work_queue._BATCH_SIZES.update({"sign": 40, "search": 40, "link": 40})
-    work_queue._MEMBERS_PER_BATCH = 40
+    queue_stages._MEMBERS_PER_BATCH = 40
 
 
 def main(url: str, file: str, kill_at: str) -> None:

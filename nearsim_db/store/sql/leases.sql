@@ -37,8 +37,8 @@ WHERE beat_at < clock_timestamp() - make_interval(secs => %(silence)s)
             AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
 
 -- name: release_lost_work
--- Release the work of expired leases but batches and count an attempt: it may be what ended the worker. Rows locked by a running
--- transaction are skipped until it ends. Reads the whole queue.
+-- Release the work of expired leases, without batches, and count an attempt: it may be what ended the worker. Rows
+-- locked by a running transaction are skipped until it ends. Reads the whole queue.
 WITH expired AS MATERIALIZED (
     SELECT generation_id, stage, doc_id FROM nearsim.work
     WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[])) AND doc_ids IS NULL

@@ -4,8 +4,9 @@
 -- take, costs 54 bytes of write-ahead log, and is left out if no other session takes changes. Existing work stays
 -- queued, and is repeated if a worker is processing it; what is not queued is inserted without ON CONFLICT, which logs a
 -- row twice, and fails if another session queues it at the same time. New work to sign of some generations is put under
--- the worker's lease, as a batch for each, if that has not expired. Returns the number of changes that were found, how
--- many mean every document, and the batches, one row each. Reads nearsim.change up to the last one taken; relies on work_pkey.
+-- the worker's lease, as a batch for each generation, if that has not expired. Returns the number of changes that were
+-- found, how many mean every document, and the batches, one row each. Reads nearsim.change up to the last one taken;
+-- relies on work_pkey.
 WITH found AS MATERIALIZED (
     SELECT ctid FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL
     LIMIT %(batch)s {skipping_locked}
