@@ -88,7 +88,7 @@ def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProc
         locking.execute("LOCK TABLE nearsim.document IN ACCESS EXCLUSIVE MODE")
         worker.signal(signal.SIGCONT)
         wait_until(other, BLOCKED)
-        assert ask(other, "SELECT count(*) FROM nearsim.work WHERE lease_id IS NOT NULL") == 200
+        assert ask(other, "SELECT count(*) FROM nearsim.queued_work WHERE lease_id IS NOT NULL") == 200
         worker.signal(signal.SIGSTOP)
 
 
