@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import scale_out
+from benchmarks import rebalancing, scale_out
 from tests.servers.citus import CitusServer
 
 pytestmark = pytest.mark.slow("starts clusters")
@@ -19,3 +19,13 @@ def test_one_server_and_a_cluster_have_equal_indexes(
     single, cluster = (line for line in capsys.readouterr().out.splitlines() if "bucket_limit" in line)
     assert single.endswith(": equal") and " 0 nodes: 400 documents, " in single
     assert cluster == single.replace(" 0 nodes", " 2 nodes")
+
+
+def test_an_index_is_the_same_after_shards_have_moved(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [str(Path(rebalancing.__file__)), "--documents", "1000"])
+    rebalancing.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert "equal" in lines
+    assert any(line.startswith("1,000 documents, ") and line.count(" shards, ") == 3 for line in lines)

@@ -1,0 +1,155 @@
+"""A node is added to a Citus cluster, and shards move to it, while the index answers and is written to.
+
+    NEARSIM_CITUS_PG=BIN python -m benchmarks.rebalancing [--documents 100000]
+
+Indexes the synthetic corpus on a coordinator with two nodes, without a bucket limit, on servers of its own from the
+programs in the folder NEARSIM_CITUS_PG. Further documents are added ten at a time, each followed by ten lookups of
+texts, in turns: before, and from `citus_rebalance_start()` until the third node has its shards. Prints seconds, rows
+and bytes of the nodes, milliseconds of both before and meanwhile, and whether all pairs with their figures, clusters
+and survivors are those of one server that was given the same documents at once.
+"""
+
+import argparse
+import os
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from benchmarks.corpus import Corpus
+from benchmarks.jobs import read_digest
+from benchmarks.living.speed import percentiles
+from benchmarks.measure import describe_machine, machine
+from nearsim_db import Document, Index
+from nearsim_db.similarity.recipe import Recipe, load, override
+from nearsim_db.store.citus import placement
+from tests.servers.citus import CitusServer, add_node
+from tests.servers.homes import server_home
+
+_RECIPE = Path(__file__).parent / "recipes" / "w3.toml"
+_AT_ONCE = 10
+_TURNS_BEFORE = 50
+_MOVING = "SELECT EXISTS (SELECT FROM pg_dist_background_job WHERE state IN ('scheduled', 'running'))"
+_FAILED = "SELECT message FROM pg_dist_background_task WHERE retry_count > 0"
+
+Session = psycopg.Connection[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Milliseconds of adding some documents, and of single lookups."""
+
+    writes: list[float] = field(default_factory=list)
+    lookups: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Adds documents in order and looks up random ones that are indexed."""
+
+    index: Index
+    documents: Sequence[Document]
+    added: int
+    rng: random.Random
+
+    def turn(self, figures: Figures) -> None:
+        """Add some documents, and look up as many. Raises ValueError if none are left."""
+        batch = self.documents[self.added : self.added + _AT_ONCE]
+        if not batch:
+            raise ValueError("all documents are added before the shards have moved; choose more --documents")
+        started = time.perf_counter()
+        self.index.add(batch)
+        figures.writes.append(1_000 * (time.perf_counter() - started))
+        self.added += len(batch)
+        for _ in batch:
+            one = self.documents[self.rng.randrange(self.added)]
+            started = time.perf_counter()
+            self.index.similar_to_text(one.body or "", one.title, limit=20)
+            figures.lookups.append(1_000 * (time.perf_counter() - started))
+
+
+def move(session: Session, node: Path, traffic: Traffic) -> tuple[float, Figures]:
+    """Add a node and move shards to it under traffic; return the seconds. Raises ValueError if a move fails."""
+    meanwhile, started = Figures(), time.perf_counter()
+    add_node(session, node)
+    session.execute("ALTER ROLE nearsim_admin LOGIN")
+    session.execute("SELECT citus_rebalance_start()")
+    while _is_moving(session):
+        if failed := session.execute(_FAILED).fetchall():
+            raise ValueError(failed)
+        traffic.turn(meanwhile)
+    seconds = time.perf_counter() - started
+    session.execute("ALTER ROLE nearsim_admin NOLOGIN")
+    return seconds, meanwhile
+
+
+def _is_moving(session: Session) -> bool:
+    row = session.execute(_MOVING).fetchone()
+    return row is not None and bool(row[0])
+
+
+def table(before: Figures, meanwhile: Figures) -> Iterator[str]:
+    """Yield the lines of a table of both."""
+    yield "| | p50, ms | p99, ms | | p50, ms | p99, ms |"
+    yield "|---|---|---|---|---|---|"
+    for name in ("writes", "lookups"):
+        old, new = percentiles(getattr(before, name)), percentiles(getattr(meanwhile, name))
+        yield f"| {name} before | {old['p50']} | {old['p99']} | meanwhile | {new['p50']} | {new['p99']} |"
+
+
+def measure(servers: CitusServer, documents: Sequence[Document], first: int) -> None:
+    """Print the figures of a cluster to which a node is added, and compare it with one server."""
+    recipe = override(load(_RECIPE), ["match.bucket_limit=0"])
+    with servers.database(nodes=2) as url, psycopg.connect(url, autocommit=True) as session:
+        with Index.connect(url) as index:
+            create(index, recipe, documents[:first])
+            traffic, before = Traffic(index, documents, first, random.Random(1)), Figures()
+            for _ in range(_TURNS_BEFORE):
+                traffic.turn(before)
+            seconds, meanwhile = move(session, servers.nodes[2].socket_directory, traffic)
+            session.execute("ANALYZE nearsim.band")  # a moved shard has no statistics
+            with index.database.engine.connect() as connection:
+                stored = placement.measure_nodes(connection)
+        print("\n".join(table(before, meanwhile)))
+        nodes = ", ".join(
+            f"{one.shards} shards, {one.rows:,} rows, {one.bytes / 1e6:.0f} MB" for one in stored
+        )
+        print(
+            f"\n{first:,} documents, {traffic.added - first:,} added; {seconds:.1f} s of moving; nodes: {nodes}"
+        )
+        moved = read_digest(url)
+    with servers.plain_database() as url, Index.connect(url) as index:
+        create(index, recipe, documents[: traffic.added])
+        print("equal" if read_digest(url) == moved else "DIFFERENT")
+
+
+def create(index: Index, recipe: Recipe, documents: Sequence[Document]) -> None:
+    """Index documents by a recipe."""
+    index.create_profile("default", recipe)
+    index.add(documents)
+
+
+def main() -> None:
+    """Measure on three nodes and print Markdown."""
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.rebalancing", description=__doc__, formatter_class=layout
+    )
+    parser.add_argument("--documents", type=int, default=100_000, help="indexed before (default: 100000)")
+    options = parser.parse_args()
+    generated = Corpus(2 * options.documents, seed=1).documents()
+    documents = [Document(one.external_id, one.title, one.text) for one in generated]
+    with server_home() as folder:
+        servers = CitusServer(folder, 3)
+        # Roles are created on the nodes too if the first database with the schema is distributed.
+        with servers.database():
+            pass
+        measure(servers, documents, options.documents)
+    print(f"{describe_machine(machine())}; load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
