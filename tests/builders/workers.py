@@ -49,11 +49,17 @@ class WorkerLog:
 
 
 class WorkerProcess:
-    """`nearsim worker` in a process of its own, with its lines on standard error."""
+    """`nearsim worker` in a process of its own, with its lines on standard error; `module` runs the command line."""
 
-    def __init__(self, url: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        module: str = "nearsim_db",
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "nearsim_db", "worker", *arguments],
+            [sys.executable, "-m", module, "worker", *arguments],
             env={
                 **os.environ,
                 "NEARSIM_DATABASE_URL": url,
@@ -100,9 +106,9 @@ class WorkerProcess:
 
 
 @contextmanager
-def running(url: str, *arguments: str) -> Iterator[WorkerProcess]:
+def running(url: str, *arguments: str, module: str = "nearsim_db") -> Iterator[WorkerProcess]:
     """A worker process that is killed at the end of the block."""
-    worker = WorkerProcess(url, *arguments)
+    worker = WorkerProcess(url, *arguments, module=module)
     try:
         yield worker
     finally:
