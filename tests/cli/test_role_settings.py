@@ -135,6 +135,17 @@ def test_commands_print_the_same(
 
 
 @pytest.mark.each_major
+def test_a_transaction_timeout_ends_no_parallel_workers(database_url: str) -> None:
+    """They start with that of the database or role, and take that of the session later."""
+    apply(database_url, {"transaction_timeout": "1ms", "debug_parallel_query": "on"})
+    engine = open_engine(database_url)
+    with engine.connect() as connection:
+        for _ in range(10):
+            assert fetch_value(connection, "SELECT count(*) FROM pg_catalog.pg_class")
+    engine.dispose()
+
+
+@pytest.mark.each_major
 def test_sessions_set_the_settings_they_depend_on(database_url: str) -> None:
     apply(database_url, ALL)
     engine = open_engine(database_url)
@@ -160,5 +171,8 @@ def test_sessions_set_the_settings_they_depend_on(database_url: str) -> None:
     }
     left |= {"plpgsql.extra_warnings", "client_min_messages", "check_function_bodies", "synchronous_commit"}
     left |= {"enable_memoize", "jit_above_cost", "geqo_threshold", "work_mem"}
-    left |= {"max_parallel_workers_per_gather", "parallel_setup_cost", "min_parallel_table_scan_size"}
-    assert own == left
+    left |= {"parallel_setup_cost", "min_parallel_table_scan_size"}
+    # Without parallel workers where a transaction_timeout could end them
+    assert own == left | (
+        {"max_parallel_workers_per_gather"} if shown["transaction_timeout"] is None else set()
+    )

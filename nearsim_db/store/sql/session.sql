@@ -4,6 +4,11 @@
 SET statement_timeout = 0;
 -- JIT compilation only delays short queries.
 SET jit = off;
+-- Parallel workers start with the transaction_timeout of the role or database, which may end them before they take the
+-- session's.
+SELECT set_config(name, '0', false)
+FROM (VALUES ('max_parallel_workers_per_gather'), ('max_parallel_maintenance_workers')) AS parallel (name)
+WHERE current_setting('transaction_timeout', true) <> '0';
 -- Settings that not every server has.
 SELECT set_config(name, value, false)
 FROM (VALUES ('transaction_timeout', '0'), ('restrict_nonsystem_relation_kind', ''),
