@@ -18,7 +18,7 @@ class Signer(Protocol):
 
     @property
     def is_ended(self) -> bool:
-        """Whether it signs no more."""
+        """Whether it takes no further batches."""
 
     def sign(self, batch: SignDocuments) -> None:
         """Sign a batch, at once or soon."""
