@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.spooled_heads import SpooledHeads
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store import signatures
@@ -26,11 +27,18 @@ class BandKeys:
     """Band keys of heads, sorted by doc_id, as stored: doc_ids int64 of n, keys int64 (n, bands).
 
     Those of other heads are computed from their sketches when they are needed. `signatures` are those of the same
-    heads, if there is memory for them.
+    heads, if there is memory for them, and `spooled` has those of all heads.
     """
 
-    def __init__(self, doc_ids: Ids, keys: Ids, signatures: Signatures | None = None) -> None:
-        self.signatures = signatures
+    def __init__(
+        self,
+        doc_ids: Ids,
+        keys: Ids,
+        signatures: Signatures | None = None,
+        spooled: SpooledHeads | None = None,
+    ) -> None:
+        self._signatures = signatures
+        self._spooled = spooled
         self._doc_ids = doc_ids
         self._keys = keys
         self._by_band = _is_by_band(keys)
@@ -44,13 +52,14 @@ class BandKeys:
         heads = signatures.count_heads(connection, context.leaves)
         bands, family = context.encoder.profile.bands, context.encoder.family
         memory = context.build_megabytes << 20
+        spooled = SpooledHeads.load(connection, context, heads)
         if heads * bands * 8 > memory:
-            return cls(np.zeros(0, np.int64), np.zeros((0, bands), np.int64))
+            return cls(np.zeros(0, np.int64), np.zeros((0, bands), np.int64), spooled=spooled)
         kept = heads * (bands * 8 + family.k * family.dtype.itemsize + _DIGEST_BYTES) <= memory
         doc_ids, keys = np.empty(heads, np.int64), np.empty((heads, bands), np.int64)
         sketches = np.empty((heads if kept else 0, family.k), family.dtype)
         digests, at = np.empty(heads if kept else 0, "V16"), 0
-        for one in _spooled(connection, context, heads) or _stream(connection, context, with_digests=kept):
+        for one in _stream(connection, context, with_digests=kept) if spooled is None else spooled.stream():
             end = at + len(one.doc_ids)
             doc_ids[at:end] = one.doc_ids
             keys[at:end] = to_bigint(context.encoder.band_keys(one.sketches))
@@ -61,7 +70,7 @@ class BandKeys:
         packed = PackedDigests(digests[:at])
         distinct = kept and packed.are_distinct()
         known = Signatures(doc_ids[:at], sketches[:at], packed, distinct=True) if distinct else None
-        return cls(doc_ids[:at], keys[:at], known)
+        return cls(doc_ids[:at], keys[:at], known, spooled)
 
     def __len__(self) -> int:
         return len(self._doc_ids)
@@ -83,6 +92,12 @@ class BandKeys:
         step = max(1, rows // self._keys.shape[1])
         for at in range(0, len(self), step):
             yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
+
+    def signatures_of(self, doc_ids: Ids) -> Signatures | None:
+        """Return signatures that include those of some heads; None if they must be read from the database."""
+        if self._signatures is not None or self._spooled is None:
+            return self._signatures
+        return self._spooled.read(np.unique(doc_ids))
 
     def first_links(self, connection: Connection, context: Context, links: Links, full: FullBuckets) -> Links:
         """Return the links that are the first of their pair.
@@ -119,18 +134,14 @@ class BandKeys:
         """Return the keys of the heads among some documents, sorted."""
         rows = self._rows(doc_ids)
         known, family = rows >= 0, context.encoder.family
-        read = signatures.read_sketches(connection, context.leaves, doc_ids[~known], family.dtype, family.k)
+        missing = doc_ids[~known]
+        read = None if self._spooled is None else self._spooled.read(missing)
+        if read is None:
+            read = signatures.read_sketches(connection, context.leaves, missing, family.dtype, family.k)
         found = np.concatenate((doc_ids[known], read.doc_ids))
         keys = np.concatenate((self._keys[rows[known]], to_bigint(context.encoder.band_keys(read.sketches))))
         order = np.argsort(found)
         return BandKeys(found[order], keys[order])
-
-
-def _spooled(connection: Connection, context: Context, heads: int) -> Iterator[Signatures] | None:
-    """Return the signatures of all heads in order, in batches, if they are in the spool."""
-    if context.spool is None or len(context.spool) < heads:
-        return None
-    return context.spool.stream_signatures(signatures.read_head_digests(connection, context.leaves))
 
 
 def _stream(connection: Connection, context: Context, *, with_digests: bool) -> Iterator[Signatures]:

@@ -89,7 +89,7 @@ class Taker:
             bands.stream_links(self._reading, context.leaves, context.bucket_limit, (part.low, part.high))
         ) as links:
             for candidates in self._first_linked(links):
-                known = self._band_keys().signatures
+                known = self._band_keys().signatures_of(candidates)
                 verified = steps.verify_candidates(self._writing, context, candidates, known)
                 pairs.load_pairs(self._writing, context.leaves, verified)
                 stale |= context.stale

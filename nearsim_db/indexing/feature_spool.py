@@ -1,5 +1,6 @@
 """Features and sketches of documents in a temporary file, from their signing to the end of the build."""
 
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -13,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import NearsimError
+from nearsim_db.indexing.spool_directory import SpoolDirectory
 from nearsim_db.similarity.batches import PackedDigests, SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import FEATURE
 
-_MOST_BYTES = 512 << 20
-_MOST_DOCUMENTS = 1_000_000
-_PART_BYTES = 1 << 33  # of a sparse file, for each process that writes
+_MOST_BYTES = 1 << 33  # for each process that writes
+_PART_BYTES = 2 * _MOST_BYTES  # of the sparse file
+_LEFT_FREE = 8  # times what a process has written
+_MOST_DOCUMENTS = 2_000_000  # for each process, whose directory takes 48 bytes a document
 _ARRAYS_AT_ONCE = 1_000  # systems take 1,024
-_ENTRY = np.dtype(
-    [("doc_id", np.int64), ("begin", np.int64), ("size", np.int64), ("sketch", np.int64), ("digest", "V16")]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,11 @@ class SpoolHandle:
 
 
 class FeatureSpool:
-    """Features and sketches of about up to _MOST_DOCUMENTS documents, in up to _MOST_BYTES on disk.
+    """Features and sketches of documents, as long as there is room for them.
 
-    The file has no name, so it ends with the processes that have opened it, however they end. Several processes may
-    write to parts of it, and one reads their directories. An entry is only valid for its digest. One thread may add
+    A process takes about up to _MOST_DOCUMENTS, in up to _MOST_BYTES and an eighth of what is free on the disk. The
+    file has no name, so it ends with the processes that have opened it, however they end. Several processes may write
+    to parts of it, and one reads their directories. An entry is only valid for its digest. One thread may add
     documents, until `finish`; threads may share it then.
     """
 
@@ -56,9 +57,8 @@ class FeatureSpool:
         self._family = encoder.family
         self._place = place
         self.descriptor = place.descriptor
-        self._parts: list[NDArray[np.void]] = []
-        self._entries = np.zeros(0, _ENTRY)
-        self._bytes = self._documents = 0
+        self._directory = SpoolDirectory()
+        self._bytes = 0
         self._is_open = True
         self._is_needed = False
         self.close = finalize(self, os.close, place.descriptor)
@@ -87,15 +87,12 @@ class FeatureSpool:
 
     def merge(self, handle: SpoolHandle) -> None:
         """Add the directory of a finished spool in the same file, before this one is finished."""
-        content = os.pread(self.descriptor, handle.documents * _ENTRY.itemsize, handle.place.begin)
-        self._parts.append(np.frombuffer(content, _ENTRY))
-        self._documents += handle.documents
+        self._directory.merge(SpoolDirectory.mapped(self.descriptor, handle.place.begin, handle.documents))
 
     def load(self, handle: SpoolHandle) -> None:
         """Have all that another process has finished, in the same file, instead of what was added here."""
-        self._parts, self._documents = [], 0
-        self.merge(handle)
-        self.finish()
+        self.stop()
+        self._directory = SpoolDirectory.mapped(self.descriptor, handle.place.begin, handle.documents)
 
     @property
     def is_open(self) -> bool:
@@ -111,22 +108,25 @@ class FeatureSpool:
         self._is_needed |= is_needed
         sizes = np.array([one.nbytes for one in features], np.int64)
         begin = self._place.begin + self._bytes
-        sketches = begin + int(sizes.sum()) + np.arange(len(sizes)) * self._sketch_bytes
         added = int(sizes.sum()) + rows.sketches.nbytes
-        fits = self._bytes + added <= _MOST_BYTES and self._documents + len(sizes) <= _MOST_DOCUMENTS
+        fits = self._fits(added, len(sizes))
         if not (is_needed or (self._is_open and fits)) or not self._write(
             [*features, np.ascontiguousarray(rows.sketches)]
         ):
             self._is_open = False
             return False
-        part = np.empty(len(sizes), _ENTRY)
-        part["doc_id"], part["digest"], part["sketch"] = rows.doc_ids, rows.digests, sketches
-        part["size"], part["begin"] = sizes, begin + np.cumsum(sizes) - sizes
-        self._parts.append(part)
+        self._directory.add(rows, sizes, begin, self._sketch_bytes)
         self._bytes += added
-        self._documents += len(sizes)
         self._is_open &= fits
         return True
+
+    def _fits(self, added: int, documents: int) -> bool:
+        used = self._bytes + added
+        disk = os.fstatvfs(self.descriptor)
+        return (
+            used <= min(_MOST_BYTES, disk.f_bavail * disk.f_frsize // _LEFT_FREE)
+            and len(self._directory) + documents <= _MOST_DOCUMENTS
+        )
 
     def stop(self) -> None:
         """Take no documents any more that are not needed."""
@@ -135,54 +135,59 @@ class FeatureSpool:
     def finish(self) -> None:
         """Complete the spool, so that it can be read."""
         self.stop()
-        if self._parts:
-            entries = np.concatenate(self._parts)
-            self._entries, self._parts = entries[np.argsort(entries["doc_id"], kind="stable")], []
+        self._directory.sort()
 
     def __len__(self) -> int:
-        return self._documents
+        return len(self._directory)
 
     def handle(self) -> SpoolHandle | None:
         """Save the directory of a finished spool for child processes; None if the disk is full, or NearsimError."""
-        if not self._write([self._entries]):
+        self._bytes += -(self._place.begin + self._bytes) % mmap.ALLOCATIONGRANULARITY
+        place = replace(self._place, begin=self._place.begin + self._bytes)
+        if not self._write(self._directory.arrays()):
             return None
-        return SpoolHandle(replace(self._place, begin=self._place.begin + self._bytes), len(self._entries))
+        handle = SpoolHandle(place, len(self))
+        self.load(handle)
+        return handle
 
     @property
     def _sketch_bytes(self) -> int:
         return self._family.k * self._family.dtype.itemsize
 
-    def stream_signatures(self, heads: NDArray[np.void]) -> Iterator[Signatures] | None:
-        """Return the signatures of heads in order, in batches; None if one is not here under its digest.
+    def has_all(self, doc_ids: NDArray[np.int64], digests: NDArray[np.void]) -> bool:
+        """Whether documents are all here under their digests."""
+        return bool(self._directory.find(doc_ids, digests)[1].all())
 
-        `heads` have `doc_id` and `digest`, in order.
-        """
-        places = np.searchsorted(self._entries["doc_id"], heads["doc_id"]).clip(max=len(self._entries) - 1)
-        found = self._entries[places] if len(self._entries) else self._entries
-        if any(
-            len(found) != len(heads) or (found[name] != heads[name]).any() for name in ("doc_id", "digest")
-        ):
+    def stream_signatures(self, doc_ids: NDArray[np.int64]) -> Iterator[Signatures]:
+        """Yield the signatures of documents, which are all here, in order and in batches."""
+        directory = self._directory
+        is_wanted = np.zeros(len(directory), bool)
+        is_wanted[directory.find(doc_ids)[0]] = True
+        steps = np.diff(directory.entries["sketch"]) != self._sketch_bytes
+        for low, high in pairwise(sorted({0, *(np.flatnonzero(steps) + 1).tolist(), len(directory)})):
+            places = low + np.flatnonzero(is_wanted[low:high])
+            begin = int(directory.entries["sketch"][low])
+            content = os.pread(self.descriptor, (high - low) * self._sketch_bytes, begin)
+            sketches = np.frombuffer(content, self._family.dtype).reshape(high - low, -1)[places - low]
+            yield Signatures(directory.doc_ids[places], sketches, directory.digests(places))
+
+    def read_signatures(self, doc_ids: NDArray[np.int64]) -> Signatures | None:
+        """Return the signatures of some documents; None if one of them is not here."""
+        places, here = self._directory.find(doc_ids)
+        if not here.all():
             return None
-        is_head = np.zeros(len(self._entries), bool)
-        is_head[places] = True
-        return self._stream(is_head)
-
-    def _stream(self, is_head: NDArray[np.bool_]) -> Iterator[Signatures]:
-        steps = np.diff(self._entries["sketch"]) != self._sketch_bytes
-        for low, high in pairwise(sorted({0, *(np.flatnonzero(steps) + 1).tolist(), len(is_head)})):
-            part, chosen = self._entries[low:high], is_head[low:high]
-            content = os.pread(self.descriptor, len(part) * self._sketch_bytes, int(part["sketch"][0]))
-            sketches = np.frombuffer(content, self._family.dtype).reshape(len(part), -1)[chosen]
-            yield Signatures(part["doc_id"][chosen], sketches, PackedDigests(part["digest"][chosen]))
+        begins = self._directory.entries["sketch"][places].tolist()
+        content = b"".join([os.pread(self.descriptor, self._sketch_bytes, begin) for begin in begins])
+        sketches = np.frombuffer(content, self._family.dtype).reshape(len(doc_ids), self._family.k)
+        return Signatures(doc_ids, sketches, self._directory.digests(places))
 
     def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
         """Return the features of several documents; None for those that are not here under their digest."""
-        if not len(self._entries):
+        if not len(self):
             return [None] * len(doc_ids)
-        places = np.searchsorted(self._entries["doc_id"], doc_ids).clip(max=len(self._entries) - 1)
-        entries = self._entries[places]
-        found = (entries["doc_id"] == doc_ids) & (entries["digest"] == PackedDigests.of(digests).array)
-        ranges = zip(entries["begin"].tolist(), entries["size"].tolist(), found.tolist(), strict=True)
+        places, here = self._directory.find(doc_ids, PackedDigests.of(digests).array)
+        entries = self._directory.entries[places]
+        ranges = zip(entries["begin"].tolist(), entries["size"].tolist(), here.tolist(), strict=True)
         return [
             np.frombuffer(os.pread(self.descriptor, size, begin), self._dtype) if is_here else None
             for begin, size, is_here in ranges

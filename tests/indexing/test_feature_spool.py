@@ -3,15 +3,17 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from nearsim_db import Index
 from nearsim_db.errors import NearsimError
-from nearsim_db.indexing import build_processes, feature_spool, ingest
+from nearsim_db.indexing import band_keys, build_processes, feature_spool, ingest
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool, SpoolPlace
 from nearsim_db.indexing.steps import verify
@@ -104,27 +106,61 @@ def test_sketches_are_returned_if_all_heads_have_their_digest(settings: Sequence
         *zip([1, 3, 4], [digests[0], digests[2], digests[3]], strict=True),
         (8, UUID(bytes=bytes(more.digests[1]))),
     ]
+    expected = {
+        number: encoder.encode([text]).sketches[0].tolist()
+        for number, text in enumerate([*TEXTS, "", "", "", "eleven twelve thirteen"], 1)
+    }
     for chosen in (every, every[1:3], []):
-        heads = np.array(
-            [(doc_id, digest.bytes) for doc_id, digest in chosen], [("doc_id", ">i8"), ("digest", "V16")]
-        )
-        streamed = spool.stream_signatures(heads)
-        assert streamed is not None
-        parts = list(streamed)
-        assert [
-            pair for one in parts for pair in zip(one.doc_ids.tolist(), one.digests, strict=True)
-        ] == chosen
-        expected = {
-            number: encoder.encode([text]).sketches[0]
-            for number, text in enumerate([*TEXTS, "", "", "", "eleven twelve thirteen"], 1)
-        }
-        for one in parts:
-            for doc_id, sketch in zip(one.doc_ids.tolist(), one.sketches, strict=True):
-                assert sketch.tolist() == expected[doc_id].tolist()
-    for wrong in ([(1, digests[2])], [(2, digests[0])], [(9, digests[0])]):
-        heads = np.array([(doc_id, digest.bytes) for doc_id, digest in wrong], heads.dtype)
-        assert spool.stream_signatures(heads) is None
+        doc_ids = np.array([doc_id for doc_id, _ in chosen], np.int64)
+        assert spool.has_all(doc_ids, void([digest for _, digest in chosen]))
+        read = spool.read_signatures(doc_ids)
+        assert read is not None
+        for parts in (list(spool.stream_signatures(doc_ids)), [read]):
+            assert [
+                pair for one in parts for pair in zip(one.doc_ids.tolist(), one.digests, strict=True)
+            ] == chosen
+            for one in parts:
+                assert one.sketches.tolist() == [expected[doc_id] for doc_id in one.doc_ids.tolist()]
+    for doc_id, digest in ((1, digests[2]), (2, digests[0]), (9, digests[0])):
+        assert not spool.has_all(np.array([doc_id]), void([digest]))
+    assert spool.read_signatures(np.array([1, 9])) is None
     spool.close()
+
+
+def void(digests: Sequence[UUID]) -> NDArray[np.void]:
+    """Digests as the database returns them."""
+    return np.array([one.bytes for one in digests], "V16")
+
+
+@pytest.mark.parametrize("megabytes", [0, 1])
+def test_the_pairs_are_found_with_sketches_of_the_spool(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, megabytes: int
+) -> None:
+    """Without memory for band keys, and without memory for sketches besides them."""
+
+    def fail(*given: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setenv("NEARSIM_BUILD_MEMORY", str(megabytes))
+    monkeypatch.setattr(build_processes, "_LEAST_DOCUMENTS", 2**40)
+    monkeypatch.setattr(signatures, "read_sketches", fail)
+    monkeypatch.setattr(band_keys, "_DIGEST_BYTES", 2**40)
+    with Index.connect(database_url) as index:
+        create(index, RECIPE)
+        index.add(stories(COUNT))
+        monkeypatch.undo()
+        assert_exact(index)
+
+
+def test_no_more_than_a_share_of_the_free_disk_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, rows, features = signed(RECIPE)
+    used = rows.sketches.nbytes + sum(one.nbytes for one in features)
+    for free, fits in ((8 * used, True), (8 * used - 1, False)):
+        disk = SimpleNamespace(f_bavail=free, f_frsize=1)
+        monkeypatch.setattr("os.fstatvfs", lambda descriptor, disk=disk: disk)
+        spool = FeatureSpool.create(encoder)
+        assert spool is not None and spool.add(rows, features) is fits and spool.is_open is fits
+        spool.close()
 
 
 def test_the_build_reads_no_sketches(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
