@@ -19,7 +19,8 @@ _KEPT = 2_000  # characters of what a failed command printed
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds, and the highest resident memory of the client's processes together, in MB.
+    """Seconds, and the highest resident memory of the client's processes together, in MB: pages of files, which they
+    share, are those of the process that has most of them.
 
     Processor seconds of the client include its children, those of the server all its processes.
     """
@@ -79,14 +80,23 @@ def _sampled_memory(process: int) -> Iterator[list[int]]:
 
 
 def _resident_bytes(process: int) -> int:
-    """Return the resident memory of a process and its descendants; 0 for a process that has ended."""
+    """Return the resident memory of a process and its descendants."""
+    pages = list(_resident_pages(process))
+    own = sum(resident - shared for resident, shared in pages)
+    return (own + max((shared for _, shared in pages), default=0)) * _PAGE
+
+
+def _resident_pages(process: int) -> Iterator[tuple[int, int]]:
+    """Yield the resident pages, and those of them that may be shared, of a process and of each descendant."""
     folder = Path(f"/proc/{process}")
     try:
-        pages = int((folder / "statm").read_text("ascii").split()[1])
+        _, resident, shared, *_ = map(int, _words(folder / "statm"))
         children = [int(one) for task in (folder / "task").iterdir() for one in _words(task / "children")]
-    except (OSError, IndexError):
-        return 0
-    return pages * _PAGE + sum(map(_resident_bytes, children))
+    except (OSError, ValueError):  # it has ended
+        return
+    yield resident, shared
+    for child in children:
+        yield from _resident_pages(child)
 
 
 def _words(path: Path) -> list[str]:
