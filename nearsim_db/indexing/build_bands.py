@@ -17,7 +17,7 @@ from nearsim_db.store.bands import BandRows, LoadedBuckets
 from nearsim_db.store.driver import Connection, Engine
 
 _SKETCHES_PER_BATCH = 20_000
-_BAND_ROWS_PER_COPY = 4_000_000  # 64 MB sorted in memory, then loaded
+_BAND_ROWS_PER_COPY = 2_000_000  # 32 MB sorted in memory, then loaded
 
 
 def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
