@@ -11,7 +11,7 @@ from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from tests.builders.cluster_world import MAY, World
-from tests.builders.selection import some_combinations
+from tests.builders.selection import some, some_combinations
 
 
 def happen(world: World, rng: random.Random) -> None:
@@ -164,7 +164,7 @@ def test_cluster_id_is_the_smallest_document(open_connection: Connection) -> Non
     assert {cluster for cluster, _ in world.stored().values()} == {2}
 
 
-@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("one_by_one", some([False, True], "both"))
 @pytest.mark.parametrize(
     "linkage, clusters", [("connected", {("a", "b", "c", "d")}), ("representative", {("a", "b"), ("c", "d")})]
 )

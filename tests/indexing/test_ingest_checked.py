@@ -202,6 +202,7 @@ def test_a_profile_that_is_not_built_is_built_first(index: Index, database_url: 
 
 
 @pytest.mark.parametrize("edits", some([0, 1], "every choice"))
+@pytest.mark.slow("many sessions")
 def test_threads_insert_one_of_many_near_copies(index: Index, database_url: str, edits: int) -> None:
     index.create_profile("p", recipe())
     index.build()

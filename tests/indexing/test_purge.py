@@ -1,97 +1,31 @@
-"""Purging: no trace of the text is left, whatever else runs at the time."""
+"""Purging: no trace of the text is left, in any generation and in files of rejects."""
 
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import InputError
-from nearsim_db.indexing import build, steps, work_queue
-from nearsim_db.indexing import purge as purging
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing import build
 from nearsim_db.records import GenerationId, silent
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import documents, generation_rows
-from nearsim_db.store.database import Database
-from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.work import batches, queue
-from nearsim_db.store.work.queue import Batch, Stage
-from tests.builders.interleaving import Actor, Schedule, step_through
-from tests.builders.relations import identifier
+from nearsim_db.store import generation_rows
+from tests.builders.purged_secret import (
+    NAME,
+    SECRET,
+    TEXTS,
+    WORD,
+    assert_whole,
+    doc_id_of,
+    execute,
+    traces,
+    traces_of_id,
+    with_secret,
+)
 from tests.builders.selection import some, some_combinations
 from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
-
-WORD = "zyxwvutsecret"
-BASE = "one two three four five six seven eight nine ten"
-SECRET = f"{BASE} {WORD}"
-TEXTS = {f"d{number}": f"{BASE} own{number}" for number in range(4)}
-NAME = "the-name-of-the-secret"
-
-
-def with_secret() -> list[Document]:
-    """Similar documents, the secret one first."""
-    others = [Document(name, body=text) for name, text in TEXTS.items()]
-    return [Document(NAME, title=f"About {WORD}", body=SECRET), *others]
-
-
-def traces(database_url: str, doc_id: int) -> dict[str, int]:
-    """The rows of the schema, the planner's samples too, that hold a word, the name, or a number as a doc_id."""
-    found = {}
-    with psycopg.connect(database_url) as connection:
-        tables = connection.execute(
-            "SELECT relname FROM pg_class "
-            "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) AND relkind = 'r'"
-        ).fetchall()
-        for (table,) in tables:
-            rows = connection.execute(
-                sql.SQL("SELECT to_jsonb(t) FROM {} AS t").format(identifier(table))
-            ).fetchall()
-            # Events keep numbers of documents, but not how similar one was that is gone.
-            rows = [(row,) for (row,) in rows if table != "event" or row["kind"] == "pair_found"]
-            found[table] = sum(_is_trace(row, doc_id) for (row,) in rows)
-        samples = connection.execute(
-            "SELECT count(*) FROM pg_stats WHERE strpos(to_jsonb(pg_stats)::text, %s) > 0", [WORD]
-        ).fetchone()
-        assert samples is not None
-    return {table: count for table, count in {**found, "pg_stats": samples[0]}.items() if count}
-
-
-def _is_trace(row: dict[str, Any], doc_id: int) -> bool:
-    numbers = {row.get(name) for name in ("doc_id", "head_id", "left_id", "right_id", "cluster_id")}
-    return WORD in str(row) or NAME in str(row) or doc_id in numbers
-
-
-def doc_id_of(database_url: str, name: str) -> int:
-    """The doc_id of a document."""
-    with psycopg.connect(database_url) as connection:
-        row = connection.execute(
-            "SELECT doc_id FROM nearsim.document WHERE external_id = %s", [name]
-        ).fetchone()
-        assert row is not None
-        return int(row[0])
-
-
-def execute(database_url: str, *commands: str) -> None:
-    """Run commands as another application would."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        for command in commands:
-            connection.execute(command)
-
-
-def assert_whole(index: Index) -> None:
-    """The index is as it should be without the document."""
-    stored = stored_pairs(index)
-    assert {name for pair in stored for name in pair} == set(TEXTS)
-    assert clusters(index) == components(stored)
-    assert_bands_are_exact(index)
-    assert index.stats()["queued"] == index.stats()["set_aside"] == 0
 
 
 def test_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
@@ -154,15 +88,6 @@ def test_twin_becomes_head_after_a_purge(database_url: str) -> None:
         assert clusters(index) == components(stored)
         assert_bands_are_exact(index)
         assert traces_of_id(database_url, doc_id) == {}
-
-
-def traces_of_id(database_url: str, doc_id: int) -> dict[str, int]:
-    """The tables that contain a number as a doc_id."""
-    return {
-        table: count
-        for table, count in traces(database_url, doc_id).items()
-        if table not in ("document", "pg_stats")
-    }
 
 
 @some_combinations(
@@ -264,119 +189,6 @@ def test_ids_only_in_a_reject_file_are_purged_there(database_url: str, tmp_path:
         purged = index.purge(["gone", "never"], [rejects])
         assert (purged.deleted, purged.not_found, purged.rejects) == ([], ["never"], [(rejects, 1)])
         assert rejects.read_text() == ""
-
-
-@contextmanager
-def queued(database_url: str) -> Iterator[Index]:
-    """An index whose documents were written by another application and are not signed yet."""
-    with Index.connect(database_url) as index:
-        index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
-        index.add([Document("first", body="something else altogether")])
-        index.delete(["first"])
-        with index.database.transaction() as connection:
-            for one in with_secret():
-                connection.execute(
-                    "INSERT INTO nearsim.document (collection_id, external_id, title, body) VALUES (1, %s, %s, %s)",
-                    (one.external_id, one.title, one.body),
-                )
-        dispatch_changes(index.database.engine)
-        yield index
-
-
-def test_workers_do_not_store_texts_purged_after_reading(database_url: str) -> None:
-    with queued(database_url) as index, index.database.lease() as lease_id:
-        doc_id = doc_id_of(database_url, NAME)
-        context = index.serving().context
-        engine, leaves = index.database.engine, context.leaves
-        with engine.connect() as connection:
-            (tasks,) = queue.take(connection, leaves, "sign", lease_id, 100)
-            connection.commit()
-            doc_ids = [task.doc_id for task in tasks]
-            assert doc_id in doc_ids
-            (read,) = documents.stream_documents(connection, context.generation.collection_id, doc_ids)
-            rows = steps.sign_documents(context, read)
-            connection.commit()
-            assert _purge_only(index, engine) == [NAME]
-            held = queue.finish(connection, leaves, "sign", lease_id, doc_ids)
-            assert held == [one for one in doc_ids if one != doc_id]
-            steps.store_signatures(connection, context, held, rows.take(rows.doc_ids != doc_id))
-            connection.commit()
-        index.build()
-        assert traces(database_url, doc_id) == {}
-        assert_whole(index)
-
-
-def test_workers_do_not_store_texts_purged_from_their_batch(database_url: str) -> None:
-    with queued(database_url) as index, index.database.lease() as lease_id:
-        doc_id = doc_id_of(database_url, NAME)
-        context, engine = index.serving().context, index.database.engine
-        with engine.connect() as connection:
-            batch = batches.take(connection, context.leaves, lease_id, 100)
-            assert batch is not None and doc_id in batch.doc_ids
-            (read,) = documents.stream_documents(connection, context.collection_id, batch.doc_ids)
-            rows = steps.sign_documents(context, read)
-            connection.commit()
-            assert _purge_only(index, engine) == [NAME]
-            held = batches.lock(connection, context.leaves, batch)
-            assert held == [one for one in batch.doc_ids if one != doc_id]
-            searching = steps.store_signatures(
-                connection, context, held, rows.take(rows.doc_ids != doc_id), batch
-            )
-            connection.commit()
-        assert searching is not None
-        work_queue.search_batch(engine, context, lease_id, searching)
-        index.build()
-        assert traces(database_url, doc_id) == {}
-        assert_whole(index)
-
-
-def _purge_only(index: Index, engine: Engine) -> list[str]:
-    """A purge without indexing other changes, which would wait for other sessions."""
-    collection_id = index._get_collection().collection_id
-    return purging.purge(engine, collection_id, [NAME], [], index._contexts, lambda: None).deleted
-
-
-@pytest.mark.parametrize("seed", some(range(6), "every seed"))
-def test_purged_texts_do_not_return_in_any_interleaving(database_url: str, major: int, seed: int) -> None:
-    """Two workers at every stage and a purge, one statement at a time."""
-    rng = random.Random(100 * major + seed)
-    with queued(database_url) as index, psycopg.connect(database_url, autocommit=True) as monitor:
-        doc_id = doc_id_of(database_url, NAME)
-        engine = open_engine(database_url)
-        step_through(engine)
-        stages: list[Stage] = ["sign", "search", "anchor", "link"]
-        if seed % 2:
-            index.build()
-            with psycopg.connect(database_url) as connection:
-                for stage in stages:
-                    connection.execute(
-                        "INSERT INTO nearsim.work (generation_id, doc_id, stage) "
-                        "SELECT generation_id, doc_id, %s FROM nearsim.document, nearsim.generation",
-                        [stage],
-                    )
-                connection.execute("UPDATE nearsim.document SET body = body || ' more'")
-
-        def work() -> None:
-            with Database(engine, index.database.settings).lease() as lease_id:
-                dispatch_changes(engine)
-                context, searching = index.serving().context, list[Batch]()
-                if seed % 3:
-                    work_queue.sign_batch(engine, context, lease_id, searching)
-                for batch in searching:
-                    work_queue.search_batch(engine, context, lease_id, batch)
-                for stage in stages:
-                    work_queue.work_batch(engine, context, stage, lease_id)
-
-        def purge() -> None:
-            _purge_only(index, engine)
-
-        actions = {"worker 1": work, "worker 2": work, "purge": purge}
-        schedule = Schedule(rng, monitor)
-        schedule.run([Actor(name, action) for name, action in actions.items()], lambda killed: None)
-        index.build()
-        assert traces(database_url, doc_id) == {}, schedule.listing()
-        assert_whole(index)
-        engine.dispose()
 
 
 def test_database_files_are_free_of_the_text_after_vacuum_full(database_url: str) -> None:

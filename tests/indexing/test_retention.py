@@ -107,6 +107,7 @@ def context_of(index: Index) -> Context:
 
 
 @pytest.mark.parametrize("bucket_limit, seed", some(list(product([2, 0, 64], [1, 2])), "long histories"))
+@pytest.mark.slow("several builds")
 def test_random_histories_equal_a_fresh_build_of_retained_documents(
     database_url: str, bucket_limit: int, seed: int
 ) -> None:

@@ -85,6 +85,7 @@ def install(url: str, revision: str = "head") -> None:
     engine.dispose()
 
 
+@pytest.mark.slow("installs several times")
 def test_owner_without_createrole_installs_without_roles(bare: Bare) -> None:
     with ExitStack() as stack:
         owner = bare.new_database(stack, "")
@@ -141,6 +142,7 @@ RIGHTS = "GRANT USAGE, CREATE ON SCHEMA nearsim, nearsim_index TO {0}"
 
 
 @pytest.mark.parametrize("owns", [True, False], ids=["owner of the schemas", "may create in the schemas"])
+@pytest.mark.slow("installs several times")
 def test_existing_schemas_are_used_if_the_owner_may_not_create_them(bare: Bare, owns: bool) -> None:
     with ExitStack() as stack:
         url = bare.new_database(stack, "")

@@ -185,6 +185,7 @@ def test_an_interrupted_index_build_is_repeated(engine: Engine, database_url: st
         assert ask(other, INVALID) == 0
 
 
+@pytest.mark.slow("waits for a lock")
 def test_committed_part_is_not_repeated(engine: Engine, database_url: str) -> None:
     revisions.upgrade(engine, "0003")
     with (

@@ -195,6 +195,7 @@ def differences(engine: Engine, target: Any, options: Options) -> list[Any]:
 
 
 @pytest.mark.parametrize("options", [BOTH, {"include_object": models.include_object}], ids=["both", "object"])
+@pytest.mark.slow("runs Alembic")
 def test_autogenerate_ignores_nearsim_tables(engine: Engine, options: Options) -> None:
     own = applications_own()
     for target in (own, [own, models.metadata]):

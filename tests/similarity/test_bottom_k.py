@@ -17,7 +17,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import match_probability
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, BottomK, Family, FastSimilarity, KnownPairs
 from tests.builders.random_sets import ragged, random_pairs, sketch_sets
-from tests.builders.selection import examples
+from tests.builders.selection import examples, some
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
@@ -62,7 +62,7 @@ def result_set(rng: random.Random) -> list[set[int]]:
 
 
 @every_backend
-@pytest.mark.parametrize("id_bits", [32, 64])
+@pytest.mark.parametrize("id_bits", some([64, 32], "both"))
 def test_duplicates_of_a_result_set_equal_those_from_all_pairs(backend: str, id_bits: int) -> None:
     rng, k = random.Random(11), 64
     family = BottomK(k, seed=0, id_bits=id_bits, backend=backend)

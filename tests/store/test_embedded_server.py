@@ -177,6 +177,7 @@ def test_killed_client_does_not_affect_the_server(used_home: Path) -> None:
     assert ask(address, "SELECT 1") == 1
 
 
+@pytest.mark.slow("kills a process")
 def test_single_watchdog_is_replaced_when_killed(used_home: Path) -> None:
     ensure_running(used_home)
     assert wait_until(lambda: len(watchdogs(used_home)) == 1, DEADLINE_SECONDS)
@@ -196,6 +197,7 @@ def test_server_without_its_socket_is_restarted(home: Path) -> None:
     assert ask(address, "SELECT 1") == 1
 
 
+@pytest.mark.slow("kills a server")
 def test_killed_server_recovers_while_a_backend_continues(home: Path) -> None:
     address, pid = ensure_running(home), pid_of(home)
     with psycopg.connect(address) as connection:
@@ -316,6 +318,7 @@ def test_data_of_another_major_version_are_refused(home: Path) -> None:
         ensure_running(home)
 
 
+@pytest.mark.slow("starts a cluster")
 def test_start_failure_shows_the_log(home: Path) -> None:
     with pytest.raises(ServerError, match='invalid value for parameter "work_mem": "plenty"'):
         ensure_running(home, overrides={**QUICK, "work_mem": "plenty"})

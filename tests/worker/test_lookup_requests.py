@@ -80,6 +80,7 @@ def checked(index: Index, body: str, title: str | None = None, min_similarity: f
     ]
 
 
+@pytest.mark.slow("many look-ups")
 def test_worker_answers_like_check(database_url: str, index: Index, other: Application) -> None:
     with running(database_url):
         requests = [

@@ -74,6 +74,7 @@ def test_readers_are_not_blocked_by_a_drop_and_are_named(url: str, database: Dat
     assert dropped.finished and nothing_is_left(database)
 
 
+@pytest.mark.slow("waits for a lock")
 def test_a_waiting_drop_blocks_no_session(url: str, database: Database) -> None:
     """While a drop waits for a reader, other sessions read every parent and write through the triggers."""
     with reader(url, "signature", "band", "similar_pair", "cluster_member"), application(url) as other:

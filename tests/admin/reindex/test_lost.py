@@ -17,6 +17,7 @@ from nearsim_db.store import build_slices as stored_slices
 from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
+from tests.builders.purged_secret import doc_id_of, traces_of_id
 from tests.builders.reindex_world import (
     LOWER,
     Killed,
@@ -28,7 +29,6 @@ from tests.builders.reindex_world import (
     states,
     texts_of,
 )
-from tests.indexing.test_purge import doc_id_of, traces_of_id
 from tests.servers.databases import Server
 
 

@@ -21,6 +21,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
+from tests.builders.purged_secret import doc_id_of, traces_of_id
 from tests.builders.reindex_world import (
     LOWER,
     RECIPE,
@@ -36,9 +37,8 @@ from tests.builders.reindex_world import (
     texts_of,
     words,
 )
-from tests.builders.selection import some
+from tests.builders.selection import some, some_combinations
 from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
-from tests.indexing.test_purge import doc_id_of, traces_of_id
 from tests.servers.databases import Server
 
 TWIN = "twin"
@@ -175,8 +175,7 @@ def names(index: Index) -> list[str]:
     return [one.profile for one, _ in index.profiles()]
 
 
-@pytest.mark.parametrize("kind", ["profile", "collection"])
-@pytest.mark.parametrize("build", ["first", "beside"])
+@some_combinations(("kind", ["profile", "collection"]), ("build", ["first", "beside"]))
 def test_deleting_ends_builds(url: str, kind: str, build: str) -> None:
     deletion = Deletion(url, kind)
     with opened(url) as (database, _), Index(Database.connect(url), "default", progress=deletion) as index:

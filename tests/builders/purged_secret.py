@@ -1,0 +1,84 @@
+"""Similar documents, one of which is purged, and a search for its traces."""
+
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from nearsim_db import Document, Index
+from tests.builders.relations import identifier
+from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
+
+WORD = "zyxwvutsecret"
+BASE = "one two three four five six seven eight nine ten"
+SECRET = f"{BASE} {WORD}"
+TEXTS = {f"d{number}": f"{BASE} own{number}" for number in range(4)}
+NAME = "the-name-of-the-secret"
+
+
+def with_secret() -> list[Document]:
+    """Similar documents, the secret one first."""
+    others = [Document(name, body=text) for name, text in TEXTS.items()]
+    return [Document(NAME, title=f"About {WORD}", body=SECRET), *others]
+
+
+def traces(database_url: str, doc_id: int) -> dict[str, int]:
+    """The rows of the schema, the planner's samples too, that hold a word, the name, or a number as a doc_id."""
+    found = {}
+    with psycopg.connect(database_url) as connection:
+        tables = connection.execute(
+            "SELECT relname FROM pg_class "
+            "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) AND relkind = 'r'"
+        ).fetchall()
+        for (table,) in tables:
+            rows = connection.execute(
+                sql.SQL("SELECT to_jsonb(t) FROM {} AS t").format(identifier(table))
+            ).fetchall()
+            # Events keep numbers of documents, but not how similar one was that is gone.
+            rows = [(row,) for (row,) in rows if table != "event" or row["kind"] == "pair_found"]
+            found[table] = sum(_is_trace(row, doc_id) for (row,) in rows)
+        samples = connection.execute(
+            "SELECT count(*) FROM pg_stats WHERE strpos(to_jsonb(pg_stats)::text, %s) > 0", [WORD]
+        ).fetchone()
+        assert samples is not None
+    return {table: count for table, count in {**found, "pg_stats": samples[0]}.items() if count}
+
+
+def _is_trace(row: dict[str, Any], doc_id: int) -> bool:
+    numbers = {row.get(name) for name in ("doc_id", "head_id", "left_id", "right_id", "cluster_id")}
+    return WORD in str(row) or NAME in str(row) or doc_id in numbers
+
+
+def traces_of_id(database_url: str, doc_id: int) -> dict[str, int]:
+    """The tables that contain a number as a doc_id."""
+    return {
+        table: count
+        for table, count in traces(database_url, doc_id).items()
+        if table not in ("document", "pg_stats")
+    }
+
+
+def doc_id_of(database_url: str, name: str) -> int:
+    """The doc_id of a document."""
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute(
+            "SELECT doc_id FROM nearsim.document WHERE external_id = %s", [name]
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+def execute(database_url: str, *commands: str) -> None:
+    """Run commands as another application would."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for command in commands:
+            connection.execute(command)
+
+
+def assert_whole(index: Index) -> None:
+    """The index is as it should be without the document."""
+    stored = stored_pairs(index)
+    assert {name for pair in stored for name in pair} == set(TEXTS)
+    assert clusters(index) == components(stored)
+    assert_bands_are_exact(index)
+    assert index.stats()["queued"] == index.stats()["set_aside"] == 0
