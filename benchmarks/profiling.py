@@ -123,10 +123,15 @@ def measure_server(trial: Trial) -> tuple[Cost, list[Statement], str]:
     return cost, statements, f"{written / 1e6:,.1f} MB of WAL with {pages:,} full-page images"
 
 
-def sample_client(trial: Trial, stacks: Path) -> list[Function]:
+def find_sampler() -> str | None:
+    """Return the path of py-spy: in this environment, else on the PATH."""
+    return shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+
+
+def sample_client(trial: Trial, stacks: Path, program: str) -> list[Function]:
     """Run the command under py-spy, which writes its samples to `stacks`; return the functions."""
     command = trial.prepare("sampled")
-    sampler = ["py-spy", "record", "--subprocesses", "--function", "--format", "raw"]
+    sampler = [program, "record", "--subprocesses", "--function", "--format", "raw"]
     sampler += ["--rate", str(RATE), "--output", str(stacks), "--", *nearsim(*command)]
     run_measured(sampler, trial.environment())
     return functions(stacks.read_text("utf-8").splitlines())
@@ -210,8 +215,9 @@ def run(options: argparse.Namespace, folder: Path) -> None:
             f"client {cost.client:.2f}, server {cost.server:.2f}; client memory {cost.megabytes:.0f} MB; {wal}\n"
         )
         print(statement_table(statements, cost.server, options.top), end="\n\n")
-        if shutil.which("py-spy"):
-            print(function_table(sample_client(trial, options.stacks or folder / "stacks"), options.top))
+        if sampler := find_sampler():
+            sampled = sample_client(trial, options.stacks or folder / "stacks", sampler)
+            print(function_table(sampled, options.top))
         if options.keep_log:
             shutil.copy(server.log, options.keep_log)
     print(describe_machine(machine()))

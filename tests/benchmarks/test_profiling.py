@@ -67,7 +67,7 @@ def test_failures_show_what_the_command_printed() -> None:
 def test_statements_of_commands_are_profiled(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(profiling, "find_sampler", lambda: None)
     write_corpus(Corpus(300, seed=1).documents(), tmp_path / "corpus.jsonl.gz", None)
     options = Namespace(
         command=command, corpus=tmp_path / "corpus.jsonl.gz", recipe=profiling.RECIPE, major=18, top=40,
