@@ -2,16 +2,17 @@
 -- Settings of every session of nearsim, whatever the role, the database or the environment sets. One round trip, and no
 -- startup options, which connection poolers refuse.
 SET statement_timeout = 0;
--- JIT compilation only delays short queries.
-SET jit = off;
 -- Parallel workers start with the transaction_timeout of the role or database, which may end them before they take the
 -- session's.
 SELECT set_config(name, '0', false)
-FROM (VALUES ('max_parallel_workers_per_gather'), ('max_parallel_maintenance_workers')) AS parallel (name)
+FROM (VALUES ('max_parallel_workers_per_gather'), ('max_parallel_maintenance_workers'), ('transaction_timeout'))
+    AS setting (name)
 WHERE current_setting('transaction_timeout', true) <> '0';
+-- JIT compilation only delays short queries.
+SET jit = off;
 -- Settings that not every server has.
 SELECT set_config(name, value, false)
-FROM (VALUES ('transaction_timeout', '0'), ('restrict_nonsystem_relation_kind', ''),
+FROM (VALUES ('restrict_nonsystem_relation_kind', ''),
     -- All rows of a bucket are on one shard, so limits in buckets may be applied there.
     ('citus.subquery_pushdown', 'on')) AS later (name, value)
 WHERE current_setting(name, true) IS NOT NULL;
