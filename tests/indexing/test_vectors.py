@@ -13,6 +13,7 @@ from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import documents
 from tests.builders.vector_world import alike, cosine, found, made_up, recipe
 from tests.builders.workers import IDLE, Application, application, ask, running, wait_until
+from tests.servers.databases import Server
 
 VECTORS = made_up()
 SAME = b"""
@@ -29,12 +30,24 @@ def given(**changed: list[float]) -> list[Document]:
     ]
 
 
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
+def fill(url: str) -> None:
     """An index that compares vectors, of all of them."""
-    with Index.connect(database_url) as index:
+    with Index.connect(url) as index:
         index.create_profile("default", recipe())
         index.add(given())
+
+
+@pytest.fixture
+def database_url(server: Server) -> Iterator[str]:
+    """A database with that index."""
+    with server.database(fill) as url:
+        yield url
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    """That index."""
+    with Index.connect(database_url) as index:
         yield index
 
 

@@ -7,13 +7,26 @@ import pytest
 from nearsim_db import Index
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
+from tests.servers.databases import Server
+
+
+def fill(url: str) -> None:
+    """A collection whose profile has a live index, without documents."""
+    with Index.connect(url) as index:
+        index.add([])
+
+
+@pytest.fixture
+def database_url(server: Server) -> Iterator[str]:
+    """A database with that collection."""
+    with server.database(fill) as url:
+        yield url
 
 
 @pytest.fixture
 def index(database_url: str) -> Iterator[Index]:
-    """A collection whose profile has a live index, without documents."""
+    """The index of that collection."""
     with Index.connect(database_url) as index:
-        index.add([])
         yield index
 
 
