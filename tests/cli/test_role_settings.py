@@ -137,7 +137,9 @@ def test_commands_print_the_same(
 @pytest.mark.each_major
 def test_where_a_role_has_a_transaction_timeout_nothing_runs_in_parallel(database_url: str) -> None:
     """Parallel workers start with that of the role, and take that of the session later."""
-    apply(database_url, {**PLANS, "transaction_timeout": "1min"})
+    # Adds a Gather to every plan that may have one; the first name is that of PostgreSQL 15.
+    forced = {"force_parallel_mode": "on", "debug_parallel_query": "on"}
+    apply(database_url, {**forced, "transaction_timeout": "1min"})
     engine = open_engine(database_url)
     with engine.connect() as connection:
         plan = driver(connection).execute("EXPLAIN SELECT count(*) FROM pg_catalog.pg_class").fetchall()
