@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: env test test-all test-citus lint style docs demo clean unit majors browser
+.PHONY: env test test-all test-citus lint style docs generated demo clean unit majors browser
 
 # Where PYTHONDONTWRITEBYTECODE is set, Python would compile nearsim anew in each of its processes.
 env: .venv/.installed
@@ -26,8 +26,8 @@ demo: env
 	$(BIN)/nearsim clusters --collection demo --limit 10
 	$(BIN)/nearsim similar story-036 --collection demo
 
-docs: env
-	$(BIN)/python -m docs.generate_sql
+docs generated: env
+	$(BIN)/python -m docs.generate
 
 lint: style
 	$(BIN)/mypy nearsim_db tests benchmarks examples/python examples/sqlalchemy

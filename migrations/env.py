@@ -4,7 +4,8 @@ from alembic import context
 from sqlalchemy import Connection
 
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.schema import alembic_runs, baseline, migration_locks, revisions, tables
+from nearsim_db.store.driver.statements import SCHEMA
+from nearsim_db.store.schema import alembic_runs, baseline, migration_locks, revisions
 
 # `nearsim db init` retries a revision that does not get its locks; here it has one attempt. Sessions queue as long.
 _WAIT_MILLISECONDS = 400
@@ -15,10 +16,8 @@ def run(connection: Connection, *, transaction_per_migration: bool, patience_sec
     """Run the migrations on this connection, each in a transaction of its own or all in the current one."""
     context.configure(
         connection=connection,
-        target_metadata=tables.metadata,
-        version_table_schema=tables.SCHEMA,
-        include_schemas=True,
-        include_name=tables.is_ours,
+        target_metadata=None,
+        version_table_schema=SCHEMA,
         transaction_per_migration=transaction_per_migration,
         patience_seconds=patience_seconds,
         baseline_digest=baseline.compute_digest(baseline.migrations_directory()),

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
-from docs.generate_sql import QUERIES
+from docs.generate import QUERIES
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.similarity.encoder import Encoder

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from docs.generate_sql import PAGE, QUERIES, render
+from docs.generate import PAGE, QUERIES, render
 from nearsim_db import Document, Index
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import driver
@@ -70,7 +70,7 @@ def count(connection: Connection, name: str) -> int:
 
 def test_page_agrees_with_the_schema(connection: Connection) -> None:
     page = PAGE.read_text("utf-8")
-    assert render(connection, page) == page, "run: make docs"
+    assert render(connection, page) == page, "run: make generated"
 
 
 def test_page_has_every_comment_in_full(connection: Connection) -> None:

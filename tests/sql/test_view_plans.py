@@ -8,7 +8,7 @@ from typing import Any, LiteralString, cast
 import pytest
 from psycopg import sql
 
-from docs.generate_sql import QUERIES
+from docs.generate import QUERIES
 from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, partitions
 from nearsim_db.store.citus.placement import is_distributed

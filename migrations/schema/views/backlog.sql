@@ -32,9 +32,9 @@ COMMENT ON VIEW nearsim.backlog IS
     'Queued work by generation and stage, retired generations included, and captured changes not yet dispatched (stage change)';
 COMMENT ON COLUMN nearsim.backlog.collection IS 'Name of the collection; NULL for a change that concerns all of them';
 COMMENT ON COLUMN nearsim.backlog.profile IS 'Name of the profile; NULL for changes';
-COMMENT ON COLUMN nearsim.backlog.collection_id IS 'Number of the collection';
+COMMENT ON COLUMN nearsim.backlog.collection_id IS 'Number of the collection; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.backlog.generation_id IS 'The generation; NULL for changes';
-COMMENT ON COLUMN nearsim.backlog.state IS 'State of that generation';
+COMMENT ON COLUMN nearsim.backlog.state IS 'State of that generation; NULL for captured changes';
 COMMENT ON COLUMN nearsim.backlog.stage IS
     'change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters), publish (events after promotion)';
 COMMENT ON COLUMN nearsim.backlog.waiting IS 'Number of pending rows, excluding those set aside';
@@ -44,4 +44,4 @@ COMMENT ON COLUMN nearsim.backlog.leased IS 'Number of rows that a worker is pro
 COMMENT ON COLUMN nearsim.backlog.tried IS 'Number of rows that have failed and will be retried';
 COMMENT ON COLUMN nearsim.backlog.set_aside IS
     'Number of rows set aside after repeated failure; see nearsim work list --failed';
-COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'When the oldest row was queued, excluding those set aside';
+COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'When the oldest row was queued, excluding those set aside; NULL if all are';

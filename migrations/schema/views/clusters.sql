@@ -32,8 +32,8 @@ COMMENT ON COLUMN nearsim.clusters.cluster_id IS 'Number of the cluster: its sma
 COMMENT ON COLUMN nearsim.clusters.documents IS 'Number of documents';
 COMMENT ON COLUMN nearsim.clusters.survivor_id IS 'doc_id of the document to keep';
 COMMENT ON COLUMN nearsim.clusters.survivor_external_id IS 'external_id of the document to keep';
-COMMENT ON COLUMN nearsim.clusters.survivor_title IS 'Title of the document to keep';
-COMMENT ON COLUMN nearsim.clusters.survivor_source IS 'Source of the document to keep';
-COMMENT ON COLUMN nearsim.clusters.first_published_at IS 'When the first of its documents was published';
-COMMENT ON COLUMN nearsim.clusters.last_published_at IS 'When the last of its documents was published';
+COMMENT ON COLUMN nearsim.clusters.survivor_title IS 'Title of the document to keep; NULL if it has none';
+COMMENT ON COLUMN nearsim.clusters.survivor_source IS 'Source of the document to keep; NULL if it has none';
+COMMENT ON COLUMN nearsim.clusters.first_published_at IS 'When the first of its documents was published; NULL if no date is known';
+COMMENT ON COLUMN nearsim.clusters.last_published_at IS 'When the last of its documents was published; NULL if no date is known';
 COMMENT ON COLUMN nearsim.clusters.sources IS 'Number of distinct sources';

@@ -18,8 +18,8 @@ COMMENT ON COLUMN nearsim.combined_pairs.left_id IS 'The smaller doc_id';
 COMMENT ON COLUMN nearsim.combined_pairs.right_id IS 'The larger doc_id';
 COMMENT ON COLUMN nearsim.combined_pairs.left_external_id IS 'external_id of the left document';
 COMMENT ON COLUMN nearsim.combined_pairs.right_external_id IS 'external_id of the right document';
-COMMENT ON COLUMN nearsim.combined_pairs.left_title IS 'Title of the left document';
-COMMENT ON COLUMN nearsim.combined_pairs.right_title IS 'Title of the right document';
+COMMENT ON COLUMN nearsim.combined_pairs.left_title IS 'Title of the left document; NULL if it has none';
+COMMENT ON COLUMN nearsim.combined_pairs.right_title IS 'Title of the right document; NULL if it has none';
 COMMENT ON COLUMN nearsim.combined_pairs.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.combined_pairs.profiles IS 'Names of the profiles under which they are a pair, sorted';
 COMMENT ON COLUMN nearsim.combined_pairs.similarities IS

@@ -40,19 +40,19 @@ COMMENT ON VIEW nearsim.documents IS
 COMMENT ON COLUMN nearsim.documents.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.documents.profile IS 'Name of the profile; NULL if the collection has no live profile';
 COMMENT ON COLUMN nearsim.documents.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.documents.generation_id IS 'The live generation of the profile';
+COMMENT ON COLUMN nearsim.documents.generation_id IS 'The live generation of the profile; NULL if it has none';
 COMMENT ON COLUMN nearsim.documents.doc_id IS 'Number of the document';
 COMMENT ON COLUMN nearsim.documents.external_id IS 'The owner''s id of the document, unique in its collection';
-COMMENT ON COLUMN nearsim.documents.title IS 'Title';
-COMMENT ON COLUMN nearsim.documents.source IS 'Source';
-COMMENT ON COLUMN nearsim.documents.url IS 'URL';
-COMMENT ON COLUMN nearsim.documents.published_at IS 'When it was published';
+COMMENT ON COLUMN nearsim.documents.title IS 'Title; NULL if it has none';
+COMMENT ON COLUMN nearsim.documents.source IS 'Source; NULL if it has none';
+COMMENT ON COLUMN nearsim.documents.url IS 'URL; NULL if it has none';
+COMMENT ON COLUMN nearsim.documents.published_at IS 'When it was published; NULL if it has none';
 COMMENT ON COLUMN nearsim.documents.created_at IS 'When it was first stored';
 COMMENT ON COLUMN nearsim.documents.updated_at IS 'When it was last changed';
 COMMENT ON COLUMN nearsim.documents.revision IS 'Increases with every change of the document';
 COMMENT ON COLUMN nearsim.documents.state IS
     'indexed; twin (same features as head_id); no features (empty or too short, matches nothing); outdated (an older revision is indexed); waiting (not indexed yet); outside window (expired by [retain] age); not indexed (the collection has no live profile)';
-COMMENT ON COLUMN nearsim.documents.feature_count IS 'Number of distinct features';
+COMMENT ON COLUMN nearsim.documents.feature_count IS 'Number of distinct features; NULL if it is not in the index';
 COMMENT ON COLUMN nearsim.documents.head_id IS
     'The first document with the same features, which alone is compared; often the document itself';
 COMMENT ON COLUMN nearsim.documents.cluster_id IS 'Its cluster; NULL if it is in none';

@@ -22,13 +22,13 @@ COMMENT ON COLUMN nearsim.generations.stage IS 'Stage of its build: sign, bands,
 COMMENT ON COLUMN nearsim.generations.bands IS 'Number of bands of a sketch';
 COMMENT ON COLUMN nearsim.generations.rows IS 'Number of sketch positions per band';
 COMMENT ON COLUMN nearsim.generations.created_at IS 'When it was created';
-COMMENT ON COLUMN nearsim.generations.live_at IS 'When it last became live';
-COMMENT ON COLUMN nearsim.generations.expired_through IS 'Date up to which documents have expired ([retain] age)';
+COMMENT ON COLUMN nearsim.generations.live_at IS 'When it last became live; NULL if it never did';
+COMMENT ON COLUMN nearsim.generations.expired_through IS 'Date up to which documents have expired ([retain] age); NULL for none';
 COMMENT ON COLUMN nearsim.generations.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs';
 COMMENT ON COLUMN nearsim.generations.figures IS 'Build statistics';
 COMMENT ON COLUMN nearsim.generations.recipe IS 'The complete recipe, including defaults';
-COMMENT ON COLUMN nearsim.generations.replaces IS 'The generation that was live when this one was started';
+COMMENT ON COLUMN nearsim.generations.replaces IS 'The generation that was live when this one was started; NULL for the first of a profile';
 COMMENT ON COLUMN nearsim.generations.detached IS 'Whether workers continue its build';
 COMMENT ON COLUMN nearsim.generations.dropping IS 'Whether its tables are being dropped';
-COMMENT ON COLUMN nearsim.generations.ready_at IS 'When it became ready';
-COMMENT ON COLUMN nearsim.generations.retired_at IS 'When it was retired';
+COMMENT ON COLUMN nearsim.generations.ready_at IS 'When it became ready; NULL if it never did';
+COMMENT ON COLUMN nearsim.generations.retired_at IS 'When it was retired; NULL if it is live or never was';

@@ -37,4 +37,4 @@ COMMENT ON COLUMN nearsim.live_generations.fingerprint IS
 COMMENT ON COLUMN nearsim.live_generations.recipe IS 'The complete recipe, including defaults';
 COMMENT ON COLUMN nearsim.live_generations.figures IS 'Counts of the build';
 COMMENT ON COLUMN nearsim.live_generations.created_at IS 'When the generation was created';
-COMMENT ON COLUMN nearsim.live_generations.live_at IS 'When it became live';
+COMMENT ON COLUMN nearsim.live_generations.live_at IS 'When it became live; NULL if unknown';

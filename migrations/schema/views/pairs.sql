@@ -138,12 +138,12 @@ COMMENT ON COLUMN nearsim.pairs.left_id IS 'doc_id of the left document';
 COMMENT ON COLUMN nearsim.pairs.right_id IS 'doc_id of the right document';
 COMMENT ON COLUMN nearsim.pairs.left_external_id IS 'external_id of the left document';
 COMMENT ON COLUMN nearsim.pairs.right_external_id IS 'external_id of the right document';
-COMMENT ON COLUMN nearsim.pairs.left_title IS 'Title of the left document';
-COMMENT ON COLUMN nearsim.pairs.right_title IS 'Title of the right document';
-COMMENT ON COLUMN nearsim.pairs.left_source IS 'Source of the left document';
-COMMENT ON COLUMN nearsim.pairs.right_source IS 'Source of the right document';
-COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was published';
-COMMENT ON COLUMN nearsim.pairs.right_published_at IS 'When the right document was published';
+COMMENT ON COLUMN nearsim.pairs.left_title IS 'Title of the left document; NULL if it has none';
+COMMENT ON COLUMN nearsim.pairs.right_title IS 'Title of the right document; NULL if it has none';
+COMMENT ON COLUMN nearsim.pairs.left_source IS 'Source of the left document; NULL if it has none';
+COMMENT ON COLUMN nearsim.pairs.right_source IS 'Source of the right document; NULL if it has none';
+COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was published; NULL if it has none';
+COMMENT ON COLUMN nearsim.pairs.right_published_at IS 'When the right document was published; NULL if it has none';
 COMMENT ON COLUMN nearsim.pairs.similarity IS
     'Similarity in the profile''s metric (1 / (1 + d) for a distance d), verified unless the recipe verifies by estimate';
 COMMENT ON COLUMN nearsim.pairs.intersection_size IS 'Number of features in both; NULL if the metric does not count features';

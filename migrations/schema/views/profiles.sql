@@ -37,17 +37,17 @@ COMMENT ON COLUMN nearsim.profiles.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.profiles.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.profiles.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.profiles.profile_id IS 'Number of the profile';
-COMMENT ON COLUMN nearsim.profiles.generation_id IS 'The live generation, or the newest if none is live';
-COMMENT ON COLUMN nearsim.profiles.state IS 'State of that generation';
-COMMENT ON COLUMN nearsim.profiles.stage IS 'Stage of its build';
-COMMENT ON COLUMN nearsim.profiles.threshold IS 'Minimum similarity of a pair; for projection the maximum distance';
+COMMENT ON COLUMN nearsim.profiles.generation_id IS 'The live generation, or the newest if none is live; NULL without a generation';
+COMMENT ON COLUMN nearsim.profiles.state IS 'State of that generation; NULL without a generation';
+COMMENT ON COLUMN nearsim.profiles.stage IS 'Stage of its build; NULL without a generation';
+COMMENT ON COLUMN nearsim.profiles.threshold IS 'Minimum similarity of a pair; for projection the maximum distance; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.bands IS 'Number of bands of a sketch';
 COMMENT ON COLUMN nearsim.profiles.rows IS 'Number of sketch positions per band';
 COMMENT ON COLUMN nearsim.profiles.min_shared_bands IS
-    'Number of bands that candidates must share; 1 if the recipe has an amplification instead';
-COMMENT ON COLUMN nearsim.profiles.bucket_limit IS 'Maximum number of anchors of a bucket; 0 for no limit';
+    'Number of bands that candidates must share; 1 if the recipe has an amplification instead; NULL without a generation';
+COMMENT ON COLUMN nearsim.profiles.bucket_limit IS 'Maximum number of anchors of a bucket; 0 for no limit; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.expected_recall IS
-    'Probability that two documents exactly at the threshold become candidates; higher for more similar documents';
+    'Probability that two documents exactly at the threshold become candidates; higher for more similar documents; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.documents IS 'Number of documents in the collection';
 COMMENT ON COLUMN nearsim.profiles.buckets IS 'Number of buckets when the index was built';
 COMMENT ON COLUMN nearsim.profiles.largest_bucket IS 'Number of members of the largest bucket';
@@ -55,9 +55,9 @@ COMMENT ON COLUMN nearsim.profiles.buckets_over_limit IS 'Number of buckets over
 COMMENT ON COLUMN nearsim.profiles.links_left_out IS
     'Number of pairs of members that the bucket limit left out, summed over buckets';
 COMMENT ON COLUMN nearsim.profiles.created_at IS 'When the profile was created';
-COMMENT ON COLUMN nearsim.profiles.live_at IS 'When the generation became live';
-COMMENT ON COLUMN nearsim.profiles.figures IS 'All counts of the build';
-COMMENT ON COLUMN nearsim.profiles.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs';
-COMMENT ON COLUMN nearsim.profiles.recipe IS 'The complete recipe, including defaults';
+COMMENT ON COLUMN nearsim.profiles.live_at IS 'When the generation became live; NULL if it never did';
+COMMENT ON COLUMN nearsim.profiles.figures IS 'All counts of the build; NULL without a generation';
+COMMENT ON COLUMN nearsim.profiles.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs; NULL without a generation';
+COMMENT ON COLUMN nearsim.profiles.recipe IS 'The complete recipe, including defaults; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.amplification IS
-    'Shared bands that make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows';
+    'Shared bands that make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows; NULL if the recipe has none';

@@ -1,6 +1,6 @@
-"""Write the reference in docs/sql.md from the comments in the schema and the files in docs/queries.
+"""Write what follows from the schema: docs/sql.md, with the files in docs/queries, and nearsim_db/store/models.py.
 
-python -m docs.generate_sql     # or make docs; starts a server of the newest installed major
+python -m docs.generate     # or make generated; starts a server of the newest installed major
 """
 
 import re
@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.own_server import binaries_by_major, own_server
+from docs import mapped_classes
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.schema.alembic_runs import separate_session
 
 DOCS = Path(__file__).parent
 PAGE, QUERIES = DOCS / "sql.md", DOCS / "queries"
+MODELS = DOCS.parent / "nearsim_db" / "store" / "models.py"
 
 _RELATIONS = """
 SELECT relname, coalesce(obj_description(pg_class.oid, 'pg_class'), obj_description(reltype, 'pg_type')),
@@ -80,11 +83,13 @@ def _function(name: str, arguments: str, result: str | None, comment: str) -> st
 
 
 def main() -> None:
-    """Regenerate the page."""
+    """Regenerate the page and the mapped classes."""
     with own_server(max(binaries_by_major())) as cluster:
         engine = open_engine(cluster.dsn())
         with engine.connect() as connection:
             PAGE.write_text(render(connection, PAGE.read_text("utf-8")), "utf-8")
+        with separate_session(engine) as session:
+            MODELS.write_text(mapped_classes.render(session), "utf-8")
         engine.dispose()
 
 

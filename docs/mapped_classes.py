@@ -1,0 +1,170 @@
+"""Render `nearsim_db/store/models.py`: the tables and views of the schema as mapped classes, from the catalogue."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Inspector, inspect, types
+from sqlalchemy.dialects import postgresql
+
+SCHEMA = "nearsim"
+
+# Tables and views without a primary key in the catalogue, and the columns that identify their rows.
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "signature": ("generation_id", "doc_id"),
+    "band": ("generation_id", "bucket_hash", "doc_id"),
+    "similar_pair": ("generation_id", "left_id", "right_id"),
+    "cluster_member": ("generation_id", "doc_id"),
+    "backlog": ("collection_id", "generation_id", "stage"),
+    "buckets": ("generation_id", "bucket_hash"),
+    "clusters": ("generation_id", "cluster_id"),
+    "combined_pairs": ("collection_id", "left_id", "right_id"),
+    "documents": ("generation_id", "doc_id"),
+    "duplicates": ("generation_id", "doc_id"),
+    "events": ("event_id",),
+    "functions": ("name", "arguments"),
+    "generations": ("generation_id",),
+    "live_generations": ("generation_id",),
+    "pairs": ("generation_id", "left_id", "right_id"),
+    "profiles": ("profile_id",),
+    "verdicts": ("verdict_id",),
+}
+# Tables that only nearsim reads and writes.
+INTERNAL = {"alembic_version", "attachment", "build_slice", "change", "collection_access", "lease"}
+INTERNAL |= {"pending_event", "schema_floor", "work"}
+OTHER_NAMES = ("Base", "View", "include_name", "include_object", "metadata")
+RELATIONSHIPS: Mapping[str, tuple[str, ...]] = {
+    "document": ('collection: Mapped["Collection"] = relationship()',),
+    "profile": (
+        'collection: Mapped["Collection"] = relationship()',
+        'generations: Mapped[list["Generation"]] = relationship(back_populates="profile",'
+        ' order_by="Generation.generation_id", passive_deletes=True)',
+    ),
+    "generation": ('profile: Mapped["Profile"] = relationship(back_populates="generations")',),
+    "verdict": ('collection: Mapped["Collection"] = relationship()',),
+    "probe": (
+        'collection: Mapped["Collection"] = relationship()',
+        'matches: Mapped[list["ProbeMatch"]] = relationship('
+        'order_by="(ProbeMatch.similarity.desc(), ProbeMatch.doc_id)", viewonly=True)',
+    ),
+}
+TYPES: Mapping[type[types.TypeEngine[Any]], tuple[str, str]] = {
+    postgresql.JSONB: ("dict[str, Any]", "JSONB"),
+    types.UUID: ("UUID", "Uuid"),
+    types.LargeBinary: ("bytes", "LargeBinary"),
+    types.Boolean: ("bool", "Boolean"),
+    types.BigInteger: ("int", "BigInteger"),
+    types.SmallInteger: ("int", "SmallInteger"),
+    types.Integer: ("int", "Integer"),
+    types.REAL: ("float", "REAL"),
+    types.Float: ("float", "Double"),
+    postgresql.INTERVAL: ("timedelta", "Interval"),
+    types.DateTime: ("datetime", "DateTime(timezone=True)"),
+    types.Text: ("str", "Text"),
+}
+HEAD = '''"""For applications that use SQLAlchemy: tables and views as mapped classes, and filters for Alembic.
+
+Generated from the catalogue by `make generated`. Any application may write `Document` and `Probe`, and with rights
+`Collection`; the rest is read.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY, REAL, BigInteger, Boolean, Computed, DateTime, Double, FetchedValue, ForeignKey, Identity, Integer,
+    Interval, LargeBinary, SmallInteger, Text, Uuid, text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from nearsim_db.store.schema.mapped_base import Base, View, include_name, include_object
+
+metadata = Base.metadata
+'''
+
+
+def render(connection: Connection) -> str:
+    """Return the module."""
+    inspector = inspect(connection)
+    tables = sorted(set(inspector.get_table_names(SCHEMA)) - INTERNAL)
+    views = sorted(
+        name
+        for name in inspector.get_view_names(SCHEMA)
+        if not _comment(inspector, name).startswith("Internal")
+    )
+    classes = ["\n".join(_class(inspector, name, "Base")) for name in tables]
+    classes += ["\n".join(_class(inspector, name, "View")) for name in views]
+    exported = sorted([*OTHER_NAMES, *map(_class_name, (*tables, *views))])
+    return _formatted("\n\n".join([HEAD, *classes, f"__all__ = {exported!r}"]) + "\n")
+
+
+def _comment(inspector: Inspector, name: str) -> str:
+    return inspector.get_table_comment(name, SCHEMA)["text"] or ""
+
+
+def _class_name(name: str) -> str:
+    return "".join(part.title() for part in name.split("_"))
+
+
+def _class(inspector: Inspector, name: str, base: str) -> Iterator[str]:
+    yield f"class {_class_name(name)}({base}):"
+    yield f'    """{_comment(inspector, name)}."""\n'
+    yield f'    __tablename__ = "{name}"'
+    keys = KEYS.get(name) or inspector.get_pk_constraint(name, SCHEMA)["constrained_columns"]
+    references = {one["constrained_columns"][0]: one for one in inspector.get_foreign_keys(name, SCHEMA)}
+    for column in inspector.get_columns(name, SCHEMA):
+        yield "    " + _column(
+            dict(column), column["name"] in keys, references.get(column["name"]), base == "View"
+        )
+    yield from (f"    {line}" for line in RELATIONSHIPS.get(name, ()))
+
+
+def _column(column: dict[str, Any], is_key: bool, reference: Any, is_view: bool) -> str:
+    python, sql_type = _type(column["type"])
+    comment = column["comment"]
+    nullable = "NULL" in comment if is_view else column["nullable"]
+    parts = [sql_type, *_origin(column)]
+    if reference:
+        target = f"{SCHEMA}.{reference['referred_table']}.{reference['referred_columns'][0]}"
+        ondelete = reference["options"].get("ondelete")
+        parts.append(f"ForeignKey({target!r}, name={reference['name']!r}, ondelete={ondelete!r})")
+    if is_key:
+        parts.append("primary_key=True")
+    if "set by a trigger" in comment:
+        parts.append("server_onupdate=FetchedValue()")
+    parts.append(f"comment={comment!r}")
+    optional = " | None" if nullable else ""
+    return f"{column['name']}: Mapped[{python}{optional}] = mapped_column({', '.join(parts)})"
+
+
+def _origin(column: dict[str, Any]) -> Iterator[str]:
+    """Yield how the server makes a value that is not given."""
+    if column.get("identity"):
+        yield f"Identity(always={column['identity']['always']})"
+    elif column.get("computed"):
+        yield f"Computed({column['computed']['sqltext']!r}, persisted={column['computed']['persisted']})"
+    elif column["default"]:
+        yield f"server_default=text({column['default']!r})"
+
+
+def _type(found: types.TypeEngine[Any]) -> tuple[str, str]:
+    if isinstance(found, types.ARRAY):
+        python, sql_type = _type(found.item_type)
+        return f"list[{python}]", f"ARRAY({sql_type})"
+    if isinstance(found, types.Text) and found.collation:
+        return "str", f"Text(collation={found.collation!r})"
+    return next(names for kind, names in TYPES.items() if isinstance(found, kind))
+
+
+def _formatted(code: str) -> str:
+    command = [sys.executable, "-m", "ruff"]
+    for arguments in (["check", "--fix", "-q", "--select", "I,F401,UP", "-"], ["format", "-q", "-"]):
+        at = ["--stdin-filename", "nearsim_db/store/models.py"]
+        run = subprocess.run(
+            [*command, *arguments, *at], input=code, text=True, capture_output=True, check=True
+        )
+        code = run.stdout
+    return code

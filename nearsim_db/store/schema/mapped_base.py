@@ -1,0 +1,39 @@
+"""The bases of mapped tables and views, and what keeps the Alembic of an application off the schemas of nearsim."""
+
+from typing import Any
+
+from sqlalchemy import MetaData, event
+from sqlalchemy.orm import DeclarativeBase
+
+from nearsim_db.errors import NearsimError
+from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA
+
+
+class Base(DeclarativeBase):
+    """Base of the mapped tables."""
+
+    metadata = MetaData(schema=SCHEMA)
+
+
+class View(DeclarativeBase):
+    """Base of the mapped views, which show live generations only."""
+
+    metadata = MetaData(schema=SCHEMA)
+
+
+@event.listens_for(View, "before_insert", propagate=True)
+@event.listens_for(View, "before_update", propagate=True)
+@event.listens_for(View, "before_delete", propagate=True)
+def _refuse(mapper: object, connection: object, target: object) -> None:
+    raise NearsimError(f"{type(target).__name__} is a view, to be read only; write nearsim.document instead")
+
+
+def include_name(name: str | None, type_: str, parent_names: object) -> bool:
+    """For the `env.py` of an application: autogenerate skips nearsim's schemas."""
+    return not (type_ == "schema" and name in (SCHEMA, INDEX_SCHEMA))
+
+
+def include_object(object: Any, name: str | None, type_: str, reflected: bool, compare_to: object) -> bool:
+    """For the `env.py` of an application: autogenerate neither creates, drops nor changes nearsim's objects."""
+    table = object if type_ == "table" else object.table
+    return bool(table.schema not in (SCHEMA, INDEX_SCHEMA))
