@@ -42,7 +42,7 @@ def stats(
         "changes_waiting": backlog.count_changes(connection, collection.collection_id),
         "queued": queued,
         "set_aside": set_aside,
-        "workers": len(leases.list_workers(connection)),
+        "workers": leases.count_responsive(connection),
     }
     if generation.state == "live":
         limit = profile.recipe.match.bucket_limit

@@ -1,7 +1,8 @@
-"""Checks of the indexes: builds, queue, workers, reindexes, leftovers."""
+"""Checks of the indexes: builds, queue, reindexes, leftovers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from nearsim_db.admin.doctor import workers
 from nearsim_db.admin.doctor.findings import Finding
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.indexing import profiles, shingle_length
@@ -17,16 +18,22 @@ from nearsim_db.store.work import backlog, leases, queue
 
 def check(connection: Connection) -> Iterator[Finding]:
     """Run all checks of the indexes."""
-    yield from _check_builds(connection)
+    has_workers = leases.count_responsive(connection) > 0
+    yield from _check_builds(connection, has_workers=has_workers)
     yield from _check_profiles(connection)
     yield from _check_shingles(connection)
-    yield _check_workers(connection)
+    yield from workers.check(connection)
     yield _check_set_aside(connection)
     yield from _check_reindexes(connection)
     yield _check_temporary(connection)
 
 
-def _check_builds(connection: Connection) -> Iterator[Finding]:
+def _check_builds(connection: Connection, *, has_workers: bool) -> Iterator[Finding]:
+    by_worker = (
+        "a running worker does it unless it serves another collection"
+        if has_workers
+        else "start a worker: nearsim worker"
+    )
     is_finished = True
     for collection in collection_rows.list_collections(connection):
         unfinished = _unfinished(connection, collection)
@@ -34,7 +41,7 @@ def _check_builds(connection: Connection) -> Iterator[Finding]:
             continue
         is_finished = False
         if _is_unlocked(connection, Lock.BUILD, collection):
-            remedy = f"start a worker: nearsim worker; or: {suggested_command('build', collection.name)}"
+            remedy = f"{by_worker}; or: {suggested_command('build', collection.name)}"
             yield Finding(
                 "builds", "warning", f"collection {collection.name}: {', '.join(unfinished)}", remedy
             )
@@ -75,29 +82,6 @@ def _check_shingles(connection: Connection) -> Iterator[Finding]:
             yield Finding("shingles", "warning", finding, one.advice("reindex start", "--set", "shingle.k=K"))
     if are_long:
         yield Finding("shingles", "ok", "none too short for the documents")
-
-
-def _check_workers(connection: Connection) -> Finding:
-    workers = leases.list_workers(connection)
-    if workers:
-        return Finding("workers", "ok", f"{len(workers)} running: {', '.join(workers)}")
-    existing = generation_rows.list_generations(connection)
-    refused = [one.generation_id for one in existing if profiles.is_refused(one)]
-    queued = backlog.read_backlog(connection, None, refused)
-    counts = {"change": queued.changes, "document": sum(queued.by_stage.values())}
-    shown = [count_of(number, noun) for noun, number in counts.items() if number]
-    if not shown or _is_fresh(connection, existing):
-        return Finding("workers", "ok", "none running")
-    finding = f"{' and '.join(shown)} waiting, but no worker is running"
-    return Finding("workers", "warning", finding, "nearsim worker, or nearsim build")
-
-
-def _is_fresh(connection: Connection, existing: Sequence[Generation]) -> bool:
-    """Whether there were no documents yet: a new schema captures a change of everything."""
-    return all(one.is_first_build for one in existing) and not any(
-        query_rows.has_documents(connection, one.collection_id)
-        for one in collection_rows.list_collections(connection)
-    )
 
 
 def _check_set_aside(connection: Connection) -> Finding:

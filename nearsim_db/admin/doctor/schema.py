@@ -20,7 +20,8 @@ def check_rights(connection: Connection) -> Finding:
         lacking = ", ".join(one.right for one in missing)
         remedy = "; ".join(one.remedy for one in missing)
         return Finding("rights", "problem", f"this user lacks {lacking}", f"ask the owner for: {remedy}")
-    return Finding("rights", "ok", "sufficient in the schema nearsim")
+    purpose = "in the schema nearsim" if is_installed(connection) else "to create the schema nearsim"
+    return Finding("rights", "ok", f"sufficient {purpose}")
 
 
 def check_revision(connection: Connection, *, embedded: bool) -> Finding:

@@ -76,7 +76,7 @@ def _status(connection: Connection, generation: Generation, live: Generation | N
     attended = generation.state in PENDING and is_attended(connection, generation)
     is_detached_build = generation.state == "building" and generation.detached
     needs_worker = (is_detached_build or generation.state == "catching_up") and not attended
-    waits_for_worker = needs_worker and not leases.list_workers(connection)
+    waits_for_worker = needs_worker and not leases.count_responsive(connection)
     done, total = _count_done(connection, generation)
     percent, left = _estimate(connection, generation, live, done, total, waiting)
     continues = attended or generation.detached or generation.state in MAINTAINED

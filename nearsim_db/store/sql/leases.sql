@@ -18,8 +18,9 @@ DELETE FROM nearsim.lease WHERE lease_id = %(lease_id)s
 UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s
 
 -- name: list_workers
--- Running workers by age: leases whose advisory lock is held. Reads the whole table, one row per worker.
-SELECT worker FROM nearsim.lease
+-- Running workers by age, with the time since the last heartbeat: leases whose advisory lock is held. Reads the whole
+-- table, one row per worker.
+SELECT worker, extract(epoch FROM clock_timestamp() - beat_at) FROM nearsim.lease
 WHERE EXISTS (
     SELECT FROM pg_catalog.pg_locks
     WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %(kind)s AND objid = lease.lease_id

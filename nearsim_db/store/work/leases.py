@@ -1,13 +1,29 @@
 """Worker leases. A lease is valid while its session holds an advisory lock and sends heartbeats."""
 
+from dataclasses import dataclass
+
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.driver.rows import fetch_value, fetch_values
+from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.work import batches
 
 SILENCE_SECONDS = 300.0
+_RESPONSIVE_SECONDS = 30.0  # a heartbeat is a second old, or as old as the current batch
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHolder:
+    """A process with a session and a lease, as host:process, and the age of its last heartbeat."""
+
+    worker: str
+    silent_seconds: float
+
+    @property
+    def is_responsive(self) -> bool:
+        """Whether its last heartbeat is recent."""
+        return self.silent_seconds < _RESPONSIVE_SECONDS
 
 
 def open_lease(connection: Connection, worker: str) -> int:
@@ -29,9 +45,15 @@ def renew_lease(connection: Connection, lease_id: int) -> bool:
     return driver(connection).execute(statement("renew_lease"), {"lease_id": lease_id}).rowcount == 1
 
 
-def list_workers(connection: Connection) -> list[str]:
-    """Return the running workers as host:process."""
-    return fetch_values(connection, statement("list_workers"), {"kind": Lock.WORKER_LEASE.value})
+def list_workers(connection: Connection) -> list[LeaseHolder]:
+    """Return the running workers, whether or not they are responsive."""
+    rows = fetch_rows(connection, statement("list_workers"), {"kind": Lock.WORKER_LEASE.value})
+    return [LeaseHolder(worker, float(seconds)) for worker, seconds in rows]
+
+
+def count_responsive(connection: Connection) -> int:
+    """Return the number of workers whose last heartbeat is recent."""
+    return sum(one.is_responsive for one in list_workers(connection))
 
 
 def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECONDS) -> int:

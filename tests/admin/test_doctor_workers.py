@@ -1,0 +1,78 @@
+"""What doctor says of workers that run, have stopped, or fall behind."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.admin.doctor import Finding, examine
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.work import leases
+from tests.builders.workers import Application, application
+from tests.servers.citus import AnyServer
+
+WRITE = """
+INSERT INTO nearsim.document (collection_id, external_id)
+SELECT collection_id, 'd' || n FROM nearsim.collection, generate_series(1, 9) AS n WHERE name = %s
+"""
+
+
+@pytest.fixture
+def other(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Application]:
+    """An application that has written nine documents into a built collection an hour ago, before doctor is run."""
+    monkeypatch.setenv("NEARSIM_DATABASE_URL", database_url)
+    with Index.connect(database_url) as index, application(database_url) as connection:
+        index.create_profile("default", Recipe())
+        index.build()
+        connection.execute(WRITE, ["default"])
+        connection.execute("UPDATE nearsim.change SET changed_at = now() - interval '1 hour'")
+        yield connection
+
+
+def findings(check: str) -> list[Finding]:
+    """What doctor finds in a check."""
+    return [one for one in examine() if one.check == check]
+
+
+def test_a_worker_without_heartbeat_is_not_running(other: Application, connection: Connection) -> None:
+    leases.open_lease(connection, "host:17")
+    connection.commit()
+    (found,) = findings("workers")
+    assert (found.verdict, found.finding) == (
+        "warning",
+        "1 running: host:17; 9 changes waiting, the oldest for 3600 s",
+    )
+    other.execute("UPDATE nearsim.lease SET beat_at = now() - interval '67 s'")
+    (found,) = findings("workers")
+    assert (found.verdict, found.finding) == (
+        "warning",
+        "host:17 has sent no heartbeat for 67 s; 9 changes waiting, the oldest for 3600 s",
+    )
+    assert "end it" in found.advice
+    other.execute("DELETE FROM nearsim.change")
+    leases.open_lease(connection, "host:18")
+    connection.commit()
+    assert [one.verdict for one in findings("workers")] == ["warning", "ok"]
+
+
+def test_no_worker_is_to_be_started_beside_a_running_one(other: Application, connection: Connection) -> None:
+    with Index.connect(collection="next") as index:
+        index.create_profile("default", Recipe())
+    other.execute(WRITE, ["next"])
+    (found,) = findings("builds")
+    assert found.advice.startswith("start a worker: nearsim worker; or: nearsim build")
+    leases.open_lease(connection, "host:17")
+    connection.commit()
+    (found,) = findings("builds")
+    assert found.verdict == "warning" and "start a worker" not in found.advice
+    other.execute("UPDATE nearsim.lease SET beat_at = now() - interval '67 s'")
+    assert "start a worker" in findings("builds")[0].advice
+
+
+def test_rights_are_to_create_a_schema_that_does_not_exist(
+    server: AnyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server.empty_database() as url:
+        monkeypatch.setenv("NEARSIM_DATABASE_URL", url)
+        assert [one.finding for one in findings("rights")] == ["sufficient to create the schema nearsim"]
