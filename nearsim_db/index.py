@@ -78,7 +78,7 @@ class Index(Queries):
 
         With `on_duplicate` each document is looked up and then added, one after the other; one that has near-duplicates
         is added and listed ("flag"), left out ("skip"), or raises DuplicateError ("raise"). Documents that cannot be
-        stored are counted in the summary, with the first reasons.
+        stored, such as one whose body is bytes or NaN, are counted in the summary, with the first reasons.
         """
         return self.ingest(from_documents(given), on_duplicate=on_duplicate)
 
@@ -91,8 +91,12 @@ class Index(Queries):
         dry_run: bool = False,
         on_duplicate: OnDuplicate | None = None,
         expected_bytes: int | None = None,
+        resumable: bool = False,
     ) -> IngestSummary:
         """Write records, then build or update the index of every profile.
+
+        What was stored is indexed, too, if an error ends this; with `resumable` an interruption (KeyboardInterrupt)
+        leaves that to the next call.
 
         A collection without a profile gets one with the default recipe. Rejects are written to `rejects`; with `strict`
         the first raises InputError; with `dry_run` nothing is written or looked up. Changes that other applications
@@ -116,11 +120,12 @@ class Index(Queries):
                     with self._catch_up.sign_early(collection_id, expected_bytes) as signing:
                         run.write(counted, self._progress, signing)
                         signing.finish(run.summary.inserted)
-            except (InputError, DuplicateError) as error:
+            except BaseException as error:
                 # Records before a damaged or refused one are kept, so they are indexed too.
-                if not dry_run:
-                    self._catch_up.update(collection_id)
-                error.summary = run.summary
+                if not dry_run and (isinstance(error, Exception) or not resumable):
+                    self._catch_up.update_after_error(collection_id)
+                if isinstance(error, InputError | DuplicateError):
+                    error.summary = run.summary
                 raise
             self.warnings += counted.warnings()
             self.warnings += _markup_warnings(live, run)

@@ -27,6 +27,8 @@ OnDuplicate = Literal["flag", "skip", "raise"]  # how to handle a document that 
 class Document:
     """A document as supplied by its owner; `external_id` is the owner's id, at most 1,024 bytes.
 
+    `published_at` without a zone is in UTC; a `date`, NumPy's and pandas' times and ISO 8601 strings serve too, and NaT
+    and NaN are no time.
     `vector` has numbers computed by the owner, stored as 32-bit floats, for profiles that compare vectors; a
     stored document keeps its vector if the new version has none.
     """

@@ -39,6 +39,14 @@ class CatchUp:
         else:
             self._contexts.warn("what was written waits for a worker: this user may not index it")
 
+    def update_after_error(self, collection_id: CollectionId) -> None:
+        """Index what was written before an error, unless that is temporary; an error of this becomes a warning."""
+        try:
+            if not any(one.temporary for one in self._generations(collection_id)):
+                self.update(collection_id)
+        except Exception as error:
+            self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: nearsim build")
+
     def index_changes(self, collection_id: CollectionId) -> None:
         """Build first generations, and let all that are built catch up with the documents.
 

@@ -9,7 +9,6 @@ spooled for the verification of the build, which then reads no text of these doc
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
@@ -79,9 +78,15 @@ class EarlySigning:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._threads.shutdown()
-        # An error of the block is the one to be raised.
-        with nullcontext() if error is None else suppress(Exception):
+        try:
             self._complete()
+        except BaseException as failure:
+            # What was spooled is incomplete: the build signs these documents again.
+            for context in self._contexts:
+                context.close()
+            # An error of the block is the one to be raised.
+            if error is None or not isinstance(failure, Exception):
+                raise
 
     def _complete(self) -> None:
         """Wait until all is signed, and complete the contexts. May be called again."""

@@ -70,7 +70,7 @@ class Ingest:
     ) -> None:
         """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError.
 
-        An InputError of the reader, such as a damaged file, is raised after the records before it were written.
+        An error of the reader, such as a damaged file, is raised after the records before it were written.
         `added` is given the batches of new documents.
         """
         with (
@@ -81,7 +81,7 @@ class Ingest:
                 for batch in _batches(records):
                     writer.add(_Batch(_origin(batch[0]), self._without_rejects(batch)))
                     progress("read", self.summary.read, None)
-            except InputError:
+            except Exception:
                 writer.finish()
                 raise
             written = self.summary.inserted + self.summary.updated + self.summary.unchanged
@@ -142,7 +142,8 @@ class Ingest:
                 self.summary.first_rejects.append(reject)
         if self._strict:
             where = f"{reject.file}, line {reject.line}" if reject.line else reject.file
-            raise InputError(f"{where}: {reject.reason} (stopped because of --strict)")
+            named = "" if reject.external_id is None else f"document {reject.external_id!r}; "
+            raise InputError(f"{where}: {reject.reason} ({named}stopped because of --strict)")
 
 
 def _to_sign(batch: Sequence[ReadDocument], added: Added, *, with_texts: bool) -> SignDocuments:
@@ -174,7 +175,7 @@ def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocu
             batch.append(record)
             if isinstance(record, ReadDocument):
                 size += len(record.document.title or "") + len(record.document.body or "")
-    except InputError:
+    except Exception:
         if batch:
             yield batch
         raise

@@ -1,10 +1,13 @@
 """Documents from memory, checked by the same rules as those from files."""
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime, time
+
+import numpy as np
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.document_maker import checked_id, in_utc
+from nearsim_db.readers.document_maker import checked_id, checked_instant, in_utc
+from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
@@ -18,16 +21,30 @@ def from_documents(documents: Iterable[Document]) -> Iterator[ReadDocument | Rej
         try:
             yield _checked(document, number)
         except InputError as error:
-            yield Reject(_ORIGIN, number, str(error), document.external_id)
+            yield Reject(_ORIGIN, number, str(error), _known_id(document))
+
+
+def checked_query(document: Document) -> Document:
+    """Return a document to look up, cleaned; any string is an id. Raises InputError, which names the document."""
+    try:
+        external_id = _known_id(document)
+        external_id = _id(document) if external_id is None else external_id
+        (title, _), (body, _) = _text(document.title, "title"), _text(document.body, "body")
+        return Document(external_id, title, body, vector=checked_vector(document.vector, "the vector"))
+    except InputError as error:
+        name = _known_id(document)
+        raise InputError(f"document {shown(name)}: {error}" if name else str(error)) from None
 
 
 def _checked(document: Document, number: int) -> ReadDocument:
-    external_id = checked_id({"external_id": document.external_id}, "external_id")
-    title, in_title = _cleaned(document.title)
-    body, in_body = _cleaned(document.body)
-    source, in_source = _cleaned(document.source)
-    url, in_url = _cleaned(document.url)
-    attributes, in_attributes = clean_attributes(document.attributes)
+    if not isinstance(document, Document):
+        raise InputError(f"{shown(document)} is {kind(document)}; it must be a nearsim_db.Document")
+    external_id = _id(document)
+    title, in_title = _text(document.title, "title")
+    body, in_body = _text(document.body, "body")
+    source, in_source = _text(document.source, "source")
+    url, in_url = _text(document.url, "url")
+    attributes, in_attributes = clean_attributes(_mapping(document.attributes))
     vector = checked_vector(document.vector, "the vector")
     return ReadDocument(
         Document(external_id, title, body, source, url, _instant(document.published_at), attributes, vector),
@@ -37,12 +54,61 @@ def _checked(document: Document, number: int) -> ReadDocument:
     )
 
 
-def _cleaned(text: str | None) -> tuple[str | None, int]:
-    return (None, 0) if text is None else clean(text)
+def _id(document: Document) -> str:
+    given: object = document.external_id
+    known = int(given) if isinstance(given, np.integer) else given
+    return str.__str__(checked_id({"external_id": known}, "external_id"))
 
 
-def _instant(moment: datetime | None) -> datetime | None:
+def _known_id(document: object) -> str | None:
+    """Return the id of a document that has one; anything may have been given."""
+    external_id = getattr(document, "external_id", None)
+    return clean(external_id)[0] if isinstance(external_id, str) else None
+
+
+def _text(value: object, name: str) -> tuple[str | None, int]:
+    if value is None:
+        return None, 0
+    if not isinstance(value, str):
+        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or None")
+    return clean(str.__str__(value))
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"'attributes' is {kind(value)}, {shown(value)}; it must be a mapping")
+    return value
+
+
+def _instant(value: object) -> datetime | None:
+    """Return a time in UTC; a date begins its day, and NaT, NaN and pandas.NA are no time."""
+    if value is None or _is_missing(value):
+        return None
+    moment = _in_seconds(value) if isinstance(value, np.datetime64) else value
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time())
+    if not isinstance(moment, datetime):
+        return checked_instant(moment, "published_at")
     try:
-        return None if moment is None else in_utc(moment)
+        # Subclasses such as pandas.Timestamp have nanoseconds, or zones of their own.
+        in_zone = in_utc(moment)
     except OverflowError:
         raise InputError(f"published_at {moment} is outside the years 1 to 9999 in UTC") from None
+    return datetime.combine(datetime.date(in_zone), datetime.timetz(in_zone))
+
+
+def _in_seconds(value: np.datetime64) -> datetime:
+    if not isinstance(value.astype("datetime64[s]").item(), datetime):
+        raise InputError(f"published_at {value} is outside the years 1 to 9999 in UTC")
+    moment: datetime = value.astype("datetime64[us]").item()
+    return moment
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a value marks a missing one in NumPy or pandas: NaN and NaT do not equal themselves."""
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA has no truth value, nor has an array
+        return type(value).__name__ == "NAType"

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from nearsim_db.indexing.context import FEW_CHARACTERS, ContextFactory
-from nearsim_db.readers.vectors import checked_vector
+from nearsim_db.readers.memory import checked_query
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import Cluster, ClusterMember, Document, Matches, Pair
 from nearsim_db.search.answers import Answers
@@ -122,10 +122,9 @@ class Queries:
         The document of the same external_id, which it would replace, is left out. With a limit candidates are verified
         in the order of their estimates until so many match: the answer has the first matches in that order, and
         `has_more` says whether there are others. Nothing is written. Threads may share an index for this. Raises
-        InputError for a vector that cannot be stored, and for a text if vectors are compared.
+        InputError for a value that cannot be stored, and for a text if vectors are compared.
         """
-        checked_vector(document.vector, "the vector")
-        return self._lookups.find(document, min_similarity, checked_limit(limit))
+        return self._lookups.find(checked_query(document), min_similarity, checked_limit(limit))
 
     def check_many(
         self, given: Iterable[Document], min_similarity: float = 0.0, limit: int | None = None

@@ -134,7 +134,7 @@ def test_an_ingest_that_ended_early_is_continued(
     with Index.connect(database_url) as index:
         create(index, RECIPE)
         with pytest.raises(KeyboardInterrupt):
-            index.ingest(records(stories(COUNT), database_url, {27: end}))
+            index.ingest(records(stories(COUNT), database_url, {27: end}), resumable=True)
     with psycopg.connect(database_url) as connection:
         connection.execute("DELETE FROM nearsim_index.signature_1 WHERE doc_id % 5 = 0")
     with Index.connect(database_url) as index:

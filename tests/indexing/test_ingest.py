@@ -5,18 +5,25 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.indexing import ingest as ingest_module
-from nearsim_db.readers import Source
-from nearsim_db.records import OnDuplicate
+from nearsim_db.readers import Source, from_documents
+from nearsim_db.records import OnDuplicate, ReadDocument, Reject
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.text import normalise
 from nearsim_db.similarity.text.markup import strip_html
+
+TEXT = "the very same words are in the body of each of these documents"
+TEXTS = ("title", "body", "source", "url")
 
 
 def write(file: Path, *records: object) -> Path:
@@ -169,6 +176,64 @@ def test_documents_from_python_are_cleaned_and_checked(index: Index) -> None:
         )
         assert (summary.inserted, summary.rejected, summary.replaced_characters) == (1, 3, 4)
         assert index.get("fine")["title"] == "a\ufffdb"
+
+
+def test_values_of_other_types_are_counted_and_the_rest_is_stored(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", 2)
+    wrong = [float("nan"), 5, b"bytes", ["list"]]
+    given: list[Any] = [Document("first", body=TEXT, published_at=date(2024, 5, 31))]
+    given += [Document(f"{name}{at}", **{name: one}) for name in TEXTS for at, one in enumerate(wrong)]
+    given += [Document("last", body=TEXT, attributes={"score": np.float64(0.5)})]
+    with index:
+        summary = index.add(given)
+        assert (summary.read, summary.inserted, summary.rejected) == (18, 2, 16)
+        assert summary.first_rejects[0].external_id == "title0"
+        assert "'title' is a number, nan" in summary.first_rejects[0].reason
+        assert index.get("first")["published_at"] == datetime(2024, 5, 31, tzinfo=UTC)
+        assert index.get("last")["attributes"] == {"score": 0.5}
+        assert [{one.left, one.right} for one in index.pairs()] == [{"first", "last"}]
+        for one in wrong:
+            with pytest.raises(InputError, match="document 'a name': 'body' is"):
+                index.check(Document("a name", body=one))  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"documents, line 1: 'url' is .*document 'nan'"):
+            index.ingest(from_documents([Document("nan", url=wrong[0])]), strict=True)  # type: ignore[arg-type]
+
+
+def test_whatever_ends_an_ingest_what_was_stored_is_indexed(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read before an error is stored; of an interruption, the batches that were complete."""
+    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", 2)
+    ends: list[tuple[str, type[BaseException], OnDuplicate | None, int]] = [
+        ("abc", ValueError, None, 3),
+        ("def", KeyboardInterrupt, None, 5),
+        ("ghi", ValueError, "flag", 8),
+    ]
+
+    def given(names: str, error: type[BaseException]) -> Iterator[Document]:
+        for name in names:
+            yield Document(name, body=TEXT)
+        raise error(f"after {name}")
+
+    with index:
+        for names, error, on_duplicate, documents in ends:
+            with pytest.raises(error, match=f"after {names[-1]}"):
+                index.add(given(names, error), on_duplicate)
+            stats = index.stats()
+            assert (stats["state"], stats["queued"], stats["changes_waiting"]) == ("live", 0, 0)
+            assert stats["indexed"] == stats["documents"] == documents
+            (cluster,) = index.clusters()
+            assert len(cluster.members) == documents
+        with pytest.raises(KeyboardInterrupt):
+            index.ingest(_interrupted(), resumable=True)
+        assert index.stats()["changes_waiting"] == 2
+
+
+def _interrupted() -> Iterator[ReadDocument | Reject]:
+    yield from from_documents([Document("j", body=TEXT), Document("k", body=TEXT), Document("l", body=TEXT)])
+    raise KeyboardInterrupt
 
 
 def test_empty_documents_match_nothing_and_are_counted(index: Index) -> None:

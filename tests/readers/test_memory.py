@@ -1,6 +1,12 @@
 """Documents from memory."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pytest
 
 from nearsim_db.readers.memory import from_documents
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -24,3 +30,108 @@ def test_times_are_in_utc_and_within_its_years() -> None:
     rejected = [one for one in read if isinstance(one, Reject)]
     assert [one.external_id for one in rejected] == ["before", "after"]
     assert all("is outside the years 1 to 9999" in one.reason for one in rejected)
+
+
+class Missing(datetime):
+    """As pandas.NaT: a datetime that does not equal itself, and stays the same with another zone."""
+
+    def __ne__(self, other: object) -> bool:
+        return True
+
+    def replace(self, *given: object, **named: object) -> "Missing":  # type: ignore[override]
+        return self
+
+
+class NAType:
+    """As pandas.NA: comparisons with it have no truth value."""
+
+    def __ne__(self, other: object) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+class Stamp(datetime):
+    """A datetime of a library, such as pandas.Timestamp."""
+
+
+class Colour(str, Enum):  # noqa: UP042 - StrEnum has another str()
+    """A string whose str() is not its value."""
+
+    RED = "red"
+
+
+NOON = datetime(2024, 5, 31, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (date(2024, 5, 31), datetime(2024, 5, 31, tzinfo=UTC)),
+        (Stamp(2024, 5, 31, 12), NOON),
+        (np.datetime64("2024-05-31T12:00:00.000000000"), NOON),
+        (np.datetime64("2024-05-31"), datetime(2024, 5, 31, tzinfo=UTC)),
+        ("2024-05-31T12:00:00Z", NOON),
+        (Missing(2024, 5, 31), None),
+        (np.datetime64("NaT"), None),
+        (float("nan"), None),
+        (Decimal("NaN"), None),
+        (NAType(), None),
+    ],
+    ids=repr,
+)
+def test_times_of_other_types(given: Any, expected: datetime | None) -> None:
+    (read,) = from_documents([Document("one", published_at=given)])
+    assert isinstance(read, ReadDocument)
+    assert read.document.published_at == expected
+    assert expected is None or type(read.document.published_at) is datetime
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        *(
+            ({name: value}, f"'{name}' is ")
+            for name in ("title", "body", "source", "url")
+            for value in (float("nan"), 5, b"bytes", ["list"], NAType())
+        ),
+        ({"published_at": [1]}, "'published_at' is "),
+        ({"published_at": np.datetime64(10**15, "Y")}, "outside the years 1 to 9999"),
+        ({"attributes": ["list"]}, "'attributes' is "),
+        ({"attributes": {"at": NOON}}, "a datetime"),
+        ({"attributes": {"at": np.datetime64("NaT")}}, "a datetime64"),
+        ({"attributes": {"score": np.float32("nan")}}, "not valid JSON"),
+        ({"attributes": {"price": Decimal("1.5")}}, "a Decimal"),
+        ({"vector": float("nan")}, "the vector is "),
+    ],
+)
+def test_values_that_cannot_be_stored_are_rejected_by_name(values: dict[str, Any], reason: str) -> None:
+    (read,) = from_documents([Document("one", **values)])
+    assert isinstance(read, Reject)
+    assert (read.line, read.external_id) == (1, "one")
+    assert reason in read.reason
+
+
+def test_ids_and_anything_that_is_no_document() -> None:
+    given: list[Any] = [Document(np.int64(7)), Document(np.str_("name")), Document(7.5), {"id": "a"}, None]  # type: ignore[arg-type]
+    made, named, *rejected = from_documents(given)
+    assert isinstance(made, ReadDocument) and made.document.external_id == "7"
+    assert isinstance(named, ReadDocument) and type(named.document.external_id) is str
+    assert [one.line for one in rejected if isinstance(one, Reject)] == [3, 4, 5]
+
+
+def test_subclasses_become_plain_values() -> None:
+    attributes = {
+        "score": np.float64(0.5),
+        "count": np.int64(3),
+        "is_new": np.bool_(True),
+        "of\ud800": [np.float32(0.5)],
+    }
+    (read,) = from_documents([Document("one", Colour.RED, np.str_("text\ud800"), attributes=attributes)])
+    assert isinstance(read, ReadDocument)
+    made = read.document
+    assert (made.title, type(made.title), made.body, type(made.body)) == ("red", str, "text\ufffd", str)
+    assert made.attributes == {"score": 0.5, "count": 3, "is_new": True, "of\ufffd": [0.5]}
+    assert [type(one) for one in made.attributes.values()] == [float, int, bool, list]
+    assert read.replaced == 2

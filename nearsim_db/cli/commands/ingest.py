@@ -129,6 +129,7 @@ def ingest(
                 dry_run=not writes,
                 on_duplicate=decision,
                 expected_bytes=None if of_files is None else of_files.content_bytes,
+                resumable=True,
             )
         except (InputError, DuplicateError) as refused:
             if refused.summary is None or not format.is_machine:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from math import isfinite
 
+import numpy as np
+
 from nearsim_db.errors import InputError
 
 REPLACEMENT = "\ufffd"
@@ -61,12 +63,14 @@ def _clean_value(value: object, levels: int) -> tuple[object, int]:
     if isinstance(value, float):
         if not isfinite(value):
             raise InputError(f"an attribute is {value}, which is not valid JSON; write null or a string")
-        return value, 0
+        return float(value), 0  # the writer of JSON refuses subclasses such as NumPy's
     # Before Mapping, whose check takes as long as all others together.
     if isinstance(value, list | tuple):
         return _clean_array(value, levels)
     if isinstance(value, Mapping):
         return _clean_object(value, levels)
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf" and value.dtype != np.longdouble:
+        return _clean_value(value.item(), levels)
     raise InputError(f"an attribute is a {type(value).__name__}, which JSON cannot represent")
 
 
