@@ -16,7 +16,7 @@ _VALUES = [
     "{a=" * 9, "0x1f", "é", "\udc80",
 ]  # fmt: skip
 _NAMES = [
-    "fields", "normalise", "unicode", "case", "whitespace", "html", "shingle", "scheme", "k", "tokens",
+    "fields", "normalise", "unicode", "case", "whitespace", "html", "invisible", "shingle", "scheme", "k", "tokens",
     "stopwords", "stem", "hash", "base", "sketch", "family", "seed", "functions", "input", "weights",
     "vectors", "width", "bands", "recall", "count", "rows", "match", "threshold", "min_shared_bands",
     "amplification", "verify", "bucket_limit", "cluster", "linkage", "keep", "numbers_differ", "retain",

@@ -35,6 +35,7 @@ _CHOICES = {
     "normalise.case": ["none", "lower", "casefold"],
     "normalise.whitespace": ["none", "collapse"],
     "normalise.html": ["true", "false"],
+    "normalise.invisible": ["drop", "keep"],
     "shingle.scheme": ["char", "word", "bag", "sentence"],
     "shingle.k": ["1", "2", "3", "7", "40"],
     "shingle.tokens": ["whitespace", "unicode", "ascii"],

@@ -13,12 +13,8 @@ _SPACES = ("Cc", "Zs", "Zl", "Zp")
 def require_plain(recipe: Recipe) -> None:
     """Raise RecipeError unless `shingle_set` can read texts as the recipe does."""
     normal, shingle, cluster = recipe.normalise, recipe.shingle, recipe.cluster
-    plain = (normal.unicode, normal.case, normal.whitespace, normal.html) == (
-        "none",
-        "lower",
-        "collapse",
-        False,
-    )
+    plain = (normal.unicode, normal.case, normal.whitespace) == ("none", "lower", "collapse")
+    plain = plain and not normal.html and normal.invisible == "keep"
     words = shingle.scheme == "char" or (shingle.scheme == "word" and shingle.tokens == "whitespace")
     bare = (shingle.stopwords, shingle.stem, shingle.min_token_length) == ("none", "none", 1)
     plain = plain and recipe.fields == ("title", "body") and cluster.numbers_differ == "link"

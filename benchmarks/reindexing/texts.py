@@ -20,7 +20,7 @@ def recipe_before() -> Recipe:
     """Return the recipe of the generation to be replaced."""
     return from_mapping(
         {
-            "normalise": {"unicode": "none", "case": "lower"},
+            "normalise": {"unicode": "none", "case": "lower", "invisible": "keep"},
             "shingle": {"scheme": "word", "k": 1, "tokens": "whitespace"},
             "sketch": {"k": 48},
             "bands": {"count": 12, "rows": 4},

@@ -12,7 +12,13 @@ from nearsim_db.errors import FingerprintError, RecipeError, count_of
 from nearsim_db.similarity import lsh, sketch, text
 from nearsim_db.similarity.backend import resolve as resolve_backend
 from nearsim_db.similarity.metrics import METRICS
-from nearsim_db.similarity.recipe import Recipe, from_mapping, to_mapping
+from nearsim_db.similarity.recipe import (
+    Recipe,
+    from_mapping,
+    to_mapping,
+    with_earlier_values,
+    without_later_keys,
+)
 from nearsim_db.similarity.recipe.validation import OPTIONS
 from nearsim_db.similarity.text.words import word_filter
 
@@ -159,11 +165,12 @@ def _fitting(text: str, family: sketch.Family) -> lsh.Amplification:
 def restore(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
     """Return the profile of a generation from its stored recipe and bands.
 
-    The bands are those that it was built with, even if this version would choose others for its recall. One that
+    The bands are those that it was built with, even if this version would choose others for its recall; keys that it
+    lacks have the values that act as their absence did. One that
     was made when stopwords = "en" meant the long list keeps it, under its present name. Raises FingerprintError if
     this code would not make the same sketches from that recipe.
     """
-    recipe = from_mapping(stored)
+    recipe = from_mapping(with_earlier_values(stored))
     profile = _resolve_with(recipe, _stored_amplification(recipe, bands, rows))
     if profile.fingerprint != fingerprint:
         if (kept := _with_earlier_stop_words(profile, fingerprint)) is not None:
@@ -197,7 +204,7 @@ def restore_for_reading(stored: dict[str, Any], fingerprint: str, bands: int, ro
     try:
         return restore(stored, fingerprint, bands, rows)
     except (FingerprintError, RecipeError):
-        recipe = from_mapping(stored)
+        recipe = from_mapping(with_earlier_values(stored))
         return _with_fingerprint(recipe, _stored_amplification(recipe, bands, rows), fingerprint)
 
 
@@ -221,7 +228,7 @@ def _fingerprint(recipe: Recipe, bands: int, rows: int, versions_of: Recipe | No
     versions. `versions_of` is the recipe whose libraries count, if not this one.
     """
     deciding = {
-        "recipe": to_mapping(recipe),
+        "recipe": without_later_keys(to_mapping(recipe)),
         "bands": [bands, rows],
         "text": text.SCHEME_VERSION,
         "bands_scheme": sketch.BAND_SCHEME_VERSION,

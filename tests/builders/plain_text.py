@@ -9,6 +9,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import groupby
 from typing import Literal
 
@@ -29,6 +30,7 @@ _STOPS, _CJK_STOPS, _CLOSERS = ".!?…", "。！？｡", "\"'”’»)]」』）
 _TRICKY = (
     "aAbBzZ019 \t\n\r\x01\x1f\x7f\x85\xa0\u1680\u2003\u200b\u200c\u200d\u2028\u2029\u202f\u205f\u3000\ufeff"
     "éÉe\u0301ßẞİıſﬁÅÅΣσςǅͅ\u0345½²Ⅳ١٣９＂！？。｡.!?…'’\"”)」_‿-–@#가각\u1100\u1161한국中文字々ー日本𠀀😀👩🏽𝒜é\u0488\U000e0101\u20dd"
+    "ไทยລາວမြန်ខ្មែរབོད\xad\u034f\u061c\u1160\u180e\u200b\u200b\u2060\u3164\ufe0f\uffa0\U000e0041"
 )
 characters = st.one_of(
     st.sampled_from(_TRICKY),
@@ -56,6 +58,7 @@ class Rules:
     unicode: str = "nfkc"
     case: str = "casefold"
     whitespace: str = "collapse"
+    invisible: str = "drop"
     stopwords: list[str] = field(default_factory=list)
 
     def recipe(self) -> recipe.Recipe:
@@ -64,7 +67,12 @@ class Rules:
             shingle["stopwords"] = self.stopwords
         return recipe.from_mapping(
             {
-                "normalise": {"unicode": self.unicode, "case": self.case, "whitespace": self.whitespace},
+                "normalise": {
+                    "unicode": self.unicode,
+                    "case": self.case,
+                    "whitespace": self.whitespace,
+                    "invisible": self.invisible,
+                },
                 "shingle": shingle,
                 "hash": {"base": self.base},
             }
@@ -80,6 +88,7 @@ all_rules = st.builds(
     st.sampled_from(["none", "nfc", "nfkc"]),
     st.sampled_from(["none", "lower", "casefold"]),
     st.sampled_from(["none", "collapse"]),
+    st.sampled_from(["drop", "keep"]),
 )
 
 
@@ -104,10 +113,52 @@ def windows(units: list[str], k: int, joiner: str) -> list[str]:
 
 
 def fold(text: str, rules: Rules) -> str:
+    if rules.invisible == "drop":
+        text = without_invisible(text)
     if rules.case == "none":
         return compose(text, rules)
     composed = compose(text, rules)
     return compose(composed.lower() if rules.case == "lower" else composed.casefold(), rules)
+
+
+def without_invisible(text: str) -> str:
+    """The text without default-ignorable characters, but ZERO WIDTH SPACE once beside a letter of Thai or the like."""
+    seen: list[str] = []
+    for ignorable, run in groupby(text, key=is_default_ignorable):
+        characters = "".join(run)
+        seen.append(characters if not ignorable else "\u200b" * ("\u200b" in characters))
+    parts = ["", *seen, ""]
+    return "".join(
+        part
+        for before, part, after in zip(parts, seen, parts[2:], strict=False)
+        if part != "\u200b" or any(map(is_unspaced, before[-1:] + after[:1]))
+    )
+
+
+@cache
+def is_default_ignorable(character: str) -> bool:
+    """By the derivation in UAX #44: what the general category and names give, and the rest of PropList.txt."""
+    code, name = ord(character), unicodedata.name(character, "")
+    shown = code in range(0xFFF9, 0xFFFC) or code in range(0x13430, 0x13441)
+    prepended = name.startswith(("ARABIC", "KAITHI", "SYRIAC")) and name != "ARABIC LETTER MARK"
+    if unicodedata.category(character) == "Cf" and not shown and not prepended:
+        return True
+    other = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x3164, 0xFFA0)
+    return (
+        "VARIATION SELECTOR" in name
+        or code in other
+        or code in range(0xFFF0, 0xFFF9)
+        or code in range(0xE0000, 0xE1000)
+    )
+
+
+UNSPACED_SCRIPTS = (
+    "THAI ", "LAO ", "MYANMAR ", "KHMER ", "TAI LE ", "NEW TAI LUE ", "TAI THAM ", "TAI VIET ", "AHOM "
+)  # fmt: skip
+
+
+def is_unspaced(character: str) -> bool:
+    return unicodedata.name(character, "").startswith(UNSPACED_SCRIPTS)
 
 
 def compose(text: str, rules: Rules) -> str:

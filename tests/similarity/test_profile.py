@@ -122,6 +122,7 @@ DECIDING = [
     "normalise.case=lower",
     "normalise.whitespace=none",
     "normalise.html=true",
+    "normalise.invisible=keep",
     "shingle.scheme=char",
     "shingle.k=4",
     "shingle.tokens=ascii",
@@ -206,6 +207,43 @@ def test_a_stored_recipe_is_restored(setting: str) -> None:
     assert restored(profile) == profile
 
 
+# Keys that recipes did not have at first.
+LATER_KEYS = {"normalise": ["invisible"]}
+# Fingerprints of the presets before there were such keys, computed by the version of that time.
+WITHOUT_LATER_KEYS = {
+    "default": "2c14f3c004e8306d1bfcace266135719b2406091831ac852bf9d69fc535407e2",
+    "newshound": "add331100ba6954652ac3b713eef8564307ada147c03345a48dd2dc267b62c52",
+    "riskiq": "565b498975041555e75812b69d83a105264b5d980068e79216e51c07ca29846a",
+    "web-pages": "aa6d0277cb90f48e99e664c81546e3952c2897ad8f47484de022248a0b5eb9c3",
+    "cs246-euclidean": "7da471314e7a0b6dedfe00f62f54dd7f21d287a258176abf29d32d0d944b9956",
+}
+
+
+def as_stored_before(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as an earlier version stored it."""
+    stored = to_mapping(recipe)
+    for section, keys in LATER_KEYS.items():
+        for key in keys:
+            del stored[section][key]
+    return stored
+
+
+@pytest.mark.parametrize("preset", WITHOUT_LATER_KEYS)
+def test_an_index_of_an_earlier_version_keeps_its_fingerprint_and_features(preset: str) -> None:
+    recipe = presets.load(preset)
+    bands = resolve(recipe)
+    kept = restore(as_stored_before(recipe), WITHOUT_LATER_KEYS[preset], bands.bands, bands.rows)
+    assert kept.fingerprint == WITHOUT_LATER_KEYS[preset] == resolve(kept.recipe).fingerprint
+    assert restored(kept) == kept
+    assert kept.recipe.normalise.invisible == "keep"
+    text = "one\u200btwo three\xadfour"
+    split, joined = (
+        Encoder(one).features([text, "one two three four", "onetwo threefour"]) for one in (kept, bands)
+    )
+    assert split.of(0).tolist() == split.of(1).tolist() or preset == "riskiq"
+    assert joined.of(0).tolist() == joined.of(2).tolist() or preset == "riskiq"
+
+
 # The fingerprint of the default recipe when its recall was 0.99 and all 128 values of a sketch were in bands.
 OF_32_BANDS = "9986010d7822a317d9df4aad594771be164049eb37bfe23e0aa58de7280c1bdb"
 
@@ -213,14 +251,15 @@ OF_32_BANDS = "9986010d7822a317d9df4aad594771be164049eb37bfe23e0aa58de7280c1bdb"
 def test_generation_keeps_the_bands_that_it_was_built_with() -> None:
     recipe = override(Recipe(), ["bands.recall=0.99", "match.bucket_limit=64"])
     assert resolve(recipe).bands == 17
-    kept = restore(to_mapping(recipe), OF_32_BANDS, 32, 4)
+    stored = as_stored_before(recipe)
+    kept = restore(stored, OF_32_BANDS, 32, 4)
     assert (kept.bands, kept.rows, kept.unused_rows, kept.fingerprint) == (32, 4, 0, OF_32_BANDS)
     assert kept.expected_recall == pytest.approx(recall(0.7, 32, 4))
     encoder = Encoder(kept)
     assert encoder.band_keys(encoder.encode(["one two three four"]).sketches).shape == (1, 32)
     for bands, rows in ((17, 4), (31, 4), (32, 3)):
         with pytest.raises(FingerprintError, match="produces different sketches"):
-            restore(to_mapping(recipe), OF_32_BANDS, bands, rows)
+            restore(stored, OF_32_BANDS, bands, rows)
 
 
 @pytest.mark.parametrize("code", ["en", "english"])

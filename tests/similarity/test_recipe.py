@@ -21,6 +21,7 @@ unicode = "nfkc"
 case = "casefold"
 whitespace = "collapse"
 html = false
+invisible = "drop"
 [shingle]
 scheme = "word"
 k = 3

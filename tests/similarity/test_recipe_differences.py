@@ -17,3 +17,12 @@ def test_equal_arrays_do_not_differ() -> None:
 def test_arrays_are_compared_and_shown_as_lists() -> None:
     given = override(Recipe(), ['fields=["title"]'])
     assert differing_keys(STORED, to_mapping(given)) == {"fields": (["title", "body"], ["title"])}
+
+
+def test_recipes_of_earlier_versions_differ_in_what_later_keys_do() -> None:
+    stored = {
+        **STORED,
+        "normalise": {key: value for key, value in STORED["normalise"].items() if key != "invisible"},
+    }
+    assert differing_keys(stored, STORED) == {"normalise.invisible": ("keep", "drop")}
+    assert differing_keys(stored, to_mapping(override(Recipe(), ["normalise.invisible=keep"]))) == {}

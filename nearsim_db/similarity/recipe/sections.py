@@ -17,12 +17,16 @@ class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Normalise(_Section, frozen=True):
-    """How a text is normalised before it is split into shingles."""
+    """How a text is normalised before it is split into shingles.
+
+    `invisible` is about the characters that Unicode calls default-ignorable.
+    """
 
     unicode: Literal["none", "nfc", "nfkc"] = "nfkc"
     case: Literal["none", "lower", "casefold"] = "casefold"
     whitespace: Literal["none", "collapse"] = "collapse"
     html: bool = False
+    invisible: Literal["drop", "keep"] = "drop"
 
 
 class Shingle(_Section, frozen=True):

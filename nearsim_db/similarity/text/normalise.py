@@ -1,7 +1,7 @@
 """Normalisation: from raw text to canonical UTF-8, all documents of a batch in one buffer.
 
-HTML, Unicode form and the case of non-ASCII text are handled in Python; runs of separators and ASCII case by
-the kernels.
+HTML, invisible characters, Unicode form and the case of non-ASCII text are handled in Python; runs of separators and
+ASCII case by the kernels.
 """
 
 import unicodedata
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.recipe import Normalise
-from nearsim_db.similarity.text import combining, separators
+from nearsim_db.similarity.text import combining, invisible, separators
 from nearsim_db.similarity.text.kernels import TextKernels
 from nearsim_db.similarity.text.markup import strip_html
 
@@ -67,12 +67,15 @@ def low_bytes(texts: Canonical) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def make_fold(rules: Normalise) -> Callable[[str], str]:
-    """Return a function for the steps that precede the kernels: HTML, Unicode form, case beyond ASCII."""
+    """Return a function for the steps that precede the kernels: HTML, and all but spaces and case of ASCII."""
+    drops_invisible = rules.invisible == "drop"
 
     def fold(text: str) -> str:
         if rules.html and ("<" in text or "&" in text):
             text = strip_html(text)
-        return text if text.isascii() else _fold_unicode(text, rules)
+        if text.isascii():
+            return text
+        return _fold_unicode(invisible.drop(text) if drops_invisible else text, rules)
 
     return fold
 
