@@ -1,7 +1,7 @@
 """Attach a collection to a table of an application, whose texts stay in that table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from nearsim_db.errors import ConflictError, InputError
@@ -11,7 +11,7 @@ from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import collection_rows, profile_rows, query_rows
-from nearsim_db.store.attached import attachments, source_rows, table_checks, tables
+from nearsim_db.store.attached import attachments, obstacles, source_rows, table_checks, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import Column, Columns, Relation
 from nearsim_db.store.database import Database
@@ -164,6 +164,10 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
 
 
 def list_attachments(database: Database) -> list[Attachment]:
-    """Return the tables that collections are attached to."""
+    """Return the tables that collections are attached to, each with the reason if it is not followed now."""
     with database.transaction() as connection:
-        return attachments.list_attachments(connection)
+        problems = obstacles.list_problems(connection)
+        return [
+            replace(one, trouble=problems.get(one.collection))
+            for one in attachments.list_attachments(connection)
+        ]

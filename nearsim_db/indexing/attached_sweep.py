@@ -6,6 +6,7 @@ from functools import partial
 
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.store.attached import attachments, source_rows
+from nearsim_db.store.attached.obstacles import find_obstacle
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_transient, retry_conflicts
@@ -21,13 +22,14 @@ class SweepResult:
     """What a sweep found.
 
     `new` and `changed` rows, `gone`: deleted rows, whose documents were deleted too, and `unusable` rows that were left
-    out because their id cannot be an external id.
+    out because their id cannot be an external id. `trouble` is why later changes will not be captured, if so.
     """
 
     new: int = 0
     changed: int = 0
     gone: int = 0
     unusable: int = 0
+    trouble: str | None = None
 
 
 def sweep(
@@ -93,7 +95,9 @@ def _sweep(
         if stopping():
             return None
     swept.unusable = source_rows.count_unusable(connection, source_rows.get_source(connection, collection_id))
-    attachments.finish_sweep(connection, collection_id, began, swept.unusable)
+    attachment = attachments.find_attachment(connection, collection_id)
+    swept.trouble = None if attachment is None else find_obstacle(connection, attachment)
+    attachments.finish_sweep(connection, collection_id, began, swept.unusable, swept.trouble)
     connection.commit()
     return swept
 

@@ -12,6 +12,7 @@ from nearsim_db.search import document_state, live_generation
 from nearsim_db.search.retry import retry_if_replaced
 from nearsim_db.similarity.family_metrics import METRIC_OF_FAMILY
 from nearsim_db.store import collection_rows, generation_rows, query_rows
+from nearsim_db.store.attached import obstacles
 from nearsim_db.store.attached.attachments import find_attachment
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
@@ -63,6 +64,7 @@ class Answers:
             collection, _ = self._generations(connection)
             attachment = find_attachment(connection, collection.collection_id)
             documents = collection_rows.count_documents(connection, collection.collection_id)
+            trouble = obstacles.list_problems(connection, collection.collection_id).get(collection.name)
             waiting = backlog.count_changes(connection, collection.collection_id)
         profiles = [
             {"profile": one.profile, "state": one.state, "threshold": one.recipe["match"]["threshold"]}
@@ -72,6 +74,7 @@ class Answers:
             "collection": collection.name,
             "documents": documents,
             "follows": attachment and (attachment.table or "a dropped table"),
+            "trouble": trouble,
             "changes_waiting": waiting,
             "profiles": profiles,
             "created_at": collection.created_at,

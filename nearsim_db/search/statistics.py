@@ -6,6 +6,7 @@ from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import to_mapping
 from nearsim_db.store import bands, collection_rows, partitions
+from nearsim_db.store.attached import obstacles
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
@@ -39,6 +40,7 @@ def stats(
         "stage": generation.stage,
         "documents": documents,
         "outside_window": outside,
+        "trouble": obstacles.list_problems(connection, collection.collection_id).get(collection.name),
         "changes_waiting": backlog.count_changes(connection, collection.collection_id),
         "queued": queued,
         "set_aside": set_aside,

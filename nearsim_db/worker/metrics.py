@@ -46,6 +46,7 @@ class Monitor:
         build.labels(version("nearsim-db")).set(1)
         self.registry.register(_BacklogCollector(self))
         self.read_backlog: Callable[[], Backlog] | None = None
+        self.not_followed: list[str] = []  # why attached tables are not followed
         self._clock = clock
         self._collecting = Lock()
         self._round_at: float | None = None
@@ -88,7 +89,14 @@ class Monitor:
         self._batch = (stage, self._clock())
 
     def health(self) -> tuple[bool, str]:
-        """Return whether the worker is healthy, and the reason."""
+        """Return whether the worker keeps all indexes up to date, and the reason."""
+        is_alive, reason = self.liveness()
+        if is_alive and self.not_followed:
+            return False, "; ".join(self.not_followed)
+        return is_alive, reason
+
+    def liveness(self) -> tuple[bool, str]:
+        """Return whether the worker makes progress, and the reason."""
         now, batch, round_at = self._clock(), self._batch, self._round_at
         if batch is not None:
             stage, since = batch
@@ -134,5 +142,7 @@ class _BacklogCollector(Collector):
             ("changes_waiting", "Changes of documents that are not dispatched yet", backlog.changes),
             ("leases", "Workers and other processes with a lease", backlog.leases),
             ("held", "Work that waits until an index is built or its build resumed", backlog.held),
+            ("tables_attached", "Tables that collections are attached to", backlog.attached),
+            ("tables_not_followed", "Attached tables whose changes are not indexed", backlog.not_followed),
         ):
             yield GaugeMetricFamily(f"nearsim_{name}", help, value)

@@ -69,11 +69,12 @@ class Session:
         self._builds = UnattendedBuilds(scope, monitor, self._queued.run_during_build)
         self._keep_events_seconds = keep_events_seconds
         self._lookups = LookupRequestService(scope.database, scope.collection)
+        self._attached = AttachedTables(scope, monitor, lease.keep_alive)
         self._schedule = Schedule(self._services())
 
     def _services(self) -> list[Service]:
         scope, keep_alive = self._scope, self._lease.keep_alive
-        state_log, attached = StateLog(scope), AttachedTables(scope, keep_alive)
+        state_log, attached = StateLog(scope), self._attached
         drop_lookups = partial(maintenance.drop_old_lookup_requests, scope.database)
         prune_events = partial(maintenance.prune_events, scope.engine, self._keep_events_seconds)
         analyze = partial(maintenance.analyze_tables, scope.engine)
@@ -91,6 +92,7 @@ class Session:
             Service("builds left behind", _NOTICE_SECONDS, state_log.log_left_behind),
             Service("dropped generations", _DROP_SECONDS, partial(maintenance.drop_generations, scope)),
             Service("attached tables", 1.0, attached.sweep_due),
+            Service("attachments", 1.0, attached.check_if_due),
             Service("unindexed collections", _NOTICE_SECONDS, state_log.log_unindexed),
             Service("retention", _MAINTENANCE_SECONDS, remove_expired),
             Service("summary", _SUMMARY_SECONDS, self._work_log.summarise),
@@ -119,6 +121,11 @@ class Session:
         """Count the work in the queue; thread-safe."""
         with translate_errors(), self._scope.engine.connect() as connection:
             return backlog.read_backlog(connection, self._scope.collection_id, self.failures)
+
+    def check_attached_tables(self) -> list[str]:
+        """Return why attached tables are not followed, if so."""
+        self._attached.check()
+        return list(self._attached.problems.values())
 
     @property
     def failures(self) -> dict[GenerationId, NearsimError]:

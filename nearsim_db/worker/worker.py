@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
-from nearsim_db.errors import DatabaseError
+from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.indexing.collections import open_database
 from nearsim_db.store.work.leases import SILENCE_SECONDS
 from nearsim_db.worker.metrics import Monitor
@@ -61,7 +61,8 @@ class Worker:
         """Work until the queue is empty, including work held by other processes; return how many documents are set
         aside.
 
-        Raises DatabaseError, and the error of any generation that cannot be worked on here.
+        Raises DatabaseError, the error of any generation that cannot be worked on here, and NearsimError if an attached
+        table is not followed.
         """
         with self._session() as session:
             while not self._stopping:
@@ -71,6 +72,8 @@ class Worker:
                     session.wait()
             for error in session.failures.values():
                 raise error
+            if problems := session.check_attached_tables():
+                raise NearsimError("; ".join(problems))
             return session.read_backlog().set_aside
 
     def _run_session(self, state: RetryCallState) -> None:

@@ -60,7 +60,7 @@ def test_worker_has_this_version_and_waits_for_the_database() -> None:
     assert service["build"] == "." and (ROOT / "Dockerfile").is_file()
     assert service["depends_on"]["postgres"]["condition"] == "service_healthy"
     assert service["command"][0] == "worker" and service["stop_grace_period"]
-    assert "9180" in service["command"] and "9180/healthz" in service["healthcheck"]["test"][-1]
+    assert "9180" in service["command"] and "9180/livez" in service["healthcheck"]["test"][-1]
 
 
 def test_image_contains_the_sources_of_the_wheel() -> None:

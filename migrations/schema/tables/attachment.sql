@@ -39,5 +39,5 @@ COMMENT ON COLUMN nearsim.attachment.unusable IS
     'Number of rows it skipped because their id is NULL, empty or longer than 1,024 bytes';
 COMMENT ON COLUMN nearsim.attachment.detaching IS
     'Whether the table is being detached: texts are copied, and changes are no longer read';
-COMMENT ON COLUMN nearsim.attachment.trouble IS 'Why the table cannot be read; NULL if it can';
-COMMENT ON COLUMN nearsim.attachment.troubled_at IS 'When that was last detected';
+COMMENT ON COLUMN nearsim.attachment.trouble IS 'Why changes of the table are not indexed; NULL if they are';
+COMMENT ON COLUMN nearsim.attachment.troubled_at IS 'Since when, as far as workers know';

@@ -8,7 +8,7 @@ from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.indexing import profiles, shingle_length
 from nearsim_db.similarity.profile import restore_for_reading
 from nearsim_db.store import collection_rows, generation_rows, generations, query_rows
-from nearsim_db.store.attached import attachments
+from nearsim_db.store.attached import attachments, obstacles
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
@@ -23,6 +23,7 @@ def check(connection: Connection) -> Iterator[Finding]:
     yield from _check_profiles(connection)
     yield from _check_shingles(connection)
     yield from workers.check(connection)
+    yield from _check_attached(connection)
     yield _check_set_aside(connection)
     yield from _check_reindexes(connection)
     yield _check_temporary(connection)
@@ -82,6 +83,19 @@ def _check_shingles(connection: Connection) -> Iterator[Finding]:
             yield Finding("shingles", "warning", finding, one.advice("reindex start", "--set", "shingle.k=K"))
     if are_long:
         yield Finding("shingles", "ok", "none too short for the documents")
+
+
+def _check_attached(connection: Connection) -> Iterator[Finding]:
+    attached = attachments.list_attachments(connection)
+    problems = obstacles.list_problems(connection)
+    for problem in problems.values():
+        yield Finding("attached tables", "problem", f"not indexed: {problem}")
+    left = [one for one in attached if one.detaching]
+    for one in left:
+        finding = f"collection {one.collection} is being detached from {one.table or 'a dropped table'}"
+        yield Finding("attached tables", "warning", finding, attachments.detach_command(one.collection))
+    if attached and not problems and not left:
+        yield Finding("attached tables", "ok", f"{len(attached)} followed")
 
 
 def _check_set_aside(connection: Connection) -> Finding:

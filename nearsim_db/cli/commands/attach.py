@@ -108,7 +108,7 @@ def attach(
             f"collection {attached.collection} is attached to {attached.table}: {_summary(swept)}"
         )
         profiles_output.print_profiles(profiles)
-    terminal.print_warnings([*attached.warnings, *_skipped(swept), *index.warnings])
+    terminal.print_warnings([*attached.warnings, *_warnings(swept), *index.warnings])
 
 
 def sweep(
@@ -132,7 +132,7 @@ def sweep(
         print_document(format, {"collection": collection, **_counts(swept)})
     elif not quiet:
         terminal.print_line(f"swept collection {collection}: {_summary(swept)}")
-    terminal.print_warnings([*_skipped(swept), *index.warnings])
+    terminal.print_warnings([*_warnings(swept), *index.warnings])
 
 
 def detach(
@@ -223,7 +223,9 @@ def _summary(swept: "SweepResult") -> str:
     return f"{count_of(swept.new, 'new row')}, {swept.changed:,} changed, {swept.gone:,} deleted"
 
 
-def _skipped(swept: "SweepResult") -> list[str]:
-    if not swept.unusable:
-        return []
-    return [f"skipped: {count_of(swept.unusable, 'row')} whose id is NULL, empty or longer than 1,024 bytes"]
+def _warnings(swept: "SweepResult") -> list[str]:
+    warnings = [] if swept.trouble is None else [swept.trouble]
+    if swept.unusable:
+        rows = count_of(swept.unusable, "row")
+        warnings.append(f"skipped: {rows} whose id is NULL, empty or longer than 1,024 bytes")
+    return warnings

@@ -1,4 +1,4 @@
-"""The HTTP server of a worker: /healthz and /metrics."""
+"""The HTTP server of a worker: /healthz, /livez and /metrics."""
 
 import io
 import logging
@@ -108,13 +108,13 @@ def _handler(monitor: Monitor, client_seconds: float) -> type[BaseHTTPRequestHan
             """Send health, metrics, or 404."""
             match self.path.partition("?")[0]:
                 case "/healthz":
-                    healthy, reason = monitor.health()
-                    body = orjson.dumps({"ok": healthy, "reason": reason})
-                    self._send(200 if healthy else 503, "application/json", body)
+                    self._send_state(*monitor.health())
+                case "/livez":
+                    self._send_state(*monitor.liveness())
                 case "/metrics":
                     self._send(200, _METRICS_TYPE, monitor.exposition())
                 case _:
-                    self._send(404, "text/plain", b"not found; see /healthz and /metrics\n")
+                    self._send(404, "text/plain", b"not found; see /healthz, /livez and /metrics\n")
 
         def log_message(self, format: str, *args: object) -> None:
             """Log no requests."""
@@ -135,6 +135,10 @@ def _handler(monitor: Monitor, client_seconds: float) -> type[BaseHTTPRequestHan
                     break
                 head += received
             return bytes(head)
+
+        def _send_state(self, is_well: bool, reason: str) -> None:
+            body = orjson.dumps({"ok": is_well, "reason": reason})
+            self._send(200 if is_well else 503, "application/json", body)
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)

@@ -25,7 +25,7 @@ Port = Annotated[
         min=0,
         max=65_535,
         metavar="PORT",
-        help="Serve /healthz and /metrics; 0 chooses a free port.",
+        help="Serve /healthz, /livez and /metrics; 0 chooses a free port.",
     ),
 ]
 Host = Annotated[str, typer.Option("--http-host", metavar="HOST", help="Address for --http.")]

@@ -19,7 +19,7 @@ from nearsim_db.store.driver.statements import statement
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A collection attached to a table; `table` is None if it was dropped, `trouble` why it cannot be read now.
+    """A collection attached to a table; `table` is None if it was dropped, `trouble` why it is not followed.
 
     A sweep that began at `swept_at` took `sweep_seconds`; one was requested at `wanted_at`, and is due if that is
     later. It skipped `unusable` rows, whose ids cannot be external ids.
@@ -41,11 +41,28 @@ class Attachment:
 
     @property
     def problem(self) -> str | None:
-        """Return why the table cannot be read now, as far as is known."""
+        """Return why changes of the table are not indexed now, as far as is known."""
         if self.table is None:
             command = detach_command(self.collection)
             return f"collection {self.collection!r} is attached to a table that was dropped; run: {command}"
         return self.trouble
+
+    def describe_unreadable(self, reason: str) -> str:
+        """Return the message that the table cannot be read, with the remedy."""
+        return (
+            f"collection {self.collection!r} cannot read its attached table {self.table}: {reason}; correct that, "
+            f"attach it again with other columns, or run: {detach_command(self.collection)}"
+        )
+
+    def describe_missed(self, reason: str) -> str:
+        """Return the message that changes of the table are only found by sweeps, with the remedy."""
+        words = ["nearsim", "attach", self.table or ""]
+        for kind, name in self.columns.named().items():
+            words += [f"--{kind.replace('_', '-')}", name]
+        return (
+            f"collection {self.collection!r} misses changes of its attached table {self.table}: {reason}; to repair "
+            f"it: {shlex.join([*words, '-c', self.collection])}"
+        )
 
     @property
     def is_swept(self) -> bool:
@@ -185,7 +202,7 @@ def request_sweep(connection: Connection, collection_id: CollectionId) -> None:
 
 
 def record_trouble(connection: Connection, collection_id: CollectionId, trouble: str) -> None:
-    """Record why a table cannot be read now."""
+    """Record why changes of a table are not indexed now."""
     parameters = {"collection_id": collection_id, "trouble": trouble}
     driver(connection).execute(statement("record_trouble"), parameters)
 
@@ -195,7 +212,19 @@ def find_due_sweeps(connection: Connection, collection_id: CollectionId | None =
     return fetch_values(connection, statement("find_due_sweeps"), {"collection_id": collection_id})
 
 
-def finish_sweep(connection: Connection, collection_id: CollectionId, began: datetime, unusable: int) -> None:
-    """Record a finished sweep."""
-    parameters = {"collection_id": collection_id, "began": began, "unusable": unusable}
+def find_silent_triggers(connection: Connection, collection_id: CollectionId) -> list[str]:
+    """Return the triggers of a collection's table that are missing or disabled, each with its state and table."""
+    return fetch_values(connection, statement("find_silent_triggers"), {"collection_id": collection_id})
+
+
+def finish_sweep(
+    connection: Connection, collection_id: CollectionId, began: datetime, unusable: int, trouble: str | None
+) -> None:
+    """Record a finished sweep, and why later changes of the table will not be captured, if so."""
+    parameters = {
+        "collection_id": collection_id,
+        "began": began,
+        "unusable": unusable,
+        "trouble": trouble,
+    }
     driver(connection).execute(statement("finish_sweep"), parameters)

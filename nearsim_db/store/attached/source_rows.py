@@ -44,11 +44,7 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
     columns = attachment.columns
     reason = unreadable(connection, relation, columns)
     if reason is not None:
-        raise NotFoundError(
-            f"collection {attachment.collection!r} cannot read its attached table {relation.shown}: {reason}; "
-            "correct that, attach it again with other columns, or run: "
-            f"{attachments.detach_command(attachment.collection)}"
-        )
+        raise NotFoundError(attachment.describe_unreadable(reason))
     available = read_columns(connection, relation)
     parts: dict[str, sql.Composable] = {
         "relation": relation.identifier,

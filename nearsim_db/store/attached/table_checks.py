@@ -21,20 +21,22 @@ def check_table(relation: Relation) -> None:
 
 def check_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
     """Raise InputError, with the reason, if columns of a table cannot be read as documents."""
-    reason = unreadable(connection, relation, columns)
-    if reason is None and not read_columns(connection, relation)[columns.id].is_unique:
-        reason = (
-            f"column {columns.id!r} is not unique: make it the primary key or give it a unique index "
-            "of its own, on all rows"
-        )
+    reason = unreadable(connection, relation, columns) or not_unique(connection, relation, columns)
     if reason is not None:
         raise InputError(f"{relation.shown} cannot be attached: {reason}")
 
 
-def unreadable(connection: Connection, relation: Relation, columns: Columns) -> str | None:
-    """Return why columns of a table cannot serve in their declared role; None if they can."""
+def unreadable(
+    connection: Connection, relation: Relation, columns: Columns, *, own_rights: bool = True
+) -> str | None:
+    """Return why columns of a table cannot serve in their declared role; None if they can.
+
+    Without `own_rights` the rights of the user do not matter.
+    """
     if relation.kind not in _TABLES:
         return _not_a_table(relation)
+    if own_rights and not relation.may_use_schema:
+        return _no_schema(relation)
     available = read_columns(connection, relation)
     kinds = {"id": _IDS, "published_at": _MOMENTS}
     for kind, name in columns.named().items():
@@ -45,11 +47,21 @@ def unreadable(connection: Connection, relation: Relation, columns: Columns) -> 
             return f"column {name!r} is of type {column.type}; the {kind} may be {', '.join(wanted)}"
         if column.is_virtual:
             return f"column {name!r} is a virtual generated column, whose changes no trigger sees"
-        if not column.is_readable:
+        if own_rights and not column.is_readable:
             return f"the user may not read column {name!r}; run: GRANT SELECT ON {relation.shown} TO <role>"
-    if relation.hides_rows:
+    if own_rights and relation.hides_rows:
         return "its row-level security hides rows from this user, which the index would lack"
     return None
+
+
+def not_unique(connection: Connection, relation: Relation, columns: Columns) -> str | None:
+    """Return that the id is not unique, and what to do; None if it is."""
+    if read_columns(connection, relation)[columns.id].is_unique:
+        return None
+    return (
+        f"column {columns.id!r} is not unique: make it the primary key or give it a unique index of its own, on all "
+        "rows"
+    )
 
 
 def _unfit(relation: Relation) -> str | None:
@@ -70,11 +82,13 @@ def _not_a_table(relation: Relation) -> str:
     return f"it is {_NOT_TABLES.get(relation.kind, 'no table')}, on which triggers do not report changes"
 
 
+def _no_schema(relation: Relation) -> str:
+    return f"the user may not use its schema; run: GRANT USAGE ON SCHEMA {relation.shown_schema} TO <role>"
+
+
 def _not_allowed(relation: Relation) -> str | None:
     if not relation.may_use_schema:
-        return (
-            f"the user may not use its schema; run: GRANT USAGE ON SCHEMA {relation.shown_schema} TO <role>"
-        )
+        return _no_schema(relation)
     if not relation.is_owner:
         return (
             f"only its owner can create triggers that always fire, and drop them; GRANT {relation.owner} to the user, "

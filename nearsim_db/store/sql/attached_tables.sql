@@ -86,25 +86,51 @@ INSERT INTO nearsim.change (collection_id, external_id) SELECT collection_id, ex
 UPDATE nearsim.attachment SET wanted_at = clock_timestamp() WHERE collection_id = %(collection_id)s
 
 -- name: record_trouble
--- Record why a table cannot be read, and request a sweep for what is missed until then. Relies on attachment_pkey.
-UPDATE nearsim.attachment SET trouble = %(trouble)s, troubled_at = clock_timestamp(), wanted_at = clock_timestamp()
+-- Record why a table is not followed, since when, and request a sweep for what is missed until then. Relies on
+-- attachment_pkey.
+UPDATE nearsim.attachment SET trouble = %(trouble)s, troubled_at = coalesce(troubled_at, clock_timestamp()),
+    wanted_at = clock_timestamp()
 WHERE collection_id = %(collection_id)s
 
 -- name: find_due_sweeps
--- Tables due for a sweep: requested, not swept for an hour (or fifty times a sweep's duration), or in error a minute
--- ago. Reads the whole table, one row per attached table.
+-- Tables due for a sweep: requested, not swept for an hour, or in trouble and not tried for a minute; the last two also
+-- not for fifty times a sweep's duration. Reads the whole table, one row per attached table.
 SELECT collection_id FROM nearsim.attachment
 WHERE NOT detaching AND (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
-    AND CASE WHEN trouble IS NOT NULL THEN troubled_at < clock_timestamp() - interval '1 minute'
+    AND CASE WHEN trouble IS NOT NULL
+        THEN wanted_at < clock_timestamp() - greatest(interval '1 minute', 50 * make_interval(secs => sweep_seconds))
         ELSE (swept_at >= wanted_at) IS NOT TRUE
             OR swept_at < clock_timestamp() - greatest(interval '1 hour', 50 * make_interval(secs => sweep_seconds)) END
 ORDER BY collection_id
 
 -- name: finish_sweep
--- Record a finished sweep by the moment it began. Relies on attachment_pkey.
-UPDATE nearsim.attachment SET swept_at = %(began)s, unusable = %(unusable)s, trouble = NULL, troubled_at = NULL,
+-- Record a finished sweep by the moment it began, and request another if changes are not captured. Relies on
+-- attachment_pkey.
+UPDATE nearsim.attachment SET swept_at = %(began)s, unusable = %(unusable)s, trouble = CAST(%(trouble)s AS text),
+    troubled_at = CASE WHEN CAST(%(trouble)s AS text) IS NOT NULL THEN coalesce(troubled_at, clock_timestamp()) END,
+    wanted_at = CASE WHEN CAST(%(trouble)s AS text) IS NULL THEN wanted_at ELSE clock_timestamp() END,
     sweep_seconds = extract(epoch FROM clock_timestamp() - %(began)s)
 WHERE collection_id = %(collection_id)s
+
+-- name: find_silent_triggers
+-- Triggers of a collection's table that are missing or disabled. A partition has the row trigger of its table; so should
+-- a table that inherits from it, but has not. Catalog only.
+WITH RECURSIVE attached AS (
+    SELECT CAST(relation AS oid) AS oid, collection_id FROM nearsim.attachment WHERE collection_id = %(collection_id)s
+), part AS (
+    SELECT oid FROM attached
+    UNION ALL
+    SELECT inhrelid FROM part JOIN pg_catalog.pg_inherits ON inhparent = part.oid
+), expected AS (
+    SELECT part.oid, format('nearsim_%%s_rows', collection_id) AS name FROM part CROSS JOIN attached
+    UNION ALL
+    SELECT oid, format('nearsim_%%s_truncate', collection_id) FROM attached
+)
+SELECT format('trigger %%s is %%s on %%s', name, CASE WHEN tgenabled IS NULL THEN 'missing' ELSE 'disabled' END,
+    CAST(expected.oid AS regclass))
+FROM expected LEFT JOIN pg_catalog.pg_trigger ON tgrelid = expected.oid AND tgname = name
+WHERE (tgenabled IN ('A', 'O')) IS NOT TRUE
+ORDER BY name, expected.oid
 
 -- name: use_own_search_path
 -- Resolve names as the user's own sessions do, until the transaction ends.

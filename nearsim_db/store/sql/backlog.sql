@@ -1,7 +1,8 @@
 -- name: read_backlog
 -- Work waiting in one collection or in all permanent ones: by stage, set aside, age of the oldest, captured changes,
 -- workers, and work held until a build is finished or resumed or because it cannot be done here. Abandoned generations
--- do not count. Work queued during a build has an age only after catching up. Reads the whole queue.
+-- do not count. Work queued during a build has an age only after catching up, changes of an attached table once it was
+-- compared or if it is not followed. Reads the whole queue, and all attachments.
 WITH chosen AS (
     SELECT generation_id, state <> 'catching_up' AS is_settled,
         state IN ('building', 'paused') OR generation_id = ANY(CAST(%(without)s AS integer[])) AS held
@@ -16,17 +17,23 @@ WITH chosen AS (
 ), changes AS (
     SELECT count(*) AS counted, min(changed_at) AS oldest FROM nearsim.change
     WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL OR collection_id IS NULL
+), attached AS (
+    SELECT count(*) AS counted, count(*) FILTER (WHERE trouble IS NOT NULL) AS troubled,
+        min(coalesce(troubled_at, wanted_at)) FILTER (WHERE trouble IS NOT NULL OR swept_at < wanted_at) AS oldest
+    FROM nearsim.attachment
+    WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL) AND NOT detaching
 )
 SELECT ARRAY(
         SELECT coalesce((SELECT counted FROM queued WHERE queued.stage = stages.stage AND NOT aside AND NOT held), 0)
         FROM unnest(CAST(%(stages)s AS text[])) WITH ORDINALITY AS stages (stage, position) ORDER BY position),
     (SELECT coalesce(sum(counted), 0) FROM queued WHERE aside),
     extract(epoch FROM coalesce(clock_timestamp()
-        - least((SELECT min(oldest) FROM queued WHERE NOT aside), changes.oldest), interval '0')),
+        - least((SELECT min(oldest) FROM queued WHERE NOT aside), changes.oldest, attached.oldest), interval '0')),
     changes.counted,
     (SELECT count(*) FROM nearsim.lease),
-    (SELECT coalesce(sum(counted), 0) FROM queued WHERE held AND NOT aside)
-FROM changes
+    (SELECT coalesce(sum(counted), 0) FROM queued WHERE held AND NOT aside),
+    attached.counted, attached.troubled
+FROM changes CROSS JOIN attached
 
 -- name: count_changes
 -- Captured changes not yet dispatched, of one collection or of all permanent ones; those of every collection count for

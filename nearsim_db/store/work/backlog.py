@@ -16,7 +16,8 @@ class Backlog:
 
     `held` is work that waits for a build to finish or resume, or that cannot be done here; `by_stage` does not include
     it. `oldest_seconds` is the age of the oldest waiting work, 0 if none waits; a generation that catches up after its
-    build does not count.
+    build does not count. Of the `attached` tables some are `not_followed`: what waits there is not in other counts, but
+    in the age, since the problem was found.
     """
 
     by_stage: dict[Stage, int]
@@ -25,6 +26,8 @@ class Backlog:
     changes: int
     leases: int
     held: int
+    attached: int
+    not_followed: int
 
 
 def read_backlog(
@@ -32,11 +35,13 @@ def read_backlog(
 ) -> Backlog:
     """Count waiting work over the whole queue. Work of generations in `without`, which cannot be done here, is held."""
     parameters = {"collection_id": collection_id, "stages": list(STAGES), "without": list(without)}
-    counts, set_aside, oldest, changes, leases, held = fetch_row(
+    counts, set_aside, oldest, changes, leases, held, attached, not_followed = fetch_row(
         connection, statement("read_backlog"), parameters
     )
     by_stage = dict(zip(STAGES, counts, strict=True))
-    return Backlog(by_stage, int(set_aside), float(oldest), changes, leases, int(held))
+    return Backlog(
+        by_stage, int(set_aside), float(oldest), changes, leases, int(held), attached, not_followed
+    )
 
 
 def count_changes(connection: Connection, collection_id: CollectionId | None) -> int:

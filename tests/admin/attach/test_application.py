@@ -5,7 +5,7 @@ import pytest
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
-from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.errors import InputError, NearsimError, NotFoundError
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
@@ -58,7 +58,8 @@ def test_a_renamed_column_does_not_block_writes(
         match=r"'story' cannot read its attached table public\.story: its column 'body' does not exist",
     ):
         story.build()
-    assert Worker(database_url).drain() == 0
+    with pytest.raises(NearsimError, match="its column 'body' does not exist"):
+        Worker(database_url).drain()
     assert [one.event for one in logged.events(level="error")] == ["not_followed"]
     app.execute("ALTER TABLE story RENAME content TO body")
     story.build()
@@ -94,7 +95,8 @@ def test_a_dropped_table(
         NotFoundError, match="is attached to a table that was dropped; run: nearsim detach story"
     ):
         story.build()
-    assert Worker(database_url).drain() == 0
+    with pytest.raises(NearsimError, match="is attached to a table that was dropped"):
+        Worker(database_url).drain()
     assert [one.message for one in logged.events(level="error")] == [
         "collection 'story' is attached to a table that was dropped; run: nearsim detach story"
     ]
