@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: env test test-all test-citus lint style docs generated demo clean unit majors browser
+.PHONY: env test quick test-all test-citus lint style docs generated demo clean unit majors browser
 
 # Where PYTHONDONTWRITEBYTECODE is set, Python would compile nearsim anew in each of its processes.
 env: .venv/.installed
@@ -43,6 +43,10 @@ test: env
 
 unit: env
 	$(BIN)/pytest -n logical --no-loadscope-reorder
+
+# The tests of the rooms that changes since main can affect.
+quick: env
+	$(BIN)/pytest -n logical --no-loadscope-reorder $$($(BIN)/python -m tests.quick)
 
 # Everything: the slow tests too, on the newest and oldest PostgreSQL or on every major, the report in a browser.
 test-all: env lint majors browser

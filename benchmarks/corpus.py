@@ -1,6 +1,6 @@
 """A synthetic news-like corpus with planted copies; the same arguments give the same bytes.
 
-python benchmarks/corpus.py --documents 100000 --seed 1 --output corpus.jsonl.gz --clusters clusters.csv.gz
+python -m benchmarks corpus --documents 100000 --seed 1 --output corpus.jsonl.gz --clusters clusters.csv.gz
 
 Of the documents 25 % are edited copies in clusters with Zipf sizes (2 to 1,000), 2 % are identical (in
 groups of at most 2,000), 1 % carry one long block of boilerplate, 0.5 % are empty or tiny. A line of the
@@ -9,18 +9,18 @@ id, cluster (or nothing), kind (original, near, exact, block, tiny) and the edit
 within one version of NumPy and zlib.
 """
 
-import argparse
 import gzip
 import io
 import json
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from typer import Option
 
 from benchmarks.edits import Editor, Story
 from benchmarks.language import Language
@@ -150,22 +150,15 @@ def write_corpus(documents: Iterable[CorpusDocument], output: Path, clusters: Pa
     return words
 
 
-def main() -> None:
-    """Parse the command line, write the files, report to stderr."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument("--documents", type=int, required=True, help="how many documents")
-    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
-    parser.add_argument("--mean-words", type=int, default=200, help="of a body (default: %(default)s)")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE.jsonl.gz")
-    parser.add_argument("--clusters", type=Path, metavar="FILE.csv.gz", help="the planted clusters")
-    options = parser.parse_args()
+def main(
+    output: Annotated[Path, Option(metavar="FILE.jsonl.gz")],
+    documents: Annotated[int, Option(help="Number of documents.")],
+    seed: Annotated[int, Option(help="The same arguments give the same bytes.")] = 1,
+    mean_words: Annotated[int, Option(help="Mean length of a body.")] = 200,
+    clusters: Annotated[Path | None, Option(metavar="FILE.csv.gz", help="The planted clusters.")] = None,
+) -> str:
+    """Write the synthetic corpus."""
     started = time.perf_counter()
-    corpus = Corpus(options.documents, options.seed, options.mean_words)
-    words = write_corpus(corpus.documents(), options.output, options.clusters)
-    mean, seconds = words / max(1, options.documents), time.perf_counter() - started
-    print(f"{options.documents} documents, {mean:.0f} words each, {seconds:.1f} s", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()
+    words = write_corpus(Corpus(documents, seed, mean_words).documents(), output, clusters)
+    seconds = time.perf_counter() - started
+    return f"{documents} documents, {words / max(1, documents):.0f} words each, {seconds:.1f} s"

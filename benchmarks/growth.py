@@ -1,10 +1,9 @@
 """Growth of the cost of an index with its documents, and the cost of skewed corpora.
 
-    python -m benchmarks.growth sizes [--sizes 10000 100000 1000000] [--lookups 1000] [--corpora FOLDER]
-    python -m benchmarks.growth sizes --sizes 100000 3000000
-    python -m benchmarks.growth skew [--documents 100000] [--rounds 3]
+    python -m benchmarks growth [--documents 10000 --documents 100000 ...] [--lookups 1000] [--corpora FOLDER]
+    python -m benchmarks skew [--documents 100000] [--rounds 3]
 
-`sizes` writes a synthetic corpus of each size, a document at a time, and ingests it with `nearsim ingest` on a
+`growth` writes a synthetic corpus of each size, a document at a time, and ingests it with `nearsim ingest` on a
 server of its own, which is removed before the next size. A document takes about 4.4 KB in the temporary folder
 (TMPDIR), besides up to 4 GB of WAL, the sorts, and the corpus, which `--corpora` keeps in a folder for later runs.
 Prints Markdown: seconds on the clock, processor seconds of client and server and WAL by stage (sampled four times a
@@ -18,10 +17,8 @@ block of boilerplate; one with 2,000 exact copies.
 Ratios are to the plain corpus of the same round.
 """
 
-import argparse
 import gzip
 import json
-import os
 import re
 import sys
 import tempfile
@@ -32,13 +29,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import psutil
 import psycopg
+from typer import Option
 
 from benchmarks.corpus import Corpus, CorpusDocument, generator, write_corpus
-from benchmarks.measure import describe_machine, machine, ratio, spread
+from benchmarks.measure import ratio, spread
+from benchmarks.options import RECIPE, Documents, Major, Rounds
 from benchmarks.own_server import own_server
 from benchmarks.plan import Shares
 from benchmarks.processes import Cost, processor_seconds, run_measured
@@ -52,7 +52,6 @@ from nearsim_db.similarity.recipe.reading import load
 from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.cluster import Cluster
 
-RECIPE = Path(__file__).parent / "recipes" / "w3.toml"
 BASE = 100_000
 _SAMPLE_SECONDS = 0.25
 _MATCHES = 20
@@ -314,42 +313,24 @@ def measure_skew(major: int, documents: int, rounds: int, folder: Path) -> str:
     return "\n".join(lines)
 
 
-def read_options() -> argparse.Namespace:
-    """Parse the command line."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.growth", description=__doc__, formatter_class=layout
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    sizes = commands.add_parser("sizes", help="corpora of growing size")
-    sizes.add_argument("--sizes", type=int, nargs="+", default=(10_000, BASE, 1_000_000))
-    sizes.add_argument("--lookups", type=int, default=1_000, help="texts (default: %(default)s)")
-    sizes.add_argument("--corpora", type=Path, metavar="FOLDER", help="keep the corpora here for later runs")
-    skew = commands.add_parser("skew", help="skewed corpora of one size")
-    skew.add_argument("--documents", type=int, default=BASE, help="default: %(default)s")
-    skew.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
-    for command in (sizes, skew):
-        command.add_argument("--major", type=int, default=18, help="of PostgreSQL (default: %(default)s)")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Measure in a temporary folder and print Markdown."""
-    options = read_options()
-    if options.command == "skew":
+def sizes(
+    documents: Annotated[list[int], Option(metavar="N", help="Sizes.")] = [10_000, BASE, 1_000_000],
+    lookups: Annotated[int, Option(help="Number of texts to look up.")] = 1_000,
+    corpora: Annotated[Path | None, Option(metavar="FOLDER", help="Keep the corpora for later runs.")] = None,
+    major: Major = 18,
+) -> str:
+    """Ingest corpora of growing size."""
+    found = []
+    for size in documents:
         with tempfile.TemporaryDirectory() as name:
-            print(measure_skew(options.major, options.documents, options.rounds, Path(name)))
-    else:
-        found = []
-        for size in options.sizes:
-            with tempfile.TemporaryDirectory() as name:
-                folder = options.corpora or Path(name)
-                folder.mkdir(parents=True, exist_ok=True)
-                found.append(measure_size(options.major, size, options.lookups, folder))
-            print(f"{size:,} documents: {found[-1].cost.wall:.1f} s", file=sys.stderr)
-        print(size_tables(found))
-    print(f"\n{describe_machine(machine())}; load {os.getloadavg()[0]:.1f}")
+            folder = corpora or Path(name)
+            folder.mkdir(parents=True, exist_ok=True)
+            found.append(measure_size(major, size, lookups, folder))
+        print(f"{size:,} documents: {found[-1].cost.wall:.1f} s", file=sys.stderr)
+    return size_tables(found)
 
 
-if __name__ == "__main__":
-    main()
+def skew(documents: Documents = BASE, rounds: Rounds = 3, major: Major = 18) -> str:
+    """Ingest skewed corpora of one size in turns."""
+    with tempfile.TemporaryDirectory() as name:
+        return measure_skew(major, documents, rounds, Path(name))

@@ -1,7 +1,4 @@
-"""From documents to verified pairs without a database: nearsim's own pure functions, combined with NumPy.
-
-Accuracy tests repeat this for many seeds, and the pairs of a database are compared with its result.
-"""
+"""The features of a corpus, and the pairs of its buckets, in memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +8,7 @@ import numpy.typing as npt
 
 from benchmarks.truth import Ints
 from nearsim_db.records import Document
-from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.metrics import count_overlaps, reach_mask
-from nearsim_db.similarity.screening import screen
 
 Ids = npt.NDArray[np.uint64]
 
@@ -68,29 +62,6 @@ def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSet
     return FeatureSets(head_of, np.array(heads, np.int64), sets)
 
 
-def sketch_heads(encoder: Encoder, features: FeatureSets) -> npt.NDArray[np.generic]:
-    """Return the sketches of the heads, in their order: (heads, k)."""
-    offsets = np.zeros(len(features.sets) + 1, np.int64)
-    np.cumsum([len(one) for one in features.sets], out=offsets[1:])
-    flat = np.concatenate(features.sets) if features.sets else np.zeros(0, np.uint64)
-    return encoder.family.sketch(flat, offsets)
-
-
-def linked_pairs(keys: Ids, bucket_limit: int) -> Ints:
-    """Apply the candidate relation to band keys (n, bands), row i being the i-th document by doc_id: (m, 2) of
-    rows.
-
-    Two rows are linked if they share a key for which one of them is among the first `bucket_limit` rows (0:
-    any). Each pair occurs once, the smaller row first, sorted.
-    """
-    rows = np.arange(len(keys))
-    codes = np.zeros(0, np.int64)
-    for band in range(keys.shape[1]):
-        for left, right in bucket_pairs(keys[:, band], rows, bucket_limit):
-            codes = distinct(np.concatenate((codes, left * len(keys) + right)))
-    return np.stack(np.divmod(codes, max(len(keys), 1)), axis=1)
-
-
 def distinct(values: Ints) -> Ints:
     """Return the distinct values, ascending. NumPy 2.4 implements np.unique by hashing: 50 times slower on ten
     million.
@@ -130,87 +101,3 @@ def bucket_pairs(
         if len(nth):
             yield members[np.repeat(begins[begin:end], tied) + nth], np.repeat(members[begin:end], tied)
         begin = end
-
-
-class Overlaps:
-    """Exact overlaps of heads, each computed once for all seeds."""
-
-    def __init__(self, features: FeatureSets, backend: str) -> None:
-        self._sets = features.sets
-        self._backend = backend
-        self._codes = np.zeros(0, np.int64)
-        self._counts = np.zeros((0, 2), np.int64)
-
-    def count(self, left: Ints, right: Ints) -> tuple[Ints, Ints]:
-        """Return sizes of intersection and union; `left` and `right` are int64 of m, indexes of heads."""
-        codes = left * len(self._sets) + right
-        self._learn(np.setdiff1d(codes, self._codes))
-        found = self._counts[np.searchsorted(self._codes, codes)]
-        return found[:, 0], found[:, 1]
-
-    def _learn(self, codes: Ints) -> None:
-        used, places = np.unique(np.concatenate(np.divmod(codes, len(self._sets))), return_inverse=True)
-        left, right = places[: len(codes)], places[len(codes) :]
-        counts = count_overlaps([self._sets[place] for place in used.tolist()], left, right, self._backend)
-        merged = np.concatenate((self._codes, codes))
-        order = np.argsort(merged)
-        self._codes = merged[order]
-        self._counts = np.concatenate((self._counts, np.stack(counts, axis=1)))[order]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundPairs:
-    """Verified pairs of heads, rows of the corpus with left < right; int64 of m.
-
-    `linked`, `candidates` and `screened` are counts of pairs.
-    """
-
-    left: Ints
-    right: Ints
-    intersection: Ints
-    union: Ints
-    linked: int
-    candidates: int
-    screened: int
-
-
-def find_pairs(
-    encoder: Encoder, features: FeatureSets, sketches: npt.NDArray[np.generic], overlaps: Overlaps
-) -> FoundPairs:
-    """Find candidates, screen and verify them exactly under the encoder's profile."""
-    match = encoder.profile.recipe.match
-    linked = linked_pairs(encoder.band_keys(sketches), match.bucket_limit)
-    screened = screen(encoder, Signatures(features.heads, sketches, []), linked[:, 0], linked[:, 1])
-    intersection, union = overlaps.count(screened.left, screened.right)
-    kept = reach_mask(intersection, union, match.threshold)
-    return FoundPairs(
-        features.heads[screened.left[kept]],
-        features.heads[screened.right[kept]],
-        intersection[kept],
-        union[kept],
-        len(linked),
-        screened.candidates,
-        len(screened.left),
-    )
-
-
-def expand_twins(features: FeatureSets, found: FoundPairs) -> set[tuple[int, int, int, int]]:
-    """Return every reported pair of documents: (left row, right row, intersection, union), left < right."""
-    members = features.members()
-    expanded = {
-        (min(left, right), max(left, right), intersection, union)
-        for one, other, intersection, union in zip(
-            *(column.tolist() for column in (found.left, found.right, found.intersection, found.union)),
-            strict=True,
-        )
-        for left in members[one]
-        for right in members[other]
-    }
-    for head, ids in zip(features.heads.tolist(), features.sets, strict=True):
-        group = members[head]
-        expanded.update(
-            (left, right, len(ids), len(ids))
-            for place, left in enumerate(group)
-            for right in group[place + 1 :]
-        )
-    return expanded

@@ -1,7 +1,7 @@
 """Latency of lookups: a text from Python, a stored document from SQL, after a restart and warm; cost of isolation.
 
-    python -m benchmarks.lookups [--documents 1000000] [--corpus F.jsonl.gz] [--calls 1000] [--limit 20]
-    python -m benchmarks.lookups --documents 1000000 --keep FOLDER
+    python -m benchmarks lookups [--documents 1000000] [--corpus F.jsonl.gz] [--calls 1000] [--limit 20]
+    python -m benchmarks lookups --documents 1000000 --keep FOLDER
 
 Indexes the synthetic corpus, or a file, on a dedicated server; with --keep its data remains in a folder, and an index
 that is there is used again. Documents of the corpus are looked up in random order. "first touch" is measured directly
@@ -12,23 +12,21 @@ processor times of a tenant with those of a role that bypasses row-level securit
 statements are not prepared, so that planning counts.
 """
 
-import argparse
-import json
 import random
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import LiteralString
+from typing import Annotated, LiteralString
 
 import psycopg
+from typer import Option
 
 from benchmarks.corpus import Corpus
-from benchmarks.living.speed import percentiles
-from benchmarks.measure import describe_machine, machine
+from benchmarks.options import CorpusFile, Documents, Limit, Major
 from benchmarks.own_server import own_server
+from benchmarks.speed import percentiles
 from nearsim_db import Document, Index
 from nearsim_db.readers import Source
 from nearsim_db.store.embedded.cluster import Cluster
@@ -221,33 +219,26 @@ def read_pairs(url: str, count: int) -> list[tuple[int, int]]:
         return [(int(str(left)), int(str(right))) for left, right in rows]
 
 
-def main() -> None:
-    """Parse the command line, index, measure, print one JSON document."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument("--documents", type=int, default=100_000, help="default: %(default)s")
-    parser.add_argument("--corpus", type=Path, metavar="F.jsonl.gz", help="a file instead")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="for data that is used again")
-    parser.add_argument("--calls", type=int, default=1_000, help="of each kind (default: %(default)s)")
-    parser.add_argument("--limit", type=int, default=20, help="default: %(default)s")
-    parser.add_argument("--major", type=int, default=18, help="of PostgreSQL (default: %(default)s)")
-    options = parser.parse_args()
-    print(describe_machine(machine()), file=sys.stderr)
-    with own_server(options.major, kept=options.keep) as server:
+def main(
+    documents: Documents = 100_000,
+    corpus: CorpusFile = None,
+    keep: Annotated[Path | None, Option(metavar="FOLDER", help="Data that is used again.")] = None,
+    calls: Annotated[int, Option(help="Number of calls of each kind.")] = 1_000,
+    limit: Limit = 20,
+    major: Major = 18,
+) -> dict[str, object]:
+    """Index, and look up documents of the index."""
+    with own_server(major, kept=keep) as server:
         if not is_indexed(server.dsn()):
-            fill(server.dsn(), options.documents, options.corpus)
-        texts = sample(server.dsn(), options.calls)
+            fill(server.dsn(), documents, corpus)
+        texts = sample(server.dsn(), calls)
         doc_ids = [doc_id for doc_id, _, _ in texts]
         results = {
             name: {
-                "similar_to_text": measure_texts(server, texts, limit),
-                "similar_to": measure_documents(server, doc_ids, limit),
+                "similar_to_text": measure_texts(server, texts, most),
+                "similar_to": measure_documents(server, doc_ids, most),
             }
-            for name, limit in (("all matches", None), (f"limit {options.limit}", options.limit))
+            for name, most in (("all matches", None), (f"limit {limit}", limit))
         }
-        isolation = measure_isolation(server.dsn(), read_pairs(server.dsn(), options.calls), options.limit)
-        print(json.dumps({"milliseconds": results, "isolation": isolation}, indent=2))
-
-
-if __name__ == "__main__":
-    main()
+        isolation = measure_isolation(server.dsn(), read_pairs(server.dsn(), calls), limit)
+    return {"milliseconds": results, "isolation": isolation}

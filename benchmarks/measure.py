@@ -47,32 +47,6 @@ def take_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
     return seconds
 
 
-class StepTimes:
-    """A progress callback that records how long each step took.
-
-    A step ends at its last call: time between two steps (indexes, vacuum) counts for the later one, and time
-    after the last call for the last step.
-    """
-
-    def __init__(self) -> None:
-        self.start()
-
-    def start(self) -> None:
-        """Clear all times and start now."""
-        self.seconds: dict[str, float] = {}
-        self._last, self._step = time.perf_counter(), "start"
-
-    def __call__(self, step: str, done: int, total: int | None) -> None:
-        """Add the time since the last call to this step."""
-        now = time.perf_counter()
-        self.seconds[step] = self.seconds.get(step, 0.0) + now - self._last
-        self._last, self._step = now, step
-
-    def finish(self) -> None:
-        """Add the time since the last call to the last step."""
-        self(self._step, 0, None)
-
-
 def machine() -> dict[str, str]:
     """Return the processor, the usable cores, memory, and the versions that affect the figures."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -1,9 +1,9 @@
 """Where a command's time goes: the server's milliseconds by statement, and the client's processor time by function.
 
-    python -m benchmarks.profiling dedupe [--documents 100000] [--recipe R.toml]
-    python -m benchmarks.profiling ingest --corpus F.jsonl.gz --stacks ingest.folded
-    python -m benchmarks.profiling reindex
-    python -m benchmarks.profiling work
+    python -m benchmarks profile dedupe [--documents 100000] [--recipe R.toml]
+    python -m benchmarks profile ingest --corpus F.jsonl.gz --stacks ingest.folded
+    python -m benchmarks profile reindex
+    python -m benchmarks profile work
 
 Generates a corpus (or takes a file), starts a server of its own with pg_stat_statements, and runs the command twice:
 alone, for its cost and the statements; then under py-spy (extra `bench`; left out without it), which samples the
@@ -18,21 +18,21 @@ For plans: --setting shared_preload_libraries=pg_stat_statements,auto_explain --
 auto_explain.log_min_duration=100 --setting auto_explain.log_analyze=on --keep-log FILE
 """
 
-import argparse
 import re
 import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import psycopg
+from typer import Argument, Option
 
-from benchmarks.corpus import Corpus, write_corpus
-from benchmarks.living.feed import insert_all
-from benchmarks.measure import describe_machine, machine
+from benchmarks.feed import insert_all
+from benchmarks.options import RECIPE, CorpusFile, Documents, Major, RecipeFile, documents_file
 from benchmarks.own_server import own_server
 from benchmarks.processes import Cost, run_measured
 from benchmarks.statements import SETTINGS, Statement, read_statements, statement_table
@@ -41,7 +41,6 @@ from nearsim_db.index import Index
 from nearsim_db.records import Document
 from nearsim_db.store.embedded.cluster import Cluster
 
-RECIPE = Path(__file__).parent / "recipes" / "w3.toml"
 RATE = 200  # samples a second
 _WAL = "SELECT wal_bytes::bigint, wal_fpi FROM pg_stat_wal"
 _COLLECTION = "SELECT collection_id FROM nearsim.collection WHERE name = %s"
@@ -174,60 +173,44 @@ def function_table(found: Sequence[Function], top: int) -> str:
     return "\n".join([*lines, f"| {whole:.2f} s | all samples |"])
 
 
-def read_options() -> argparse.Namespace:
-    """Parse the command line."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument("command", choices=("dedupe", "ingest", "reindex", "work"))
-    parser.add_argument("--documents", type=int, default=20_000, help="generated ones (default: %(default)s)")
-    parser.add_argument("--corpus", type=Path, metavar="FILE", help="documents to take instead")
-    parser.add_argument("--recipe", type=Path, default=RECIPE, metavar="R.toml")
-    parser.add_argument("--major", type=int, default=18, help="of PostgreSQL (default: %(default)s)")
-    parser.add_argument("--top", type=int, default=25, help="lines a table (default: %(default)s)")
-    parser.add_argument("--stacks", type=Path, metavar="FILE", help="keep the samples of the client")
-    parser.add_argument("--nested", action="store_true", help="also statements within functions and triggers")
-    parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="of the server")
-    parser.add_argument("--keep-log", type=Path, metavar="FILE", help="keep the server's log")
-    return parser.parse_args()
+class Command(StrEnum):
+    """What is profiled."""
+
+    DEDUPE = "dedupe"
+    INGEST = "ingest"
+    REINDEX = "reindex"
+    WORK = "work"
 
 
-def server_settings(options: argparse.Namespace) -> dict[str, str]:
-    """Return PostgreSQL's settings for the statements, changed by the given ones."""
-    own = {"pg_stat_statements.track": "all" if options.nested else "top"}
-    return SETTINGS | own | dict(one.split("=", 1) for one in options.setting)
-
-
-def run(options: argparse.Namespace, folder: Path) -> None:
-    """Run the command twice and print the tables."""
-    file = options.corpus or folder / "corpus.jsonl.gz"
-    if options.corpus is None:
-        write_corpus(Corpus(options.documents, seed=1).documents(), file, None)
-    with own_server(options.major, server_settings(options)) as server:
+def main(
+    command: Annotated[Command, Argument()],
+    documents: Documents = 20_000,
+    corpus: CorpusFile = None,
+    recipe: RecipeFile = RECIPE,
+    major: Major = 18,
+    top: Annotated[int, Option(help="Number of lines of a table.")] = 25,
+    stacks: Annotated[Path | None, Option(metavar="FILE", help="Keep the samples of the client.")] = None,
+    nested: Annotated[
+        bool, Option("--nested", help="Also statements within functions and triggers.")
+    ] = False,
+    setting: Annotated[list[str], Option(metavar="NAME=VALUE", help="Of the server.")] = [],
+    keep_log: Annotated[Path | None, Option(metavar="FILE", help="Keep the server's log.")] = None,
+) -> str:
+    """Run a command alone, for its statements, and under a sampler, for its functions."""
+    tracked = {"pg_stat_statements.track": "all" if nested else "top"}
+    settings = SETTINGS | tracked | dict(one.split("=", 1) for one in setting)
+    with documents_file(corpus, documents) as (file, folder), own_server(major, settings) as server:
         with psycopg.connect(server.dsn(), autocommit=True) as connection:
             connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-        trial = Trial(options.command, file, options.recipe, server, folder)
+        trial = Trial(command, file, recipe, server, folder)
         cost, statements, wal = measure_server(trial)
-        print(
-            f"nearsim {options.command} of {file.name}: {cost.wall:.2f} s on the clock, processor seconds: ",
-            end="",
-        )
-        print(
-            f"client {cost.client:.2f}, server {cost.server:.2f}; client memory {cost.megabytes:.0f} MB; {wal}\n"
-        )
-        print(statement_table(statements, cost.server, options.top), end="\n\n")
+        tables = [
+            f"nearsim {command} of {file.name}: {cost.wall:.2f} s on the clock, processor seconds: client "
+            f"{cost.client:.2f}, server {cost.server:.2f}; client memory {cost.megabytes:.0f} MB; {wal}",
+            statement_table(statements, cost.server, top),
+        ]
         if sampler := find_sampler():
-            sampled = sample_client(trial, options.stacks or folder / "stacks", sampler)
-            print(function_table(sampled, options.top))
-        if options.keep_log:
-            shutil.copy(server.log, options.keep_log)
-    print(describe_machine(machine()))
-
-
-def main() -> None:
-    """Profile in a temporary folder."""
-    with tempfile.TemporaryDirectory() as folder:
-        run(read_options(), Path(folder))
-
-
-if __name__ == "__main__":
-    main()
+            tables.append(function_table(sample_client(trial, stacks or folder / "stacks", sampler), top))
+        if keep_log:
+            shutil.copy(server.log, keep_log)
+    return "\n\n".join(tables)

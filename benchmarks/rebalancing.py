@@ -1,6 +1,6 @@
 """A node is added to a Citus cluster, and shards move to it, while the index answers and is written to.
 
-    NEARSIM_CITUS_PG=BIN python -m benchmarks.rebalancing [--documents 100000]
+    NEARSIM_CITUS_PG=BIN python -m benchmarks rebalancing [--documents 100000]
 
 Indexes the synthetic corpus on a coordinator with two nodes, without a bucket limit, on servers of its own from the
 programs in the folder NEARSIM_CITUS_PG. Further documents are added ten at a time, each followed by ten lookups of
@@ -9,8 +9,6 @@ and bytes of the nodes, milliseconds of both before and meanwhile, and whether a
 and survivors are those of one server that was given the same documents at once.
 """
 
-import argparse
-import os
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -20,16 +18,16 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.corpus import Corpus
-from benchmarks.jobs import read_digest
-from benchmarks.living.speed import percentiles
 from benchmarks.measure import describe_machine, machine
+from benchmarks.options import RECIPE, Documents
+from benchmarks.scale_out import read_digest
+from benchmarks.speed import percentiles
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, load, override
 from nearsim_db.store.citus import placement
 from tests.servers.citus import CitusServer, add_node
 from tests.servers.homes import server_home
 
-_RECIPE = Path(__file__).parent / "recipes" / "w3.toml"
 _AT_ONCE = 10
 _TURNS_BEFORE = 50
 _MOVING = "SELECT EXISTS (SELECT FROM pg_dist_background_job WHERE state IN ('scheduled', 'running'))"
@@ -102,7 +100,7 @@ def table(before: Figures, meanwhile: Figures) -> Iterator[str]:
 
 def measure(servers: CitusServer, documents: Sequence[Document], first: int) -> None:
     """Print the figures of a cluster to which a node is added, and compare it with one server."""
-    recipe = override(load(_RECIPE), ["match.bucket_limit=0"])
+    recipe = override(load(RECIPE), ["match.bucket_limit=0"])
     with servers.database(nodes=2) as url, psycopg.connect(url, autocommit=True) as session:
         with Index.connect(url) as index:
             create(index, recipe, documents[:first])
@@ -132,24 +130,14 @@ def create(index: Index, recipe: Recipe, documents: Sequence[Document]) -> None:
     index.add(documents)
 
 
-def main() -> None:
-    """Measure on three nodes and print Markdown."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.rebalancing", description=__doc__, formatter_class=layout
-    )
-    parser.add_argument("--documents", type=int, default=100_000, help="indexed before (default: 100000)")
-    options = parser.parse_args()
-    generated = Corpus(2 * options.documents, seed=1).documents()
-    documents = [Document(one.external_id, one.title, one.text) for one in generated]
+def main(documents: Documents = 100_000) -> None:
+    """Index documents on two nodes, add a third, and move shards to it."""
+    generated = Corpus(2 * documents, seed=1).documents()
+    given = [Document(one.external_id, one.title, one.text) for one in generated]
     with server_home() as folder:
         servers = CitusServer(folder, 3)
         # Roles are created on the nodes too if the first database with the schema is distributed.
         with servers.database():
             pass
-        measure(servers, documents, options.documents)
-    print(f"{describe_machine(machine())}; load {os.getloadavg()[0]:.1f}")
-
-
-if __name__ == "__main__":
-    main()
+        measure(servers, given, documents)
+    print(describe_machine(machine()))

@@ -1,7 +1,7 @@
 """Indexes on one server and on Citus clusters, which must be equal, and how the work divides among the servers.
 
-    NEARSIM_CITUS_PG=BIN python -m benchmarks.scale_out --corpus F.jsonl.gz ... [--nodes 0 2 4] [--limits 8 64 0]
-    NEARSIM_CITUS_PG=BIN python -m benchmarks.scale_out --documents 10000 100000 --nodes 2 --limits 64 [--block 10000]
+    NEARSIM_CITUS_PG=BIN python -m benchmarks scale-out --corpus F.jsonl.gz [--nodes 0 --nodes 2] [--limits 64]
+    NEARSIM_CITUS_PG=BIN python -m benchmarks scale-out --documents 100000 --nodes 2 --limits 64 [--block 10000]
 
 Ingests corpora with `nearsim ingest` for each bucket limit (0: none) on each number of nodes (0: one server without
 Citus), on servers of its own from the programs in the folder NEARSIM_CITUS_PG. Prints whether all pairs with their
@@ -13,20 +13,20 @@ With --block, generated corpora repeat the documents of a corpus of that size in
 many pairs at any size.
 """
 
-import argparse
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Annotated
 
 import psycopg
+from typer import Option
 
 from benchmarks.corpus import Corpus, write_corpus
-from benchmarks.jobs import read_digest
 from benchmarks.measure import describe_machine, machine
+from benchmarks.options import RECIPE, RecipeFile
 from benchmarks.processes import processor_seconds, run_measured
 from benchmarks.relay import Traffic, relay
 from benchmarks.repeated import repeated
@@ -39,8 +39,18 @@ from nearsim_db.store.embedded.cluster import Cluster
 from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
 
-RECIPE = Path(__file__).parent / "recipes" / "w3.toml"
 _EVERY_BUCKET = (-(2**63), 2**63 - 1)
+_DIGEST = """
+WITH position AS (
+    SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM nearsim.signature
+)
+SELECT
+    (SELECT md5(string_agg(concat_ws(',', l.place, r.place, similarity, estimate, shared_bands), ';'
+        ORDER BY l.place, r.place))
+    FROM nearsim.similar_pair JOIN position AS l ON l.doc_id = left_id JOIN position AS r ON r.doc_id = right_id)
+    || (SELECT md5(string_agg(concat_ws(',', p.place, c.place, is_survivor), ';' ORDER BY p.place))
+    FROM nearsim.cluster_member AS member JOIN position AS p USING (doc_id) JOIN position AS c ON c.doc_id = cluster_id)
+"""
 _WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint"
 
 
@@ -183,48 +193,41 @@ def _amounts(found: Sequence[tuple[int, int]], at: int) -> list[str]:
     return [f"{found[at - 1][0]:,}", f"{found[at - 1][1] / 1e6:.2f}"] if at else ["", ""]
 
 
-def read_options() -> argparse.Namespace:
-    """Parse the command line."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.scale_out", description=__doc__, formatter_class=layout
-    )
-    parser.add_argument("--corpus", type=Path, nargs="+", default=[], metavar="FILE", help="corpora to take")
-    parser.add_argument("--documents", type=int, nargs="+", default=[], help="sizes of generated corpora")
-    parser.add_argument(
-        "--block", type=int, metavar="N", help="repeat so many documents in generated corpora"
-    )
-    parser.add_argument("--nodes", type=int, nargs="+", default=[0, 2, 4], help="default: 0 2 4")
-    parser.add_argument("--limits", type=int, nargs="+", default=[8, 64, 0], help="default: 8 64 0")
-    parser.add_argument("--traffic", action="store_true", help="count messages of the nodes")
-    parser.add_argument("--recipe", type=Path, default=RECIPE, metavar="R.toml")
-    return parser.parse_args()
+def read_digest(url: str) -> str:
+    """Return a digest of the pairs, clusters and survivors of a database with one generation."""
+    with psycopg.connect(url) as connection:
+        digest = connection.execute(_DIGEST).fetchone()
+    assert digest is not None
+    return str(digest[0])
 
 
-def corpora(options: argparse.Namespace, folder: Path) -> Iterator[Path]:
+def corpora(given: Sequence[Path], sizes: Sequence[int], block: int | None, folder: Path) -> Iterator[Path]:
     """Yield the files of the corpora."""
-    yield from options.corpus
-    for size in options.documents:
+    yield from given
+    for size in sizes:
         file = folder / f"generated-{size}.jsonl.gz"
-        block = Corpus(options.block or size, seed=1).documents()
-        write_corpus(repeated(list(block), size) if options.block else block, file, None)
+        documents = Corpus(block or size, seed=1).documents()
+        write_corpus(repeated(list(documents), size) if block else documents, file, None)
         yield file
 
 
-def main() -> None:
-    """Measure in a temporary folder and print Markdown."""
-    options = read_options()
+def main(
+    corpus: Annotated[list[Path], Option(metavar="FILE", help="Corpora to take.")] = [],
+    documents: Annotated[list[int], Option(metavar="N", help="Sizes of generated corpora.")] = [],
+    block: Annotated[int | None, Option(help="Repeat so many documents in generated corpora.")] = None,
+    nodes: Annotated[list[int], Option(metavar="N", help="Numbers of nodes.")] = [0, 2, 4],
+    limits: Annotated[list[int], Option(metavar="N", help="Bucket limits.")] = [8, 64, 0],
+    traffic: Annotated[bool, Option("--traffic", help="Count messages of the nodes.")] = False,
+    recipe: RecipeFile = RECIPE,
+) -> None:
+    """Ingest corpora on each number of nodes."""
     with server_home() as folder, ExitStack() as stack:
-        bench = Bench(folder, max(options.nodes), stack, counts_traffic=options.traffic)
-        for file, bucket_limit in product(corpora(options, folder), options.limits):
+        bench = Bench(folder, max(nodes), stack, counts_traffic=traffic)
+        for file, bucket_limit in product(corpora(corpus, documents, block, folder), limits):
             base = None
-            for nodes in options.nodes:
-                outcome = measure(bench, nodes, file, options.recipe, bucket_limit)
+            for number in nodes:
+                outcome = measure(bench, number, file, recipe, bucket_limit)
                 base = base or outcome
-                print(describe(file.name, bucket_limit, nodes, outcome, base))
-                print(f"\n{table(nodes, outcome)}\n", flush=True)
-    print(f"{describe_machine(machine())}; load {os.getloadavg()[0]:.1f}")
-
-
-if __name__ == "__main__":
-    main()
+                print(describe(file.name, bucket_limit, number, outcome, base))
+                print(f"\n{table(number, outcome)}\n", flush=True)
+    print(describe_machine(machine()))

@@ -1,6 +1,6 @@
 """Text in, band keys out, on one thread: nearsim with numba, nearsim with NumPy, datasketch in bulk.
 
-    python benchmarks/signing.py [--documents F.jsonl.gz] [--count 1000] [--rounds 7] [--stages]
+    python -m benchmarks signing [--documents F.jsonl.gz] [--count 1000] [--rounds 7] [--stages]
 
 Character 5-shingles, k = 128, 32 bands of 4 rows. Without --documents the texts are 400-word stories of the
 synthetic language: plain ASCII, and the same with curly quotes and a few accents. All take turns in one run; a
@@ -9,21 +9,21 @@ MinHash.bulk hashes them by its default, SHA-1, or by xxhash, and the keys are t
 store. No threads are started.
 """
 
-import argparse
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
 import xxhash
 from datasketch import MinHash, MinHashLSH
+from typer import Option
 
 from benchmarks.corpus import generator
 from benchmarks.language import Language
-from benchmarks.measure import Spread, describe_machine, machine, ratio, spread, take_turns
+from benchmarks.measure import Spread, ratio, spread, take_turns
+from benchmarks.options import CorpusFile, Rounds
 from benchmarks.peers.shingles import character_shingles
 from benchmarks.truth import read_documents
 from nearsim_db.similarity.backend import Backend
@@ -143,48 +143,33 @@ def median_stages(texts: Sequence[str], backend: Backend, rounds: int) -> dict[s
     return {name: spread([one[name] for one in passes]).median for name in passes[0]}
 
 
-def make_texts(options: argparse.Namespace) -> dict[str, list[str]]:
+def make_texts(documents: Path | None, count: int) -> dict[str, list[str]]:
     """Return the texts to sign, by name."""
-    if options.documents is not None:
+    if documents is not None:
         encoder = make_encoder("numpy")
-        documents = read_documents(options.documents)[: options.count]
-        return {options.documents.name: [encoder.text_of(one.title, one.body) for one in documents]}
-    stories = make_stories(options.count)
+        given = read_documents(documents)[:count]
+        return {documents.name: [encoder.text_of(one.title, one.body) for one in given]}
+    stories = make_stories(count)
     return {"ascii": stories, "curly quotes": [with_curly_quotes(text) for text in stories]}
 
 
-def main() -> None:
-    """Measure every set of texts and print it."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument("--documents", type=Path, metavar="FILE", help="sign the texts of this file instead")
-    parser.add_argument("--count", type=int, default=1_000, help="texts (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=7, help="default: %(default)s")
-    parser.add_argument("--stages", action="store_true", help="also say what each stage of nearsim takes")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    options = parser.parse_args()
-    report = {}
-    for name, texts in make_texts(options).items():
-        seconds = measure(texts, options.rounds)
+def main(
+    documents: CorpusFile = None,
+    count: Annotated[int, Option(help="Number of texts.")] = 1_000,
+    rounds: Rounds = 7,
+    stages: Annotated[bool, Option("--stages", help="Also time each stage of nearsim.")] = False,
+) -> dict[str, object]:
+    """Sign texts in turns."""
+    report: dict[str, object] = {}
+    for name, texts in make_texts(documents, count).items():
+        seconds = measure(texts, rounds)
         one = {
             "microseconds": {key: str(spread([v * 1e6 for v in values])) for key, values in seconds.items()}
         }
         one["ratio"] = {key: str(value) for key, value in compare(seconds).items()}
-        if options.stages:
+        if stages:
             for backend in ("numba", "numpy"):
-                stages = median_stages(texts, backend, options.rounds)
-                one[f"stages {backend}"] = {key: f"{value * 1e6:.2f}" for key, value in stages.items()}
+                found = median_stages(texts, backend, rounds)
+                one[f"stages {backend}"] = {key: f"{value * 1e6:.2f}" for key, value in found.items()}
         report[f"{name}: {len(texts)} texts, {sum(map(len, texts)) // len(texts)} characters each"] = one
-    if options.json:
-        print(json.dumps({"machine": machine(), "signing": report}, indent=2))
-        return
-    for title, tables in report.items():
-        print(title)
-        for heading, values in tables.items():
-            print(f"  {heading}")
-            print("\n".join(f"    {key:<36} {value}" for key, value in values.items()))
-    print(describe_machine(machine()))
-
-
-if __name__ == "__main__":
-    main()
+    return report

@@ -1,13 +1,12 @@
 """Start-up: processor and wall-clock seconds of commands that ask a question, next to importing psycopg alone.
 
-    python -m benchmarks.startup [--rounds 5]
+    python -m benchmarks startup [--rounds 5]
 
 An embedded server of its own has one index, of the example stories. Commands run in turn, one of each in every round;
 medians are printed with their ratio to `import psycopg`. The last lines are `dedupe` of the stories: with the server
 running, when it has to start, and the very first, which creates the data directory and the schema.
 """
 
-import argparse
 import shutil
 import statistics
 import sys
@@ -15,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks.options import Rounds
 from benchmarks.processes import Cost, run_measured
 
 STORIES = Path(__file__).parents[1] / "examples" / "stories.jsonl"
@@ -65,13 +65,8 @@ def measure_dedupe(home: Path, environment: Mapping[str, str], rounds: int) -> d
     return found
 
 
-def main() -> None:
-    """Print a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+def main(rounds: Rounds = 5) -> str:
+    """Run the commands in turns."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         home = Path(folder)
         home.chmod(0o755)
@@ -82,12 +77,9 @@ def main() -> None:
         finally:
             run_measured([*NEARSIM, "db", "stop"], environment)
     base = statistics.median(one.client for one in found[BASE])
-    print(f"{'':28} {'processor s':>12} {'ratio':>6} {'wall s':>7}")
+    lines = ["| command | processor, s | times | clock, s |", "|---|---|---|---|"]
     for name, costs in found.items():
         client = statistics.median(one.client for one in costs)
         wall = statistics.median(one.wall for one in costs)
-        print(f"{name:28} {client:12.3f} {client / base:6.2f} {wall:7.3f}")
-
-
-if __name__ == "__main__":
-    main()
+        lines.append(f"| {name} | {client:.3f} | {client / base:.2f} | {wall:.3f} |")
+    return "\n".join(lines)

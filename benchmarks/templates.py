@@ -1,20 +1,21 @@
 """A family of texts from one template, all with a similarity of 0.8 or more, among documents of the synthetic
 corpus.
 
-    python benchmarks/templates.py --family 2000 --others 20000 --seed 1 --output templates.jsonl.gz
+    python -m benchmarks templates --family 2000 --others 20000 --seed 1 --output templates.jsonl.gz
 
-The ids of the family start with t, those of the other documents (from corpus.py, with copies) with d.
+The ids of the family start with t, those of the other documents (from `corpus`, with copies) with d.
 """
 
-import argparse
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from typer import Option
 
 from benchmarks.corpus import Corpus, CorpusDocument, generator, write_corpus
 from benchmarks.language import Language
+from benchmarks.options import Seed
 
 TITLE_WORDS = 8
 BODY_WORDS = 320
@@ -76,20 +77,13 @@ def with_family(corpus: Corpus, family: int, rng: np.random.Generator) -> Iterat
             yield next(others)
 
 
-def main() -> None:
-    """Parse the command line, write the file, report to stderr."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
-    parser.add_argument("--family", type=int, default=2_000, help="members (default: %(default)s)")
-    parser.add_argument("--others", type=int, default=20_000, help="other documents (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE.jsonl.gz")
-    options = parser.parse_args()
-    corpus = Corpus(options.others, options.seed)
-    rng = generator(np.random.SeedSequence([options.seed, options.family]))
-    write_corpus(with_family(corpus, options.family, rng), options.output, None)
-    print(f"{options.family} members among {options.others} other documents", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()
+def main(
+    output: Annotated[Path, Option(metavar="FILE.jsonl.gz")],
+    family: Annotated[int, Option(help="Number of members.")] = 2_000,
+    others: Annotated[int, Option(help="Number of other documents.")] = 20_000,
+    seed: Seed = 1,
+) -> str:
+    """Write a family of texts of one template among documents of the synthetic corpus."""
+    rng = generator(np.random.SeedSequence([seed, family]))
+    write_corpus(with_family(Corpus(others, seed), family, rng), output, None)
+    return f"{family} members among {others} other documents"

@@ -42,6 +42,8 @@ _ORDER = (
     "scale_out",
     "examples",
     "benchmarks",
+    "fuzz",
+    "endurance",
 )
 
 

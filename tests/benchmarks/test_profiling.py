@@ -1,7 +1,6 @@
 """Profiles: processor time by statement and by function, and the cost of a command."""
 
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -65,15 +64,11 @@ def test_failures_show_what_the_command_printed() -> None:
 @pytest.mark.slow("starts a server with pg_stat_statements and runs commands")
 @pytest.mark.parametrize("command", ["dedupe", "work"])
 def test_statements_of_commands_are_profiled(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(profiling, "find_sampler", lambda: None)
     write_corpus(Corpus(300, seed=1).documents(), tmp_path / "corpus.jsonl.gz", None)
-    options = Namespace(
-        command=command, corpus=tmp_path / "corpus.jsonl.gz", recipe=profiling.RECIPE, major=18, top=40,
-        stacks=None, nested=False, setting=[], keep_log=None,
-    )  # fmt: skip
-    profiling.run(options, tmp_path)
-    printed = capsys.readouterr().out
+    file = tmp_path / "corpus.jsonl.gz"
+    printed = profiling.main(profiling.Command(command), corpus=file, top=40)
     expected = "look_up_candidates" if command == "work" else "copy_documents"
     assert f"nearsim {command} of corpus.jsonl.gz" in printed and expected in printed

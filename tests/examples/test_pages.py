@@ -21,7 +21,6 @@ NOT_RUN = {
     "is a part of an application's env.py": 1,
     "needs a Citus cluster": 4,
     "needs a container engine": 1,
-    "needs a corpus of the reader's own": 1,
     "needs a server of the reader's own": 4,
     "needs vectors of a model": 1,
     "runs until it is stopped": 1,

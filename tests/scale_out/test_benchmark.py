@@ -1,7 +1,5 @@
 """The benchmark of one server and clusters."""
 
-from pathlib import Path
-
 import pytest
 
 from benchmarks import rebalancing, scale_out
@@ -11,21 +9,16 @@ pytestmark = pytest.mark.slow("starts clusters")
 
 
 def test_one_server_and_a_cluster_have_equal_indexes(
-    citus: CitusServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    citus: CitusServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--documents", "400", "--block", "200", "--nodes", "0", "2", "--limits", "8", "--traffic"]
-    monkeypatch.setattr("sys.argv", [str(Path(scale_out.__file__)), *arguments])
-    scale_out.main()
+    scale_out.main(documents=[400], block=200, nodes=[0, 2], limits=[8], traffic=True)
     single, cluster = (line for line in capsys.readouterr().out.splitlines() if "bucket_limit" in line)
     assert single.endswith(": equal") and " 0 nodes: 400 documents, " in single
     assert cluster == single.replace(" 0 nodes", " 2 nodes")
 
 
-def test_an_index_is_the_same_after_shards_have_moved(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", [str(Path(rebalancing.__file__)), "--documents", "1000"])
-    rebalancing.main()
+def test_an_index_is_the_same_after_shards_have_moved(capsys: pytest.CaptureFixture[str]) -> None:
+    rebalancing.main(documents=1000)
     lines = capsys.readouterr().out.splitlines()
     assert "equal" in lines
     assert any(line.startswith("1,000 documents, ") and line.count(" shards, ") == 3 for line in lines)

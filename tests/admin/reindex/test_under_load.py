@@ -2,15 +2,15 @@
 
 The test asserts what nearsim itself makes other sessions wait for, which does not depend on the machine's load:
 searchers and writers have a lock_timeout of 50 ms, so that a longer wait fails, and a sampler records which locks are
-held. The duration of searches does depend on the load; benchmarks/reindexing measures it, and here only the 95th
+held. The duration of searches does depend on the load; tests/endurance/reindexing measures it, and here only the 95th
 percentile is bounded.
 """
 
 import pytest
 
-from benchmarks.reindexing import evaluation, fresh, scenario
-from benchmarks.reindexing.scenario import Load
-from benchmarks.reindexing.texts import make_crowd
+from tests.endurance.reindexing import evaluation, fresh, scenario
+from tests.endurance.reindexing.scenario import Load
+from tests.endurance.reindexing.texts import make_crowd
 from tests.servers.programs import newest_major
 
 MOST_MILLISECONDS = 50

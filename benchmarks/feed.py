@@ -1,0 +1,94 @@
+"""The input: the synthetic corpus with families of templates in it, and plain-SQL writers that insert it."""
+
+import multiprocessing
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+
+import numpy as np
+import psycopg
+
+from benchmarks.corpus import Corpus, CorpusDocument, generator
+from benchmarks.living_system import read_backlog
+from benchmarks.templates import Template
+from nearsim_db.records import Document
+
+FAMILY = 500
+_PER_COMMIT = 20
+_ASK_EVERY = 25
+_INSERT = "INSERT INTO nearsim.document (collection_id, external_id, title, body) VALUES (%s, %s, %s, %s)"
+
+
+def make_templates(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Template]:
+    """Return `count` templates, skipping those whose members could be too different."""
+    templates: list[Template] = []
+    while len(templates) < count:
+        try:
+            templates.append(Template(corpus.language, rng))
+        except ValueError:
+            continue
+    return templates
+
+
+def mixed_documents(documents: int, seed: int, hot_share: float) -> Iterator[Document]:
+    """Return a corpus of that many documents, `hot_share` of them scattered members of families of about FAMILY
+    texts.
+
+    Members of such a family share buckets with more than the usual limit of 64 documents. Every section has the
+    same mix.
+    """
+    rng = generator(np.random.SeedSequence([seed, documents]))
+    is_hot = rng.permutation(np.arange(documents) < round(documents * hot_share))
+    corpus = Corpus(documents - int(is_hot.sum()), seed)
+    templates = make_templates(corpus, max(1, int(is_hot.sum()) // FAMILY), rng)
+    others = corpus.documents()
+    for number, hot in enumerate(is_hot.tolist()):
+        if hot:
+            title, text = templates[int(rng.integers(len(templates)))].fill(number, rng)
+            yield Document(f"t{number:07}", title, text)
+        else:
+            yield _plain(next(others))
+
+
+def _plain(one: CorpusDocument) -> Document:
+    return Document(one.external_id, one.title, one.text)
+
+
+def insert_all(url: str, collection_id: int, documents: Sequence[Document], most_waiting: int) -> None:
+    """Insert documents, a few per commit, pausing while more than `most_waiting` wait to be searched."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        rest, commits = iter(documents), 0
+        while some := list(islice(rest, _PER_COMMIT)):
+            rows = [(collection_id, one.external_id, one.title, one.body) for one in some]
+            with connection.transaction(), connection.cursor() as cursor:
+                cursor.executemany(_INSERT, rows)
+            commits += 1
+            while commits % _ASK_EVERY == 0 and read_backlog(connection).searching > most_waiting:
+                time.sleep(0.25)
+
+
+@contextmanager
+def running_writers(
+    url: str, collection_id: int, documents: Sequence[Document], writers: int, most_waiting: int
+) -> Iterator[None]:
+    """Run processes that share the documents for the length of the block, by whose end they must have finished.
+
+    Raises RuntimeError if one failed.
+    """
+    context = multiprocessing.get_context("spawn")
+    processes = [
+        context.Process(target=insert_all, args=(url, collection_id, documents[place::writers], most_waiting))
+        for place in range(writers)
+    ]
+    for process in processes:
+        process.start()
+    try:
+        yield
+        for process in processes:
+            process.join()
+    finally:
+        for process in processes:
+            process.kill()
+    if any(process.exitcode for process in processes):
+        raise RuntimeError("a writer failed")

@@ -1,0 +1,249 @@
+"""nearsim next to rensa, datasketch (in memory and on Redis), text-dedup, dedup-pg and pg_trgm, in one run.
+
+    .venv/bin/uv pip install --python .venv/bin/python -e '.[peers]'
+    python -m benchmarks peers [--documents 100000] [--rounds 3] [--peers rensa --peers datasketch]
+    python -m benchmarks peers --corpus F.jsonl.gz
+    python -m benchmarks peer-lookups [--documents 100000] [--lookups 500]
+
+`peers`: from a file of JSON lines to the file of survivors, each tool as a process of its own, in turns (A B C, A B
+C); word 3-shingles at 0.7. The servers are up. Prints Markdown: seconds on the clock, processor seconds of client and
+server, the client's memory, and of an additional run, before the clock, recall and precision of the pairs against
+brute force, and of the joins that make the clusters of single documents. nearsim's run has verified every pair and
+stored it; the others report candidates.
+
+`peer-lookups`: the file is indexed, and texts that are not in it (of the same corpus, or the file's last ones) are
+looked up one by one.
+
+Slow tools take the first documents only (--at-most NAME=N); their seconds are for these. text-dedup depends on
+packages that conflict with others, so it has an environment of its own: uv venv F; uv pip install --python
+F/bin/python text-dedup; then --text-dedup F/bin/python. datasketch-redis needs redis-server (Debian: redis-server).
+"""
+
+import gzip
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import orjson
+from typer import Option
+
+from benchmarks.corpus import Corpus
+from benchmarks.measure import describe_machine, ratio, spread
+from benchmarks.options import CorpusFile, Documents, Major, Rounds
+from benchmarks.peers.contestants import NEARSIM, Contestant, TextDedup, contestants
+from benchmarks.peers.judge import (
+    Score,
+    Truth,
+    find_truth,
+    judge_clusters,
+    judge_pairs,
+    read_clusters,
+    read_named,
+    read_rows,
+)
+from benchmarks.processes import Cost, run_measured
+from benchmarks.truth import read_documents
+
+_ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+_VERSIONS = ("rensa", "datasketch", "redis", "dedup-pg")
+_CLUSTERS_ONLY = ("dedup-pg",)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Inputs in a folder: files of the first documents, made when needed, and the texts to look up."""
+
+    folder: Path
+    documents: Sequence[tuple[str, str]]
+    asked: Sequence[tuple[str, str]]
+
+    def first(self, count: int | None) -> Path:
+        """Return a file of the first documents, or of all."""
+        size = min(count or len(self.documents), len(self.documents))
+        path = self.folder / f"first-{size}.jsonl.gz"
+        if not path.exists():
+            write_lines(self.documents[:size], path)
+        return path
+
+    def lookups(self) -> Path:
+        """Return the file of texts to look up."""
+        path = self.folder / "lookups.jsonl.gz"
+        if not path.exists():
+            write_lines(self.asked, path)
+        return path
+
+
+def write_lines(documents: Iterable[tuple[str, str]], path: Path) -> None:
+    """Write documents as JSON lines of id and text."""
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        stream.writelines(orjson.dumps({"id": name, "text": text}) + b"\n" for name, text in documents)
+
+
+def read_texts(corpus: Path | None, documents: int) -> list[tuple[str, str]]:
+    """Return ids and texts, titles included, of the file or of a generated corpus."""
+    if corpus:
+        known = read_documents(corpus)
+        return [(one.external_id, "\n".join(filter(None, (one.title, one.body)))) for one in known]
+    generated = Corpus(documents, seed=1).documents()
+    return [(one.external_id, "\n".join(filter(None, (one.title, one.text)))) for one in generated]
+
+
+def judge(one: Contestant, files: Files, truth: Truth) -> Score:
+    """Run a tool once with its pairs or clusters as output, and score them."""
+    pairs, output = files.folder / f"pairs-{one.name}.npy", files.folder / f"judged-{one.name}"
+    run_measured(one.command(files.first(one.at_most), output, "--pairs", str(pairs)), environment(files))
+    if isinstance(one, TextDedup):
+        return judge_clusters(read_clusters(output / "uf.pkl", one.python, len(truth.rows)), truth)
+    score = judge_pairs(read_named(pairs, truth.rows) if one.name == NEARSIM else read_rows(pairs), truth)
+    return Score(None, None, score.joins_found, score.joins_right) if one.name in _CLUSTERS_ONLY else score
+
+
+def environment(files: Files) -> dict[str, str]:
+    """Return the variables of all tools; nearsim's server is set by `own`."""
+    return {**_ENVIRONMENT, "HF_HOME": str(files.folder / "huggingface")}
+
+
+def compare(chosen: Sequence[Contestant], files: Files, rounds: int, *, judged: bool) -> str:
+    """Judge all once, then let them take turns; return the table."""
+    scores: dict[str, Score] = {}
+    for one in chosen if judged else ():
+        print(f"judging {one.name}", file=sys.stderr)
+        scores[one.name] = judge(one, files, find_truth(files.first(one.at_most)))
+    costs: dict[str, list[Cost]] = {one.name: [] for one in chosen}
+    for number in range(rounds):
+        for one in chosen:
+            output = files.folder / f"unique-{one.name}-{number}"
+            cost, _ = run_measured(
+                one.command(files.first(one.at_most), output), environment(files), one.server
+            )
+            costs[one.name].append(cost)
+            print(f"{one.name}: {cost.wall:.2f} s", file=sys.stderr)
+    return table(chosen, costs, scores, len(files.documents))
+
+
+def table(
+    chosen: Sequence[Contestant],
+    costs: dict[str, list[Cost]],
+    scores: dict[str, Score],
+    documents: int,
+) -> str:
+    """Return the figures as Markdown; ratios to nearsim are of the same round, for the same documents."""
+    lines = [
+        "| tool | documents | seconds | nearsim takes, times | client CPU, s | server CPU, s | client memory, MB "
+        "| recall of pairs | precision | recall of joins | precision of joins |",
+        "|---" * 11 + "|",
+    ]
+    own = [cost.wall for cost in costs.get(NEARSIM, [])]
+    for one in chosen:
+        walls = [cost.wall for cost in costs[one.name]]
+        size = min(one.at_most or documents, documents)
+        whole = size == documents and one.name != NEARSIM and own
+        shares = f"{ratio(own, walls)}" if whole else ""
+        middle = [
+            spread([getattr(cost, name) for cost in costs[one.name]]).median for name in ("client", "server")
+        ]
+        memory = max(cost.megabytes for cost in costs[one.name])
+        figures = [f"{one.name} ({one.does})", f"{size:,}", str(spread(walls)), shares]
+        figures += [f"{middle[0]:.2f}", f"{middle[1]:.2f}", f"{memory:.0f}", *columns(scores.get(one.name))]
+        lines.append(f"| {' | '.join(figures)} |")
+    return "\n".join(lines)
+
+
+def columns(score: Score | None) -> list[str]:
+    """Return a score with four decimals, a dash for what does not apply."""
+    if score is None:
+        return ["-"] * 4
+    values = (score.recall, score.precision, score.joins_found, score.joins_right)
+    return ["-" if value is None else f"{value:.4f}" for value in values]
+
+
+def look_up(chosen: Sequence[Contestant], files: Files) -> str:
+    """Index with each tool and return the milliseconds of its look-ups as Markdown."""
+    lines = ["| tool | documents | p50, ms | p99, ms | longest, ms |", "|---|---|---|---|---|"]
+    for one in chosen:
+        output = files.folder / f"lookups-{one.name}"
+        options = ("--lookups", str(files.lookups()))
+        _, printed = run_measured(one.command(files.first(one.at_most), output, *options), environment(files))
+        times = np.quantile(np.array(json.loads(printed)), [0.5, 0.99, 1.0]).tolist()
+        size = min(one.at_most or len(files.documents), len(files.documents))
+        lines.append(
+            f"| {one.name} ({one.does}) | {size:,} | {' | '.join(f'{value:.2f}' for value in times)} |"
+        )
+    return "\n".join(lines)
+
+
+Peers = Annotated[list[str], Option(metavar="NAME", help="This tool only, and nearsim.")]
+AtMost = Annotated[list[str], Option(metavar="NAME=N", help="Documents of a slow tool.")]
+TextDedupPython = Annotated[Path | None, Option(metavar="PYTHON", help="Interpreter that has text-dedup.")]
+
+
+def dedupe(
+    documents: Documents = 100_000,
+    corpus: CorpusFile = None,
+    rounds: Rounds = 3,
+    peers: Peers = [],
+    at_most: AtMost = [],
+    text_dedup: TextDedupPython = None,
+    no_judge: Annotated[bool, Option("--no-judge", help="No recall and precision.")] = False,
+    major: Major = 18,
+) -> str:
+    """De-duplicate a file with each tool, in turns."""
+    texts = read_texts(corpus, documents)
+    with running(texts, [], at_most, text_dedup, peers, major) as (chosen, files):
+        return compare(chosen, files, rounds, judged=not no_judge)
+
+
+def lookups(
+    documents: Documents = 100_000,
+    corpus: CorpusFile = None,
+    lookups: Annotated[int, Option(help="Number of texts, which are not indexed.")] = 500,
+    peers: Peers = [],
+    at_most: AtMost = [],
+    text_dedup: TextDedupPython = None,
+    major: Major = 18,
+) -> str:
+    """Index a file with each tool, and look texts up one by one."""
+    texts = read_texts(corpus, documents + lookups)
+    with running(texts[:-lookups], texts[-lookups:], at_most, text_dedup, peers, major) as (chosen, files):
+        return look_up(chosen, files)
+
+
+@contextmanager
+def running(
+    indexed: Sequence[tuple[str, str]],
+    looked_up: Sequence[tuple[str, str]],
+    at_most: Sequence[str],
+    text_dedup: Path | None,
+    peers: Sequence[str],
+    major: int,
+) -> Iterator[tuple[list[Contestant], Files]]:
+    """Start the servers of the chosen tools, and yield those that can run, with their files."""
+    limits = {name: int(count) for name, count in (one.split("=") for one in at_most)}
+    names = [NEARSIM, *peers] if peers else []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contestants(major, limits, text_dedup, names) as found,
+    ):
+        for one in found:
+            if one.missing:
+                print(f"left out {one.name}: {one.missing}", file=sys.stderr)
+            elif one.name == NEARSIM and one.address:
+                os.environ["NEARSIM_DATABASE_URL"] = one.address
+        yield [one for one in found if not one.missing], Files(Path(folder), indexed, looked_up)
+    versions = {name: value for name in _VERSIONS if (value := _version(name))}
+    print(describe_machine(versions))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,101 @@
+"""A soak: random SQL writers, workers and commands, kill -9 at random, and a plain-Python oracle after each round.
+
+    python -m tests.endurance.soak MINUTES [--seed N] [--major 18]
+
+Each round lasts a few seconds: three writers, two workers and two commands at a time work on a small database, and
+every kind of process is killed at random, the server included; in half of the rounds only writers and workers, so that
+commands end. Then the queue is drained, and documents, signatures,
+bands, pairs, clusters, verdicts and what the events say are compared with the oracle. At a difference it prints the
+seed and the difference, and exits with 1. The seed determines what is done, not when: a run cannot be repeated exactly.
+"""
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.own_server import binaries_by_major, own_server
+from tests.endurance.soak.processes import start_fork_server
+from tests.endurance.soak.rounds import Counts, Different, Rounds
+from tests.endurance.soak.system import SETTINGS, System
+
+_ROUNDS_PER_DATABASE = 6
+_INTERRUPTED = 130
+
+
+def soak(minutes: float, seed: int, major: int, counts: Counts) -> None:
+    """Run rounds until the time is over. Raises Different."""
+    rng, deadline, database = random.Random(seed), time.monotonic() + 60 * minutes, 0
+    folder = Path(tempfile.mkdtemp(prefix="nearsim-soak-"))
+    start_fork_server()
+    try:
+        with own_server(major, SETTINGS) as cluster:
+            while time.monotonic() < deadline:
+                database += 1
+                system = System(cluster, f"soak_{database}", rng)
+                families = ", ".join(one.variant for one in system.profiles)
+                print(f"database {database}: {families}", flush=True)
+                rounds = Rounds(system, folder, rng, counts)
+                try:
+                    for _ in range(_ROUNDS_PER_DATABASE):
+                        if time.monotonic() < deadline:
+                            rounds.run(rng.uniform(4, 9))
+                            print(progress(counts), flush=True)
+                finally:
+                    rounds.close()
+                system.drop()
+    finally:
+        shutil.rmtree(folder)
+
+
+def progress(counts: Counts) -> str:
+    """Return one line about what was done so far."""
+    kills = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.kills.items()))
+    return (
+        f"round {counts.rounds}: {counts.kills.total()} kills ({kills}), {counts.statements.total()} statements, "
+        f"{counts.checks['documents']} documents and {counts.checks['pairs']} pairs checked"
+    )
+
+
+def summary(counts: Counts, seed: int) -> str:
+    """Return all counts."""
+    lines = [f"seed {seed}", progress(counts)]
+    for name in ("kills", "statements", "commands", "refusals", "checks", "set_aside"):
+        lines.append(f"{name.replace('_', ' ')}:")
+        lines += [f"  {number:8} {kind}" for kind, number in sorted(getattr(counts, name).items())]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run the soak; return the exit code."""
+    majors = sorted(binaries_by_major(), reverse=True)
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.endurance.soak", description=__doc__, formatter_class=layout
+    )
+    parser.add_argument("minutes", type=float, metavar="MINUTES")
+    parser.add_argument(
+        "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="default: random"
+    )
+    parser.add_argument("--major", type=int, choices=majors, default=majors[0], help="default: %(default)s")
+    options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    counts, code = Counts(), 0
+    print(f"seed {options.seed}, PostgreSQL {options.major}", flush=True)
+    try:
+        soak(options.minutes, options.seed, options.major, counts)
+    except Different as found:
+        code = 1
+        print(f"DIFFERENT (seed {options.seed}):", *found.args, sep="\n", flush=True)
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    print(summary(counts, options.seed), flush=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""What is stored, read in plain SQL."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from psycopg import sql
+
+from nearsim_db.similarity.profile import make_family
+from nearsim_db.similarity.recipe import Recipe, from_mapping
+from tests.endurance.soak.journal import Connection
+from tests.endurance.soak.oracle import Pair, Row
+
+_GENERATIONS = """
+SELECT generation_id, collection_id, profile_id, state, recipe, bands, rows FROM nearsim.generation
+JOIN nearsim.profile USING (profile_id) WHERE state IN ('live', 'ready', 'retired') AND NOT dropping ORDER BY 1
+"""
+_DOCUMENTS = """
+SELECT doc_id, collection_id, external_id, title, body, CAST(vector AS float8[]), source, published_at, created_at,
+    body_digest, body_length, revision
+FROM nearsim.document
+"""
+_SIGNATURES = (
+    "SELECT doc_id, revision, feature_count, sketch, head_id, numbers_digest FROM {} ORDER BY doc_id"
+)
+_PAIRS = "SELECT left_id, right_id, shared_bands, similarity, intersection_size, union_size FROM {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A generation that has to be up to date."""
+
+    generation_id: int
+    collection_id: int
+    profile_id: int
+    state: str
+    recipe: Recipe
+    bands: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A stored signature."""
+
+    revision: int
+    feature_count: int
+    sketch: tuple[int, ...] | None
+    head: int | None
+    numbers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The rows of a generation."""
+
+    signatures: dict[int, Signature]
+    bands: list[Pair]
+    pairs: dict[Pair, tuple[int, float, int | None, int | None]]
+    members: dict[int, tuple[int, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as stored."""
+
+    values: dict[str, Any]
+    created_at: Any
+    body_digest: str | None
+    body_length: int | None
+    revision: int
+
+    def row(self, body: str | None) -> Row:
+        """The document as profiles read it, with this text."""
+        values = self.values
+        return Row(
+            values["title"],
+            body,
+            None if values["vector"] is None else tuple(values["vector"]),
+            values["source"],
+            values["published_at"] or self.created_at,
+        )
+
+
+def read_generations(connection: Connection) -> list[Generation]:
+    """Return all generations that answer queries, may do so next, or are kept for a rollback."""
+    rows = connection.execute(_GENERATIONS).fetchall()
+    return [
+        Generation(number, collection, profile, state, from_mapping(recipe), bands, band_rows)
+        for number, collection, profile, state, recipe, bands, band_rows in rows
+    ]
+
+
+def read_documents(connection: Connection) -> dict[int, StoredDocument]:
+    """Return all documents by doc_id."""
+    names = ("collection_id", "external_id", "title", "body", "vector", "source", "published_at")
+    return {
+        row[0]: StoredDocument(
+            dict(zip(names, row[1:8], strict=True)), row[8], row[9] and row[9].hex, row[10], row[11]
+        )
+        for row in connection.execute(_DOCUMENTS)
+    }
+
+
+def read_generation(connection: Connection, generation: Generation) -> Stored:
+    """Return the rows of a generation."""
+    number = generation.generation_id
+    dtype = make_family(generation.recipe, "numpy").dtype
+
+    def rows(query: str, parent: str) -> list[tuple[Any, ...]]:
+        table = sql.Identifier("nearsim_index", f"{parent}_{number}")
+        return connection.execute(sql.SQL(query).format(table)).fetchall()
+
+    return Stored(
+        {
+            doc_id: Signature(
+                revision,
+                features,
+                None if sketch is None else tuple(np.frombuffer(sketch, dtype).tolist()),
+                *(head, numbers),
+            )
+            for doc_id, revision, features, sketch, head, numbers in rows(_SIGNATURES, "signature")
+        },
+        sorted(rows("SELECT bucket_hash, doc_id FROM {}", "band")),
+        {(left, right): tuple(rest) for left, right, *rest in rows(_PAIRS, "similar_pair")},
+        {
+            doc_id: (cluster, survives)
+            for doc_id, cluster, survives in rows(
+                "SELECT doc_id, cluster_id, is_survivor FROM {}", "cluster_member"
+            )
+        },
+    )
