@@ -1,15 +1,15 @@
 -- Fires for every row that an application writes, so it only appends: it waits for no lock and rejects nothing. It
--- captures only ids to be compared; a trigger that another user makes with it can only cause comparisons. Values
--- become text by format() alone, which calls output functions: a cast could be user-defined, and would run with the
--- owner's rights. Only the attached columns are compared; others may be large.
+-- captures only ids to be compared; a trigger that another user makes with it can only cause comparisons. It runs with
+-- its owner's rights, so nothing of the table's owner may run in it. Columns are named without a qualifier: a qualified
+-- name that is no column is a function call on the row. Values become text by format() alone, which calls output
+-- functions: a cast could be user-defined. Only the attached columns are compared; others may be large.
 CREATE FUNCTION nearsim.capture_source() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     followed constant integer := TG_ARGV[0];
-    command text;
-    before_id text;
-    after_id text;
-    differs boolean := true;
+    columns text;
+    before text[];
+    after text[];
     captured text;
 BEGIN
     IF TG_OP = 'TRUNCATE' THEN
@@ -17,18 +17,15 @@ BEGIN
         RETURN NULL;
     END IF;
     BEGIN
-        IF TG_OP = 'INSERT' THEN
-            EXECUTE format('SELECT format(''%%s'', ($1).%I)', TG_ARGV[1]) INTO after_id USING NEW;
-        ELSIF TG_OP = 'DELETE' THEN
-            EXECUTE format('SELECT format(''%%s'', ($1).%I)', TG_ARGV[1]) INTO before_id USING OLD;
-        ELSE
-            command := format('SELECT format(''%%s'', ($1).%1$I), format(''%%s'', ($2).%1$I), false', TG_ARGV[1]);
-            FOR place IN 1 .. TG_NARGS - 1 LOOP
-                command := command || format(
-                    ' OR ($1).%1$I IS NULL <> (($2).%1$I IS NULL)'
-                    ' OR format(''%%s'', ($1).%1$I) <> format(''%%s'', ($2).%1$I) COLLATE "C"', TG_ARGV[place]);
-            END LOOP;
-            EXECUTE command INTO before_id, after_id, differs USING OLD, NEW;
+        FOR place IN 1 .. CASE TG_OP WHEN 'UPDATE' THEN TG_NARGS - 1 ELSE 1 END LOOP
+            columns := concat_ws(', ', columns,
+                format('CASE WHEN %1$I IS NOT NULL THEN format(''%%s'', %1$I) END', TG_ARGV[place]));
+        END LOOP;
+        IF TG_OP <> 'INSERT' THEN
+            EXECUTE format('SELECT ARRAY[%s] FROM (SELECT ($1).*) AS written', columns) INTO before USING OLD;
+        END IF;
+        IF TG_OP <> 'DELETE' THEN
+            EXECUTE format('SELECT ARRAY[%s] FROM (SELECT ($1).*) AS written', columns) INTO after USING NEW;
         END IF;
     EXCEPTION WHEN OTHERS THEN
         captured := format('%s in %s', TG_ARGV[0], pg_current_xact_id());
@@ -40,11 +37,14 @@ BEGIN
         END IF;
         RETURN NULL;
     END;
-    IF differs AND octet_length(after_id) BETWEEN 1 AND 1024 THEN
-        INSERT INTO nearsim.change (collection_id, external_id) VALUES (followed, after_id);
+    IF before IS NOT DISTINCT FROM after COLLATE "C" THEN
+        RETURN NULL;
     END IF;
-    IF differs AND before_id IS DISTINCT FROM after_id AND octet_length(before_id) BETWEEN 1 AND 1024 THEN
-        INSERT INTO nearsim.change (collection_id, external_id) VALUES (followed, before_id);
+    IF octet_length(after[1]) BETWEEN 1 AND 1024 THEN
+        INSERT INTO nearsim.change (collection_id, external_id) VALUES (followed, after[1]);
+    END IF;
+    IF before[1] IS DISTINCT FROM after[1] COLLATE "C" AND octet_length(before[1]) BETWEEN 1 AND 1024 THEN
+        INSERT INTO nearsim.change (collection_id, external_id) VALUES (followed, before[1]);
     END IF;
     RETURN NULL;
 END

@@ -1,0 +1,121 @@
+"""Functions of the owner of an attached table: nothing of nearsim runs them with other users' rights."""
+
+from collections.abc import Iterator
+from typing import LiteralString
+
+import psycopg
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.admin import attach
+from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.database import Database
+from tests.builders.followed_table import RECIPE
+from tests.builders.logins import login, user_of
+from tests.builders.workers import Application, application, ask
+
+pytestmark = pytest.mark.each_major
+
+# What the owner's functions and casts read: who they run as, and whether that role may read what is indexed.
+SPY = """
+CREATE SCHEMA own;
+GRANT USAGE ON SCHEMA own TO PUBLIC;
+CREATE TABLE own.seen (ran_as text, reads boolean);
+GRANT ALL ON own.seen TO PUBLIC;
+CREATE FUNCTION own.note() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO own.seen VALUES (current_user, has_schema_privilege('nearsim', 'USAGE'));
+END
+$$;
+CREATE FUNCTION own.look(given text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    PERFORM own.note();
+    RETURN given;
+END
+$$;
+CREATE DOMAIN own.label AS text CHECK (length(VALUE) > 0);
+CREATE TYPE own.state AS ENUM ('draft', 'printed');
+CREATE TABLE own.story (
+    "length" bigint PRIMARY KEY, "upper" text, "reverse" own.label, "initcap" text, state own.state DEFAULT 'draft',
+    made text GENERATED ALWAYS AS (own.look('generated')) STORED);
+GRANT ALL ON own.story TO nearsim_admin;
+CREATE FUNCTION own.text_of(own.story) RETURNS text LANGUAGE sql AS $$SELECT own.look('cast')$$;
+CREATE FUNCTION own.json_of(own.story) RETURNS json LANGUAGE sql AS $$SELECT to_json(own.look('cast'))$$;
+CREATE FUNCTION own.jsonb_of(own.story) RETURNS jsonb LANGUAGE sql AS $$SELECT to_jsonb(own.look('cast'))$$;
+CREATE FUNCTION own.text_of(own.state) RETURNS text LANGUAGE sql AS $$SELECT own.look('cast')$$;
+CREATE CAST (own.story AS text) WITH FUNCTION own.text_of(own.story) AS IMPLICIT;
+CREATE CAST (own.story AS json) WITH FUNCTION own.json_of(own.story) AS IMPLICIT;
+CREATE CAST (own.story AS jsonb) WITH FUNCTION own.jsonb_of(own.story) AS IMPLICIT;
+CREATE CAST (own.state AS text) WITH FUNCTION own.text_of(own.state) AS IMPLICIT;
+CREATE FUNCTION own.equal(own.story, own.story) RETURNS boolean LANGUAGE sql AS $$SELECT own.look('operator') = ''$$;
+CREATE OPERATOR own.<> (LEFTARG = own.story, RIGHTARG = own.story, FUNCTION = own.equal);
+CREATE OPERATOR own.= (LEFTARG = own.story, RIGHTARG = own.story, FUNCTION = own.equal);
+INSERT INTO own.story VALUES (1, 'the storm closed the ferry for a day', 'storm', 'wire');
+DELETE FROM own.seen;
+"""
+COLUMNS = Columns("length", "upper", title="reverse", source="initcap")
+WRITES: list[LiteralString] = [
+    "INSERT INTO own.story VALUES (2, 'the storm closed the ferry for a week', 'storm', 'wire', 'printed')",
+    "UPDATE own.story SET {text} = 'the storm closed the ferry for a year'",
+    "DELETE FROM own.story WHERE {id} = 2",
+]
+
+
+@pytest.fixture
+def owner(database_url: str) -> Iterator[Application]:
+    """The session of a user without rights in nearsim, whose table is attached."""
+    with application(database_url) as admin, login(database_url) as user:
+        name = psycopg.sql.Identifier(user_of(user))
+        database = psycopg.sql.Identifier(admin.info.dbname)
+        admin.execute(psycopg.sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, name))
+        with application(user) as connection:
+            connection.execute(SPY.encode())
+            yield connection
+
+
+@pytest.fixture
+def story(database_url: str, owner: Application) -> Iterator[Index]:
+    """The attached collection, indexed by a superuser."""
+    with Database.connect(database_url) as database:
+        result = attach.attach_table(database, "own.story", COLUMNS, "story")
+        index = Index(database, result.collection)
+        attach.ingest_table(index, "default", RECIPE)
+        yield index
+
+
+def seen(owner: Application) -> list[tuple[object, ...]]:
+    """Who ran the owner's functions, and whether that role may read nearsim."""
+    return owner.execute("SELECT DISTINCT ran_as, reads FROM own.seen ORDER BY ran_as").fetchall()
+
+
+def write(app: Application, **names: LiteralString) -> None:
+    """Insert, change and delete rows, under the current names of the columns."""
+    for command in WRITES:
+        parts = {kind: psycopg.sql.Identifier(name) for kind, name in names.items()}
+        app.execute(psycopg.sql.SQL(command).format(**parts))
+
+
+@pytest.mark.parametrize("column", ["length", "upper", "reverse", "initcap"])
+def test_capture_of_a_renamed_column_calls_no_function_of_its_name(
+    story: Index, owner: Application, database_url: str, column: str
+) -> None:
+    before = {"id": "length", "text": "upper"}
+    after = {kind: "renamed" if name == column else name for kind, name in before.items()}
+    with application(database_url) as victim, psycopg.connect(database_url) as snapshot:
+        write(victim, **before)
+        assert ask(victim, "SELECT count(*) FROM nearsim.change WHERE external_id = '2'") == 3
+        snapshot.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        snapshot.execute("SELECT")
+        owner.execute(f'ALTER TABLE own.story RENAME "{column}" TO renamed'.encode())
+        for session in (snapshot, victim, owner):
+            write(session, **after)
+            if session is snapshot:
+                snapshot.commit()
+        # The function of a generated column runs as the role that writes.
+        assert seen(owner) == [("nearsim", True), (owner.info.user, False)]
+        owner.execute("DELETE FROM own.seen")
+        # A name that is no column calls a function.
+        owner.execute(
+            psycopg.sql.SQL("SELECT (story).{} FROM own.story").format(psycopg.sql.Identifier(column))
+        )
+        assert seen(owner) == [(owner.info.user, False)]
