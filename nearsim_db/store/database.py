@@ -223,8 +223,7 @@ class Database:
             try:
                 yield lease_id
             finally:
-                retry_conflicts(connection, partial(leases.close_lease, connection, lease_id))
-                connection.commit()
+                leases.end_lease(connection, lease_id)
 
     def collections(self) -> list[Collection]:
         """Return the permanent collections, by name."""

@@ -4,9 +4,11 @@ import logging
 import os
 import socket
 import time
+from functools import partial
 
 from nearsim_db.errors import count_of
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock
 from nearsim_db.store.work import leases
 
@@ -18,11 +20,13 @@ _log = logging.getLogger("nearsim.worker")
 class WorkerLease:
     """A lease on a connection of its own: while its heartbeat is recent, no other worker takes its work.
 
-    Work of leases without a heartbeat for `silence_seconds` is released.
+    Work of leases without a heartbeat for `silence_seconds` is released. `lost` are leases that this process could not
+    close; no attempt is counted for their work.
     """
 
-    def __init__(self, connection: Connection, silence_seconds: float) -> None:
+    def __init__(self, connection: Connection, silence_seconds: float, lost: list[int]) -> None:
         self._connection = connection
+        self._lost = lost
         self._silence_seconds = silence_seconds
         self._due_at = 0.0
         self.lease_id = self._open()
@@ -55,10 +59,17 @@ class WorkerLease:
 
     def close(self) -> None:
         """End the lease and release its work."""
-        leases.close_lease(self._connection, self.lease_id)
-        self._connection.commit()
+        try:
+            leases.end_lease(self._connection, self.lease_id)
+        except Exception:
+            self._lost.append(self.lease_id)
+            raise
 
     def _open(self) -> int:
+        if self._lost:
+            retry_conflicts(self._connection, partial(leases.forgive, self._connection, self._lost))
+            self._connection.commit()
+            self._lost.clear()
         lease_id = leases.open_lease(self._connection, f"{socket.gethostname()}:{os.getpid()}")
         self._connection.commit()
         return lease_id

@@ -15,6 +15,7 @@ from nearsim_db.store.work.backlog import Backlog
 
 _ROUND_SECONDS = 10.0
 _BATCH_SECONDS = 300.0
+_CAUSES = ("disk_full", "resources", "limit", "read_only", "connection", "other")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
@@ -41,7 +42,17 @@ class Monitor:
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self.lost = Counter("nearsim_database_lost", "Lost database connections", registry=self.registry)
+        self.interruptions = Counter(
+            "nearsim_database_lost",
+            "Interruptions of work by the database server or the connection to it, by cause",
+            ["cause"],
+            registry=self.registry,
+        )
+        for cause in _CAUSES:
+            self.interruptions.labels(cause)
+        self.connected = Gauge(
+            "nearsim_database_connected", "1 while the worker has a session", registry=self.registry
+        )
         build = Gauge("nearsim_info", "Version of nearsim", ["version"], registry=self.registry)
         build.labels(version("nearsim-db")).set(1)
         self.registry.register(_BacklogCollector(self))
@@ -64,14 +75,16 @@ class Monitor:
 
     def round_done(self) -> None:
         """Record that the worker completed a round of work."""
+        self.connected.set(1)
         self._round_at = self._clock()
 
-    def database_lost(self, reason: str) -> None:
-        """Record that the connection to the database was lost."""
+    def database_lost(self, reason: str, cause: str = "connection") -> None:
+        """Record that work was interrupted by the server or the connection; the cause is one of `_CAUSES`."""
         self._problem = reason
         self._round_at = None
         self.read_backlog = None
-        self.lost.inc()
+        self.connected.set(0)
+        self.interruptions.labels(cause).inc()
 
     @contextmanager
     def batch(self, stage: str) -> Iterator[None]:

@@ -141,9 +141,16 @@ class Session:
 
 @contextmanager
 def open_session(
-    database: Database, options: WorkerOptions, monitor: Monitor, stopping: Callable[[], bool]
+    database: Database,
+    options: WorkerOptions,
+    monitor: Monitor,
+    stopping: Callable[[], bool],
+    lost_leases: list[int],
 ) -> Iterator[Session]:
-    """Open a session for the block. The driver's errors leave it as those of `nearsim_db.errors`."""
+    """Open a session for the block. The driver's errors leave it as those of `nearsim_db.errors`.
+
+    `lost_leases` are those that earlier sessions of this process could not close.
+    """
     engine = database.engine
     with (
         translate_errors(),
@@ -154,7 +161,7 @@ def open_session(
         notify.listen(listening)
         scope = Scope(database, options.collection, Contexts(database.settings, pool), stopping)
         keep_events_seconds = events.kept_seconds(options.keep_events or database.settings.keep_events)
-        lease = WorkerLease(leasing, options.silence_seconds)
+        lease = WorkerLease(leasing, options.silence_seconds, lost_leases)
         session = Session(scope, lease, listening, monitor, keep_events_seconds)
         monitor.read_backlog = session.read_backlog
         try:

@@ -9,6 +9,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.indexing.collections import open_database
+from nearsim_db.store.driver.engine import cause_of_interruption
 from nearsim_db.store.work.leases import SILENCE_SECONDS
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.session import Session, WorkerOptions, open_session
@@ -40,6 +41,7 @@ class Worker:
         self._options = WorkerOptions(collection, silence_seconds, keep_events)
         self._stopping = False
         self._lost_by: str | None = None
+        self._lost_leases: list[int] = []
 
     def stop(self) -> None:
         """Finish the current batch and end; safe to call from other threads and from signal handlers."""
@@ -91,7 +93,9 @@ class Worker:
     def _session(self) -> Iterator[Session]:
         with (
             open_database(self._url) as database,
-            open_session(database, self._options, self.monitor, lambda: self._stopping) as session,
+            open_session(
+                database, self._options, self.monitor, lambda: self._stopping, self._lost_leases
+            ) as session,
         ):
             yield session
 
@@ -101,8 +105,9 @@ class Worker:
             time.sleep(_SLICE_SECONDS)
 
     def _log_disconnected(self, state: RetryCallState) -> None:
-        error = str(state.outcome.exception() if state.outcome else None)
-        self.monitor.database_lost(error)
+        failure = state.outcome.exception() if state.outcome else None
+        error = str(failure)
+        self.monitor.database_lost(error, cause_of_interruption(failure))
         # The first error may only say that the connection is lost, and the next one why.
         if error != self._lost_by:
             self._lost_by = error

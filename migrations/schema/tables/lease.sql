@@ -2,7 +2,8 @@ CREATE TABLE nearsim.lease (
     lease_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     worker text NOT NULL,
     taken_at timestamptz NOT NULL DEFAULT now(),
-    beat_at timestamptz NOT NULL DEFAULT now()
+    beat_at timestamptz NOT NULL DEFAULT now(),
+    closed boolean NOT NULL DEFAULT false
 );
 
 COMMENT ON TABLE nearsim.lease IS
@@ -11,3 +12,5 @@ COMMENT ON COLUMN nearsim.lease.lease_id IS 'Number of the lease';
 COMMENT ON COLUMN nearsim.lease.worker IS 'The process that holds it, as host:pid';
 COMMENT ON COLUMN nearsim.lease.taken_at IS 'When it was acquired';
 COMMENT ON COLUMN nearsim.lease.beat_at IS 'Last heartbeat';
+COMMENT ON COLUMN nearsim.lease.closed IS
+    'Whether its process ended it, but the server could not release its work yet; no attempt is counted for that';

@@ -14,6 +14,7 @@ CREATE TABLE nearsim.work (
     error text,
     set_aside_at timestamptz,
     doc_ids bigint[],
+    lost_lease_id integer,
     CONSTRAINT work_pkey PRIMARY KEY (generation_id, stage, doc_id),
     CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'publish')),
     CONSTRAINT work_batch_leased CHECK (doc_id >= 0 AND doc_ids IS NULL
@@ -40,3 +41,5 @@ COMMENT ON COLUMN nearsim.work.error IS 'Last error';
 COMMENT ON COLUMN nearsim.work.set_aside_at IS 'When it was set aside after its last attempt, for a person to look at';
 COMMENT ON COLUMN nearsim.work.doc_ids IS
     'The documents of a batch that a worker signs and then searches; NULL for work of one document or of the whole index';
+COMMENT ON COLUMN nearsim.work.lost_lease_id IS
+    'The lease that was lost when the last attempt was counted; its process takes that back if it lives; else NULL';

@@ -131,12 +131,33 @@ def corruption_message(error: BaseException) -> str | None:
     return None
 
 
+_Timeout = pg.IdleInTransactionSessionTimeout | pg.TransactionTimeout
+
+
 def is_transient(error: Exception) -> bool:
     """Whether an error is of the server or the connection, not of the data being processed."""
     # A value that is too large or a query that takes too long may be due to the data.
     if isinstance(error, pg.ProgramLimitExceeded | pg.QueryCanceled):
         return False
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or _is_node_failure(error)
+    ended = psycopg.OperationalError | psycopg.InterfaceError | pg.ReadOnlySqlTransaction | _Timeout
+    return isinstance(error, ended) or _is_node_failure(error)
+
+
+def cause_of_interruption(error: BaseException | None) -> str:
+    """Return what made the server or the connection fail, in a word for metrics."""
+    match error.__cause__ if isinstance(error, NearsimError) else error:
+        case pg.DiskFull():
+            return "disk_full"
+        case pg.InsufficientResources() | pg.OutOfMemory() | pg.TooManyConnections():
+            return "resources"
+        case pg.ConfigurationLimitExceeded():
+            return "limit"
+        case pg.ReadOnlySqlTransaction():
+            return "read_only"
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return "connection"
+        case _:
+            return "other"
 
 
 def _is_node_failure(error: BaseException) -> bool:
@@ -181,6 +202,14 @@ def _translate(error: psycopg.Error) -> NearsimError:
             return DatabaseError(
                 f"the database server's disk is full: {message}. What was committed is kept; make room and run the "
                 "same command again: it resumes where it stopped"
+            )
+        case pg.InsufficientResources() | pg.OutOfMemory() | pg.TooManyConnections():
+            return DatabaseError(f"the database server lacks resources: {message}; try again")
+        case pg.ConfigurationLimitExceeded():
+            return DatabaseError(f"a limit of the database server is exceeded: {message}")
+        case pg.ReadOnlySqlTransaction():
+            return DatabaseError(
+                f"the database takes no writes: {message} (a standby, or default_transaction_read_only is on)"
             )
         case pg.UndefinedTable() if _is_of_node(error):
             return DatabaseError(

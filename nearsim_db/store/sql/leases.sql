@@ -13,6 +13,24 @@ WITH leased AS MATERIALIZED (
 )
 DELETE FROM nearsim.lease WHERE lease_id = %(lease_id)s
 
+-- name: mark_lease_closed
+-- Mark a lease as closed, which needs no space: its work is released later, without counting an attempt. Relies on
+-- lease_pkey.
+UPDATE nearsim.lease SET closed = true WHERE lease_id = %(lease_id)s
+
+-- name: forgive_lost_work
+-- Take back the attempt that was counted when leases of a process were lost, as that process lives. Reads the whole
+-- queue.
+WITH lost AS MATERIALIZED (
+    SELECT generation_id, stage, doc_id FROM nearsim.work
+    WHERE lost_lease_id = ANY(CAST(%(lease_ids)s AS integer[])) AND attempts > 0
+    ORDER BY generation_id, stage, doc_id FOR UPDATE
+)
+UPDATE nearsim.work SET attempts = attempts - 1, lost_lease_id = NULL, error = CASE WHEN attempts > 1 THEN error END,
+    set_aside_at = NULL, due_at = clock_timestamp()
+FROM lost
+WHERE work.generation_id = lost.generation_id AND work.stage = lost.stage AND work.doc_id = lost.doc_id
+
 -- name: renew_lease
 -- Heartbeat of a worker. Relies on lease_pkey.
 UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s
@@ -28,26 +46,30 @@ WHERE EXISTS (
 ORDER BY lease_id
 
 -- name: find_expired_leases
--- Leases whose advisory lock is not held, or without a heartbeat for too long. Reads the whole table, one row per
--- worker.
-SELECT lease_id FROM nearsim.lease
-WHERE beat_at < clock_timestamp() - make_interval(secs => %(silence)s)
-    OR NOT EXISTS (
+-- Leases that are marked as closed, whose advisory lock is not held, or without a heartbeat for too long, and whether
+-- their work may be what ended them: not if they were closed, or ended with the server. Reads the whole table, one row
+-- per worker.
+SELECT lease_id, NOT closed AND (is_held OR beat_at >= pg_postmaster_start_time())
+FROM nearsim.lease CROSS JOIN LATERAL (
+    SELECT EXISTS (
         SELECT FROM pg_catalog.pg_locks
         WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %(kind)s AND objid = lease.lease_id
-            AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
+            AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())) AS is_held
+) AS lock
+WHERE closed OR NOT is_held OR beat_at < clock_timestamp() - make_interval(secs => %(silence)s)
 
 -- name: release_lost_work
--- Release the work of expired leases, without batches, and count an attempt: it may be what ended the worker. Rows
+-- Release the work of expired leases, without batches, and count an attempt if it may be what ended the worker. Rows
 -- locked by a running transaction are skipped until it ends. Reads the whole queue.
 WITH expired AS MATERIALIZED (
-    SELECT generation_id, stage, doc_id FROM nearsim.work
+    SELECT generation_id, stage, doc_id, lease_id = ANY(CAST(%(suspect)s AS integer[])) AS is_suspect FROM nearsim.work
     WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[])) AND doc_ids IS NULL
     ORDER BY generation_id, stage, doc_id FOR UPDATE SKIP LOCKED
 )
-UPDATE nearsim.work SET lease_id = NULL,
-    attempts = CASE WHEN again THEN 0 ELSE attempts + 1 END, again = false,
-    error = 'the worker died or its lease expired'
+UPDATE nearsim.work SET lease_id = NULL, again = false,
+    attempts = CASE WHEN again THEN 0 WHEN is_suspect THEN attempts + 1 ELSE attempts END,
+    error = CASE WHEN is_suspect THEN 'the worker died or its lease expired' ELSE error END,
+    lost_lease_id = CASE WHEN is_suspect AND NOT again THEN work.lease_id END
 FROM expired
 WHERE work.generation_id = expired.generation_id AND work.stage = expired.stage AND work.doc_id = expired.doc_id
 RETURNING work.doc_id

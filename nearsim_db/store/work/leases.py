@@ -1,11 +1,13 @@
 """Worker leases. A lease is valid while its session holds an advisory lock and sends heartbeats."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
+from nearsim_db.store.driver.engine import driver, is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values
+from nearsim_db.store.driver.rows import fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.work import batches
 
@@ -40,6 +42,29 @@ def close_lease(connection: Connection, lease_id: int) -> None:
     release_lock(connection, Lock.WORKER_LEASE, lease_id)
 
 
+def end_lease(connection: Connection, lease_id: int) -> None:
+    """Close a lease and commit; if the server has no space for that, mark it as closed, to be released later.
+
+    Raises the error of the server if it can do neither.
+    """
+    try:
+        connection.rollback()
+        retry_conflicts(connection, partial(close_lease, connection, lease_id))
+    except Exception as error:
+        if not is_transient(error):
+            raise
+        connection.rollback()
+        driver(connection).execute(statement("mark_lease_closed"), {"lease_id": lease_id})
+    connection.commit()
+
+
+def forgive(connection: Connection, lease_ids: Sequence[int]) -> None:
+    """Release leases that this process lost by a failure of the server; an attempt counted for them is taken back."""
+    for lease_id in lease_ids:
+        close_lease(connection, lease_id)
+    driver(connection).execute(statement("forgive_lost_work"), {"lease_ids": list(lease_ids)})
+
+
 def renew_lease(connection: Connection, lease_id: int) -> bool:
     """Record a heartbeat; False if the lease had expired."""
     return driver(connection).execute(statement("renew_lease"), {"lease_id": lease_id}).rowcount == 1
@@ -60,10 +85,14 @@ def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_S
     """Release the work of workers that died or sent no heartbeat for so long; return the number of documents."""
     inner = driver(connection)
     parameters = {"kind": Lock.WORKER_LEASE.value, "silence": silence_seconds}
-    expired = fetch_values(connection, statement("find_expired_leases"), parameters)
-    if not expired:
+    found = fetch_rows(connection, statement("find_expired_leases"), parameters)
+    if not found:
         return 0
+    expired = [lease_id for lease_id, _ in found]
+    suspect = [lease_id for lease_id, is_suspect in found if is_suspect]
     batches.split_leased(connection, expired, wait=False)
-    released = inner.execute(statement("release_lost_work"), {"lease_ids": expired}).rowcount
+    released = inner.execute(
+        statement("release_lost_work"), {"lease_ids": expired, "suspect": suspect}
+    ).rowcount
     inner.execute(statement("delete_expired_leases"), {"lease_ids": expired})
     return released
