@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: env test quick test-all test-citus lint style docs generated demo clean unit majors browser
+.PHONY: env test quick test-all test-citus lint style docs generated demo clean unit majors browser promtool
 
 # Where PYTHONDONTWRITEBYTECODE is set, Python would compile nearsim anew in each of its processes.
 env: .venv/.installed
@@ -19,6 +19,12 @@ browser:
 	command -v chromium > /dev/null || (test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
 		&& apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends chromium > /dev/null) \
 		|| echo "no Chromium: the report's tests in a browser will be skipped"
+
+# The alerts are tested with promtool, unpacked from Debian's package; where there is none, that test is skipped.
+promtool: env
+	test -x $(BIN)/promtool || command -v promtool > /dev/null || (scratch=$$(mktemp -d) && trap 'rm -r "$$scratch"' EXIT \
+		&& cd "$$scratch" && apt-get -qq download prometheus && dpkg-deb -x prometheus_*.deb . \
+		&& cp usr/bin/promtool "$(CURDIR)/$(BIN)/") 2> /dev/null || echo "no promtool: the test of the alerts will be skipped"
 
 demo: env
 	$(BIN)/nearsim ingest examples/stories.jsonl --collection demo
@@ -49,7 +55,7 @@ quick: env
 	$(BIN)/pytest -n logical --no-loadscope-reorder $$($(BIN)/python -m tests.quick)
 
 # Everything: the slow tests too, on the newest and oldest PostgreSQL or on every major, the report in a browser.
-test-all: env lint majors browser
+test-all: env lint majors browser promtool
 	$(BIN)/pytest -n logical --no-loadscope-reorder --all
 
 # Database tests, the slow ones too, on a Citus cluster from the programs in NEARSIM_CITUS_PG; lists what differs.

@@ -1,9 +1,12 @@
 """A worker's metrics and health."""
 
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from threading import Lock
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -55,6 +58,8 @@ class Monitor:
         )
         build = Gauge("nearsim_info", "Version of nearsim", ["version"], registry=self.registry)
         build.labels(version("nearsim-db")).set(1)
+        self._disk = Gauge("nearsim_disk_free_bytes", "Free disk space", ["place"], registry=self.registry)
+        self.watch_disk("temporary", Path(tempfile.gettempdir()))
         self.registry.register(_BacklogCollector(self))
         self.read_backlog: Callable[[], Backlog] | None = None
         self.not_followed: list[str] = []  # why attached tables are not followed
@@ -63,6 +68,11 @@ class Monitor:
         self._round_at: float | None = None
         self._batch: tuple[str, float] | None = None
         self._problem = "not connected to the database yet"
+
+    def watch_disk(self, place: str, folder: Path) -> None:
+        """Export the free space of the disk of a folder, which may not exist yet."""
+        existing = next(one for one in (folder, *folder.parents) if one.exists())
+        self._disk.labels(place).set_function(lambda: shutil.disk_usage(existing).free)
 
     def count_batch(self, stage: str, taken: int, counts: Mapping[str, int]) -> None:
         """Count a batch: its documents, and of these "failed" and "set aside", and the "pairs" stored."""
@@ -149,6 +159,13 @@ class _BacklogCollector(Collector):
         for stage, queued in backlog.by_stage.items():
             stages.add_metric([stage], queued)
         yield stages
+        responsive = sum(one.is_responsive for one in backlog.workers)
+        workers = GaugeMetricFamily(
+            "nearsim_workers", "Processes with a session and a lease, by their heartbeat", labels=["state"]
+        )
+        workers.add_metric(["running"], responsive)
+        workers.add_metric(["silent"], len(backlog.workers) - responsive)
+        yield workers
         for name, help, value in (
             ("set_aside", "Work set aside after its last attempt", backlog.set_aside),
             ("oldest_waiting_seconds", "Age of the oldest queued work or change", backlog.oldest_seconds),

@@ -10,6 +10,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.indexing.collections import open_database
 from nearsim_db.store.driver.engine import cause_of_interruption
+from nearsim_db.store.settings import from_environment
 from nearsim_db.store.work.leases import SILENCE_SECONDS
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.session import Session, WorkerOptions, open_session
@@ -37,6 +38,9 @@ class Worker:
         keep_events: str | None = None,
     ) -> None:
         self.monitor = monitor or Monitor()
+        settings = from_environment()
+        if url is None and settings.database_url is None:
+            self.monitor.watch_disk("data", settings.home)
         self._url = url
         self._options = WorkerOptions(collection, silence_seconds, keep_events)
         self._stopping = False

@@ -7,6 +7,7 @@ from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.rows import fetch_row, fetch_value
 from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.work.leases import LeaseHolder, list_workers
 from nearsim_db.store.work.queue import STAGES, Stage
 
 
@@ -17,7 +18,7 @@ class Backlog:
     `held` is work that waits for a build to finish or resume, or that cannot be done here; `by_stage` does not include
     it. `oldest_seconds` is the age of the oldest waiting work, 0 if none waits; a generation that catches up after its
     build does not count. Of the `attached` tables some are `not_followed`: what waits there is not in other counts, but
-    in the age, since the problem was found.
+    in the age, since the problem was found. `workers` are those of all collections.
     """
 
     by_stage: dict[Stage, int]
@@ -28,6 +29,7 @@ class Backlog:
     held: int
     attached: int
     not_followed: int
+    workers: tuple[LeaseHolder, ...]
 
 
 def read_backlog(
@@ -35,12 +37,19 @@ def read_backlog(
 ) -> Backlog:
     """Count waiting work over the whole queue. Work of generations in `without`, which cannot be done here, is held."""
     parameters = {"collection_id": collection_id, "stages": list(STAGES), "without": list(without)}
-    counts, set_aside, oldest, changes, leases, held, attached, not_followed = fetch_row(
+    counts, set_aside, oldest, changes, leased, held, attached, not_followed = fetch_row(
         connection, statement("read_backlog"), parameters
     )
-    by_stage = dict(zip(STAGES, counts, strict=True))
     return Backlog(
-        by_stage, int(set_aside), float(oldest), changes, leases, int(held), attached, not_followed
+        dict(zip(STAGES, counts, strict=True)),
+        int(set_aside),
+        float(oldest),
+        changes,
+        leased,
+        int(held),
+        attached,
+        not_followed,
+        tuple(list_workers(connection)),
     )
 
 
