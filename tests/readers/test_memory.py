@@ -77,7 +77,7 @@ NOON = datetime(2024, 5, 31, 12, tzinfo=UTC)
         (np.datetime64("NaT"), None),
         (float("nan"), None),
         (Decimal("NaN"), None),
-        (NAType(), None),
+        pytest.param(NAType(), None, id="NA"),
     ],
     ids=repr,
 )
