@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import SCHEMA
 from nearsim_db.store.schema import alembic_runs, baseline, migration_locks, revisions
+from nearsim_db.store.schema.trust import refuse_untrusted
 
 # `nearsim db init` retries a revision that does not get its locks; here it has one attempt. Sessions queue as long.
 _WAIT_MILLISECONDS = 400
@@ -31,6 +32,7 @@ def run_command(url: str) -> None:
     engine = open_engine(url)
     with revisions.upgrade_lock(engine, _PATIENCE_SECONDS):
         with engine.begin() as connection:
+            refuse_untrusted(connection)
             baseline.ensure_namespace(connection)
             revisions.refuse_development_version(connection)
         with alembic_runs.separate_session(engine) as connection:

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.admin import access
-from nearsim_db.errors import DatabaseError
+from nearsim_db.errors import DatabaseError, SchemaError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.cluster import Cluster
@@ -135,6 +135,28 @@ def test_owner_with_createrole_creates_roles_and_keeps_its_rights(bare: Bare) ->
         engine.dispose()
         assert bare.roles() == set(ROLES)
         fill(owner)
+
+
+def test_roles_that_an_untrusted_user_created_are_refused_to_a_superuser(bare: Bare, major: int) -> None:
+    with ExitStack() as stack:
+        creator, owner = bare.new_database(stack, "CREATEROLE"), bare.new_database(stack, "")
+        superuser = as_user(owner, "nearsim")
+        with psycopg.connect(creator, autocommit=True) as connection:
+            for role in ROLES:
+                connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
+        if major >= 16:
+            with pytest.raises(SchemaError, match=f"{user_of(creator)} controls the role nearsim_admin"):
+                Database.initialise(superuser)
+            with psycopg.connect(superuser, autocommit=True) as connection:
+                for role in ROLES:
+                    connection.execute(
+                        sql.SQL("REVOKE {} FROM {}").format(
+                            sql.Identifier(role), sql.Identifier(user_of(creator))
+                        )
+                    )
+        install(superuser)
+        with psycopg.connect(superuser, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
 
 
 SCHEMAS = "CREATE SCHEMA nearsim {0}; CREATE SCHEMA nearsim_index {0}"

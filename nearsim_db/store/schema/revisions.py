@@ -16,6 +16,7 @@ from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.rows import fetch_first, fetch_row, fetch_value
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.schema import baseline, migration_locks
+from nearsim_db.store.schema.trust import refuse_untrusted
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -53,6 +54,7 @@ def upgrade(
     """
     with engine.connect() as connection:
         check_server(connection)
+        refuse_untrusted(connection)
         state = read_state(connection)
     if state is not None and is_done(state):
         return state.revision
@@ -70,9 +72,12 @@ def upgrade(
 def _install(engine: Engine) -> SchemaState:
     """Create the schema unless there is one; return its state."""
     with engine.begin() as connection:
+        refuse_untrusted(connection)
         found = read_state(connection)
         if found is None:
             baseline.install(connection)
+            # Somebody may have written into the schemas meanwhile; all is undone then.
+            refuse_untrusted(connection)
             found = read_state(connection)
         assert found is not None
         _refuse_development_version(found)
@@ -83,6 +88,8 @@ def downgrade(engine: Engine, revision: str) -> None:
     """Downgrade the schema to a revision (`base` drops everything)."""
     from nearsim_db.store.schema import alembic_runs
 
+    with engine.connect() as connection:
+        refuse_untrusted(connection)
     alembic_runs.downgrade(engine, revision)
 
 
@@ -126,7 +133,11 @@ def _refuse_development_version(state: SchemaState) -> None:
 
 
 def read_state(connection: Connection) -> SchemaState | None:
-    """Return the state of the schema; None if nearsim is not installed."""
+    """Return the state of the schema; None if nearsim is not installed.
+
+    Raises SchemaError for a superuser who reads the schema of a role that is not trusted.
+    """
+    refuse_untrusted(connection, superusers_only=True)
     has_versions, has_floor = fetch_row(connection, statement("find_version_table"))
     if not has_versions:
         return None
@@ -137,7 +148,8 @@ def read_state(connection: Connection) -> SchemaState | None:
 
 
 def current_revision(connection: Connection) -> str | None:
-    """Return the revision of the database; None if nearsim is not installed."""
+    """Return the revision of the database; None if nearsim is not installed. Raises as `read_state` does."""
+    refuse_untrusted(connection, superusers_only=True)
     has_versions, _ = fetch_row(connection, statement("find_version_table"))
     return fetch_value(connection, statement("read_revision")) if has_versions else None
 
@@ -207,6 +219,11 @@ def _apply(engine: Engine, revision: str, patience_seconds: float, report: Repor
     def report_wait(state: "RetryCallState") -> None:
         report(f"revision {revision} waits for {_list_blockers(engine)}")
 
+    def attempt() -> None:
+        with engine.connect() as connection:
+            refuse_untrusted(connection)
+        alembic_runs.upgrade(engine, revision, next(waits), patience_seconds)
+
     attempts = Retrying(
         retry=retry_if_exception(is_lock_conflict),
         stop=stop_after_delay(patience_seconds),
@@ -215,7 +232,7 @@ def _apply(engine: Engine, revision: str, patience_seconds: float, report: Repor
     )
     waits = chain(_WAITS_MILLISECONDS, repeat(_WAITS_MILLISECONDS[-1]))
     try:
-        attempts(lambda: alembic_runs.upgrade(engine, revision, next(waits), patience_seconds))
+        attempts(attempt)
     except RetryError as error:
         raise SchemaError(
             f"revision {revision} was not applied: it waited {patience_seconds:g} s for {_list_blockers(engine)}; "

@@ -59,6 +59,61 @@ WHERE locktype = 'advisory' AND pg_locks.granted AND objsubid = 2
     AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND classid = CAST(CAST(%(kind)s AS bigint) AS oid) AND objid = 0
 
+-- name: list_untrusted
+-- What roles that are not trusted with the rights of the current user have in both schemas, and what of theirs would run
+-- when these change: objects of every kind, triggers, rights to create, event triggers, and, for a superuser, control of
+-- nearsim's roles. Trusted are the current user, the owner of the database, superusers, and nearsim_admin. Since
+-- PostgreSQL 16 a role that was created by another one than a superuser is recognised by the grant to its creator.
+-- Catalog only.
+WITH trusted AS (
+    SELECT pg_roles.oid FROM pg_catalog.pg_roles JOIN pg_catalog.pg_database ON datname = current_database()
+    WHERE rolsuper OR rolname = current_user OR pg_roles.oid = datdba
+), controlled AS (
+    SELECT roleid, member FROM pg_catalog.pg_auth_members AS membership
+    WHERE roleid IN (to_regrole('nearsim_reader'), to_regrole('nearsim_writer'), to_regrole('nearsim_admin'))
+        AND admin_option AND to_jsonb(membership) ->> 'inherit_option' = 'false'
+        AND to_jsonb(membership) ->> 'set_option' = 'false' AND member NOT IN (SELECT oid FROM trusted)
+), admitted AS (
+    SELECT oid FROM trusted
+    UNION ALL
+    SELECT oid FROM pg_catalog.pg_roles
+    WHERE rolname = 'nearsim_admin' AND oid NOT IN (SELECT roleid FROM controlled)
+), place AS (
+    SELECT oid, nspname, nspacl FROM pg_catalog.pg_namespace WHERE nspname IN ('nearsim', 'nearsim_index')
+), found (role, what) AS (
+    SELECT refobjid, format('owns the %%s %%s', object.type, object.identity)
+    FROM pg_catalog.pg_shdepend CROSS JOIN LATERAL pg_identify_object(classid, objid, objsubid) AS object
+    WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+        AND refclassid = CAST('pg_catalog.pg_authid' AS regclass) AND deptype = 'o'
+        AND refobjid NOT IN (SELECT oid FROM admitted)
+        AND (object.schema IN (SELECT nspname FROM place)
+            OR object.type = 'schema' AND object.name IN (SELECT nspname FROM place)
+            OR object.type = 'extension' AND EXISTS (
+                SELECT FROM pg_catalog.pg_extension JOIN place ON place.oid = extnamespace
+                WHERE pg_extension.oid = objid))
+    UNION ALL
+    SELECT proowner, format('owns %%s, which a trigger of %%s calls', CAST(tgfoid AS regprocedure), CAST(tgrelid AS regclass))
+    FROM pg_catalog.pg_trigger
+    JOIN pg_catalog.pg_class ON pg_class.oid = tgrelid JOIN place ON place.oid = relnamespace
+    JOIN pg_catalog.pg_proc ON pg_proc.oid = tgfoid
+    WHERE proowner NOT IN (SELECT oid FROM admitted)
+    UNION ALL
+    SELECT proowner, format('owns %%s, which the event trigger %%I calls', CAST(evtfoid AS regprocedure), evtname)
+    FROM pg_catalog.pg_event_trigger JOIN pg_catalog.pg_proc ON pg_proc.oid = evtfoid
+    WHERE evtenabled <> 'D' AND proowner NOT IN (SELECT oid FROM admitted)
+    UNION ALL
+    SELECT given.grantee, format('may create objects in the schema %%s', nspname)
+    FROM place CROSS JOIN LATERAL aclexplode(nspacl) AS given
+    WHERE given.privilege_type = 'CREATE' AND given.grantee NOT IN (SELECT oid FROM admitted)
+    UNION ALL
+    SELECT member, format('controls the role %%s', CAST(roleid AS regrole)) FROM controlled
+    WHERE (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
+)
+SELECT format('%%s %%s', coalesce(quote_ident(rolname), 'PUBLIC'), what)
+FROM found LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = role
+WHERE NOT %(superusers_only)s OR (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
+ORDER BY what LIKE 'owns the schema%%' DESC, what LIMIT 5
+
 -- name: find_schema
 -- The schema nearsim, NULL if it does not exist. Catalog only.
 SELECT CAST(to_regnamespace('nearsim') AS text)

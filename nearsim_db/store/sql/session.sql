@@ -2,6 +2,8 @@
 -- Settings of every session of nearsim, whatever the role, the database or the environment sets. One round trip, and no
 -- startup options, which connection poolers refuse.
 SET statement_timeout = 0;
+-- Names are qualified; nothing may resolve through the search path, the rest of this included.
+SET search_path = pg_catalog, pg_temp;
 -- Parallel workers start with the transaction_timeout of the role or database, which may end them before they take the
 -- session's.
 SELECT set_config(name, '0', false)
@@ -24,8 +26,6 @@ SET idle_in_transaction_session_timeout = 0;
 SET default_transaction_isolation = 'read committed';
 SET default_transaction_read_only = off;
 SET default_transaction_deferrable = off;
--- Names are qualified; nothing may resolve through the search path.
-SET search_path = pg_catalog, pg_temp;
 -- Values are written and read in one format.
 SET client_encoding = 'UTF8';
 SET DateStyle = 'ISO, YMD';
