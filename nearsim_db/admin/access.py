@@ -28,8 +28,9 @@ class Isolation:
 def grant(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
     """Grant a user a role, and access to collections; return False if it had the role already.
 
-    Roles that the server lacks are created. Raises NotFoundError for an unknown user or collection, DatabaseError if
-    the connected user may not grant.
+    Access to a collection replaces what was granted before: a writer of it becomes a reader. Roles that the server
+    lacks are created. Raises NotFoundError for an unknown user or collection, DatabaseError if the connected user may
+    not grant.
     """
     with database.transaction() as connection:
         chosen = [collection_rows.get_collection(connection, name).collection_id for name in collections]
@@ -43,7 +44,7 @@ def grant(database: Database, user: str, role: Role, collections: Sequence[str] 
 def revoke(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
     """Revoke a role from a user, and with its last role all its collections; or only some collections.
 
-    Returns False if there was nothing to revoke.
+    Who is no writer any longer keeps its collections as a reader. Returns False if there was nothing to revoke.
     """
     with database.transaction() as connection:
         if collections:
@@ -54,7 +55,16 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
         was_member = access.revoke_role(connection, user, role)
         if was_member and not access.has_role(connection, user):
             access.revoke_collections(connection, user, None)
+        elif was_member and role == "writer":
+            access.forbid_writing(connection, user)
     return was_member
+
+
+def rights_beyond(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> list[str]:
+    """Return what a user may still do beyond a role, on some collections or in general, as phrases."""
+    with database.transaction() as connection:
+        chosen = [collection_rows.get_collection(connection, name).collection_id for name in collections]
+        return access.list_rights_beyond(connection, user, role, chosen)
 
 
 def set_isolation(database: Database, *, wanted: bool) -> None:

@@ -117,9 +117,22 @@ def _change_membership(connection: Connection, name: str, user: str, role: Role,
 def grant_collection(
     connection: Connection, user: str, collection_id: CollectionId, *, may_write: bool
 ) -> None:
-    """Let a role see a collection under isolation, and write to it if it may write at all."""
+    """Let a role see a collection under isolation, and write to it or not, whatever it might do before."""
     parameters = {"user": user, "collection_id": collection_id, "may_write": may_write}
     driver(connection).execute(statement("grant_collection"), parameters)
+
+
+def list_rights_beyond(
+    connection: Connection, user: str, role: Role, collection_ids: Sequence[CollectionId]
+) -> list[str]:
+    """Return what a user may do beyond a role: its strongest role, and collections that it may write through others."""
+    parameters = {"user": user, "role": role_name(role), "collection_ids": list(collection_ids)}
+    return fetch_values(connection, statement("list_rights_beyond"), parameters)
+
+
+def forbid_writing(connection: Connection, user: str) -> None:
+    """Reduce a role's grants on collections to reading."""
+    driver(connection).execute(statement("forbid_writing"), {"user": user})
 
 
 def revoke_collections(

@@ -93,6 +93,52 @@ def test_grant_and_revoke(filled: CommandLine, user: str) -> None:
         connection.execute("SELECT FROM nearsim.document")
 
 
+def test_reader_of_a_collection_no_longer_writes_it(filled: CommandLine, user: str, url: str) -> None:
+    def may_write(collection: str) -> bool:
+        with psycopg.connect(user) as connection, psycopg.connect(url) as admin:
+            numbers = admin.execute(
+                "SELECT collection_id FROM nearsim.collection WHERE name = %s", [collection]
+            )
+            try:
+                connection.execute(
+                    "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (%s, %s, '')",
+                    [*(numbers.fetchone() or ()), f"new in {collection}"],
+                )
+            except psycopg.errors.InsufficientPrivilege:
+                return False
+            connection.rollback()
+            return True
+
+    name = user_of(user)
+    filled.succeed("collection", "create", "other")
+    filled.succeed("db", "isolation", "on", "--quiet")
+    filled.succeed("db", "grant", name, "writer", "-c", "default", "-c", "other", "--quiet")
+    assert may_write("default") and may_write("other")
+    reported = filled.succeed("db", "grant", name, "reader", "-c", "default").err
+    assert f"{name} is now a nearsim_reader, of default" in reported
+    assert f"{name} is a nearsim_writer, and so may do more than a nearsim_reader" in reported
+    assert not may_write("default") and may_write("other")
+    filled.succeed("db", "grant", name, "writer", "-c", "default", "--quiet")
+    assert may_write("default")
+    with login(url, "nearsim_writer") as group:
+        with psycopg.connect(url) as admin:
+            admin.execute(f'GRANT "{user_of(group)}" TO "{name}"'.encode())
+        filled.succeed("db", "grant", user_of(group), "writer", "-c", "default", "--quiet")
+        reported = filled.succeed("db", "grant", name, "reader", "-c", "default").err
+        assert f"may write 'default' as a member of {user_of(group)}" in reported
+        assert may_write("default")
+        reported = filled.succeed("db", "revoke", name, "writer").err
+        assert f"{name} is a nearsim_writer" in reported
+        assert may_write("default") and not may_write("other")
+    assert not may_write("default")
+    with login(url, "nearsim_admin") as admin_url:
+        warned = filled.succeed("db", "grant", user_of(admin_url), "reader", "--quiet").err
+        assert f"{user_of(admin_url)} is a nearsim_admin" in warned
+        assert (
+            "nearsim_admin" not in filled.succeed("db", "revoke", user_of(admin_url), "admin", "--quiet").err
+        )
+
+
 def test_documents_of_a_writer_are_indexed_by_a_worker(
     filled: CommandLine, user: str, stories: Path, tmp_path: Path
 ) -> None:

@@ -55,7 +55,8 @@ def grant(
 
     Readers query; writers also write documents and verdicts; admins also build indexes, run workers, purge and grant.
     The roles nearsim_reader, nearsim_writer and nearsim_admin are created on the server if missing; they apply to all
-    its databases. With --collection, the user also sees these collections when collections are isolated.
+    its databases. With --collection, the user also sees these collections when collections are isolated, and a reader
+    of a collection that it could write before no longer can.
     """
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
@@ -67,6 +68,7 @@ def grant(
         raise UsageError("an admin sees all collections; use --collection with reader or writer")
     with open_database() as database:
         is_new = access.grant(database, user, chosen, collection or ())
+        more = access.rights_beyond(database, user, chosen, collection or ())
     if format.is_machine:
         print_document(
             format,
@@ -75,6 +77,7 @@ def grant(
     elif not quiet:
         sees = f", of {', '.join(collection)}" if collection else ""
         terminal.print_info(f"{user} is {'now' if is_new else 'already'} a {_PREFIX}{chosen}{sees}")
+    _warn_of_more(user, chosen, more)
 
 
 def revoke(
@@ -96,6 +99,7 @@ def revoke(
     chosen = _role(role)
     with open_database() as database:
         was_granted = access.revoke(database, user, chosen, collection or ())
+        more = [] if chosen == "reader" or collection else access.rights_beyond(database, user, "reader")
     if format.is_machine:
         print_document(
             format,
@@ -110,6 +114,18 @@ def revoke(
         what = f"collection {', '.join(collection)}" if collection else f"{_PREFIX}{chosen}"
         terminal.print_info(
             f"revoked {what} from {user}" if was_granted else f"{user} was not granted {what}"
+        )
+    _warn_of_more(user, "reader", more)
+
+
+def _warn_of_more(user: str, role: "Role", more: list[str]) -> None:
+    """Warn of what a user may do beyond a role that was granted, or that is left."""
+    from nearsim_db.cli.output import terminal
+
+    if more:
+        terminal.print_warning(
+            f"{user} {'; '.join(more)}, and so may do more than a {_PREFIX}{role}; to end that, revoke the membership: "
+            "nearsim db revoke USER ROLE"
         )
 
 

@@ -60,10 +60,28 @@ JOIN pg_catalog.pg_roles AS member_role ON member_role.oid = member
 WHERE granted.rolname IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin') AND member_role.rolname = %(user)s
 
 -- name: grant_collection
--- Let a role read a collection, or write it too; never reduces an earlier grant. Relies on collection_access_pkey.
-INSERT INTO nearsim.collection_access AS held (collection_id, role_name, may_write)
+-- Let a role read a collection, or write it too, instead of what was granted before. Relies on collection_access_pkey.
+INSERT INTO nearsim.collection_access (collection_id, role_name, may_write)
 VALUES (%(collection_id)s, %(user)s, %(may_write)s)
-ON CONFLICT (collection_id, role_name) DO UPDATE SET may_write = held.may_write OR excluded.may_write
+ON CONFLICT (collection_id, role_name) DO UPDATE SET may_write = excluded.may_write
+
+-- name: list_rights_beyond
+-- What a user may do beyond a role of nearsim on some collections, or in general: the strongest role that it has, and
+-- roles of which it is a member that may write the collections. Relies on collection_access_pkey.
+(SELECT 'is a ' || name FROM unnest(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin']) WITH ORDINALITY AS held (name, rank)
+WHERE rank > array_position(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin'], %(role)s)
+    AND pg_has_role(to_regrole(quote_ident(%(user)s)), to_regrole(name), 'MEMBER')
+ORDER BY rank DESC LIMIT 1)
+UNION ALL
+SELECT format('may write %%s as a member of %%s', quote_literal(collection.name), role_name)
+FROM nearsim.collection_access JOIN nearsim.collection USING (collection_id)
+WHERE %(role)s = 'nearsim_reader' AND may_write AND role_name <> %(user)s
+    AND (collection_id = ANY(CAST(%(collection_ids)s AS integer[])) OR cardinality(CAST(%(collection_ids)s AS integer[])) = 0)
+    AND pg_has_role(to_regrole(quote_ident(%(user)s)), to_regrole(quote_ident(role_name)), 'MEMBER')
+
+-- name: forbid_writing
+-- Reduce a role's grants on collections to reading. Relies on collection_access_pkey.
+UPDATE nearsim.collection_access SET may_write = false WHERE role_name = %(user)s AND may_write
 
 -- name: revoke_collections
 -- Delete a role's grants on some collections, or on all. Relies on collection_access_pkey.
