@@ -29,8 +29,9 @@ DISK_FULL = "53100"
 END_SESSIONS = """
 CREATE FUNCTION public.end_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE application_name = 'nearsim' AND datname = current_database();
+    PERFORM pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+    WHERE application_name = 'nearsim' AND datname = current_database() AND pid <> pg_backend_pid();
+    PERFORM pg_terminate_backend(pg_backend_pid());
     RETURN NULL;
 END $$;
 CREATE TRIGGER end_sessions BEFORE INSERT ON {} EXECUTE FUNCTION public.end_sessions()
