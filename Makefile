@@ -35,7 +35,13 @@ demo: env
 docs generated: env
 	$(BIN)/python -m docs.generate
 
+# The versions that the image is built with, and their hashes.
+constraints: env
+	$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --extra fast --group image --universal --python-version 3.12 \
+		--generate-hashes --no-header --no-annotate --output-file constraints.txt
+
 lint: style
+	$(BIN)/python -m docs.check_constraints
 	$(BIN)/mypy nearsim_db tests benchmarks examples/python examples/sqlalchemy
 
 style: env

@@ -16,13 +16,16 @@ import pytest
 import yaml
 from psycopg.conninfo import conninfo_to_dict
 
+from docs.check_constraints import problems
 from nearsim_db.store.embedded.cluster import Cluster
+from tests.builders.logins import as_user, fill
 from tests.builders.workers import PATIENCE_SECONDS, application, running
 from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
 
 ROOT = Path(__file__).parents[2]
+SOURCES = {"pyproject.toml", "README.md", "LICENSE", "nearsim_db", "migrations"}
 
 
 def compose() -> dict[str, Any]:
@@ -44,6 +47,7 @@ def test_used_volumes_are_declared() -> None:
         volume.partition(":")[0]
         for service in loaded["services"].values()
         for volume in service.get("volumes", ())
+        if not volume.startswith("./")
     }
     assert used == set(loaded["volumes"])
 
@@ -63,6 +67,16 @@ def test_worker_has_this_version_and_waits_for_the_database() -> None:
     assert "9180" in service["command"] and "9180/livez" in service["healthcheck"]["test"][-1]
 
 
+def test_worker_logs_in_as_a_role_of_its_own() -> None:
+    services = compose()["services"]
+    url = re.sub(r"\$\{(\w+):\?[^}]+\}", r"\1", services["worker"]["environment"]["NEARSIM_DATABASE_URL"])
+    account = conninfo_to_dict(url)
+    assert account["user"] == "nearsim_worker" != services["postgres"]["environment"]["POSTGRES_USER"]
+    assert account["password"] == "NEARSIM_WORKER_PASSWORD"
+    (script,) = (one.split(":") for one in services["postgres"]["volumes"] if one.startswith("./"))
+    assert (ROOT / script[0]).is_file() and script[1].startswith("/docker-entrypoint-initdb.d/")
+
+
 def test_image_contains_the_sources_of_the_wheel() -> None:
     copied = [
         name
@@ -71,7 +85,28 @@ def test_image_contains_the_sources_of_the_wheel() -> None:
         for name in line.split()[1:-1]
     ]
     assert all((ROOT / name).exists() for name in copied)
-    assert {"pyproject.toml", "README.md", "LICENSE", "nearsim_db", "migrations"} == set(copied)
+    assert {*SOURCES, "constraints.txt"} == set(copied)
+    assert "--require-hashes --requirement constraints.txt" in (ROOT / "Dockerfile").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_versions_of_the_image_satisfy_the_project() -> None:
+    project, constraints = (
+        (ROOT / name).read_text("utf-8") for name in ("pyproject.toml", "constraints.txt")
+    )
+    assert list(problems(project, constraints)) == []
+    pin = re.search(r"numpy==(\S+)", constraints)
+    assert pin
+    newer = list(problems(project.replace('"numpy>=2.0"', '"numpy>=99"'), constraints))
+    assert newer == [f"numpy=={pin[1]} is not numpy>=99"]
+    assert list(problems(project.replace('"numpy>=2.0"', '"left-pad>=1"'), constraints)) == [
+        "left-pad>=1 is missing"
+    ]
+    (missing,) = set(problems(project, re.sub(r"mako==.*\n( .*\n)*", "", constraints)))
+    assert missing.lower() == "mako is missing"
+    for line in ("--index-url somewhere\n", "numpy==2.0\n"):
+        assert list(problems(project, line + constraints)) == [f"not a version with hashes: {line.strip()!r}"]
 
 
 def lint(*command: str) -> None:
@@ -121,11 +156,29 @@ def test_commands_and_health_checks_work_without_containers() -> None:
             port = str(free.getsockname()[1])
         arguments = [port if one == "9180" else one for one in services["worker"]["command"]]
         subprocess.run(
-            [sys.executable, "-m", "nearsim_db", "db", "init"],
-            env=os.environ | {"NEARSIM_DATABASE_URL": cluster.dsn("nearsim")},
+            ["sh", ROOT / "docs" / "compose-roles.sh"],
+            env=os.environ
+            | {"PGHOST": str(home / "socket"), "POSTGRES_USER": "nearsim", "POSTGRES_DB": "nearsim"}
+            | {
+                "NEARSIM_WORKER_PASSWORD": "it's secret",
+                "PATH": f"{cluster.binaries.directory}:{os.environ['PATH']}",
+            },
             check=True,
         )
-        with running(cluster.dsn("nearsim"), *arguments[1:]) as worker:
+        url = as_user(cluster.dsn("nearsim"), "nearsim_worker")
+        subprocess.run(
+            [sys.executable, "-m", "nearsim_db", "db", "init"],
+            env=os.environ | {"NEARSIM_DATABASE_URL": url},
+            check=True,
+        )
+        with application(url) as connection:
+            assert connection.execute(
+                "SELECT rolsuper, rolcreaterole, pg_has_role('nearsim_admin', 'USAGE'), "
+                "(SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'nearsim') "
+                "FROM pg_roles WHERE rolname = current_user"
+            ).fetchall() == [(False, False, True, "nearsim_admin")]
+        fill(url)
+        with running(url, *arguments[1:]) as worker:
             worker.wait_for_line(port)
             _, python, *code = services["worker"]["healthcheck"]["test"]
             assert python == "python"
