@@ -48,13 +48,14 @@ class ReadDocument:
     """A document and where it was read: `file`, and `line` from 1 (0 for a whole file).
 
     `replaced` counts the characters that PostgreSQL cannot store (NUL, lone surrogates) or that were not UTF-8,
-    each replaced by U+FFFD.
+    each replaced by U+FFFD. `unreadable_date` says why the document has no date though its record has one.
     """
 
     document: Document
     file: str
     line: int
     replaced: int = 0
+    unreadable_date: str | None = None
 
 
 @dataclass(slots=True)
@@ -175,8 +176,9 @@ class IngestSummary:
     """Counts of the records read: read = inserted + updated + unchanged + skipped + rejected.
 
     `skipped` were left out because of near-duplicates; `duplicates` are all that had some, if they were looked
-    up. `replaced_characters` counts characters that PostgreSQL cannot store, or that were not UTF-8, each
-    replaced by U+FFFD.
+    up. `replaced` counts records that a later one of another file replaced, by its id; such a later record counts as
+    updated. `unreadable_dates` counts records that are kept without their date. `replaced_characters` counts characters
+    that PostgreSQL cannot store, or that were not UTF-8, each replaced by U+FFFD.
     """
 
     read: int = 0
@@ -185,6 +187,8 @@ class IngestSummary:
     unchanged: int = 0
     skipped: int = 0
     rejected: int = 0
+    replaced: int = 0
+    unreadable_dates: int = 0
     replaced_characters: int = 0
     first_rejects: list[Reject] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)

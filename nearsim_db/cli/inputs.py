@@ -53,6 +53,32 @@ Rejects = Annotated[
         "--rejects", metavar="PATH", help="File for rejected records, each with its line and the reason."
     ),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Stop at the first record that is rejected, whose date cannot be read, or that replaces one of another "
+        "file.",
+    ),
+]
+
+
+def max_rejected_option(default: str) -> Any:
+    """Return the option --max-rejected."""
+    return typer.Option(
+        "--max-rejected",
+        metavar="N",
+        min=0,
+        help=f"Exit with 1 if more records are rejected. (default: {default})",
+        show_default=False,
+    )
+
+
+def refuse_rejected(rejected: str, most: int, done: str) -> None:
+    """Raise InputError because more records were rejected than --max-rejected allows."""
+    raise InputError(
+        f"{rejected}, and --max-rejected is {most:,}; {done} without them: write them to a file with --rejects"
+    )
 
 
 def _delimiter(help: str) -> Any:
@@ -117,7 +143,7 @@ class FileOptions:
     ] = None
     source_field: Annotated[str, _field("source")] = "source"
     url_field: Annotated[str, _field("URL")] = "url"
-    published_field: Annotated[str, _field("publication date (ISO 8601)")] = "published_at"
+    published_field: Annotated[str, _field("publication date")] = "published_at"
 
     def reading(self) -> "Reading":
         """Return how files are read. Raises UsageError for an unknown encoding."""

@@ -10,6 +10,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.indexing.batch_writer import BatchWriter
 from nearsim_db.indexing.helper_requests import SignDocuments
 from nearsim_db.readers import RejectWriter
+from nearsim_db.readers.reject_reasons import place_of
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes
@@ -24,7 +25,7 @@ _REJECTS_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    origin: str  # where ids are unique
+    file: int  # its number among those of the call
     documents: list[ReadDocument]
 
 
@@ -56,9 +57,9 @@ class Ingest:
         self._rejects = rejects
         self._strict = strict
         self._dry_run = dry_run
-        self._origin: str | None = None
-        self._loaded = LoadedDocuments()
-        self._rejecting = Lock()  # both the reading and the writing thread reject records
+        self._files: list[str] = []
+        self._loaded: LoadedDocuments | None = None
+        self._counting = Lock()  # both the reading and the writing thread count records
         self.summary = IngestSummary()
         self.html_documents = 0
 
@@ -68,7 +69,8 @@ class Ingest:
         progress: Progress,
         added: NewDocuments | None = None,
     ) -> None:
-        """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError.
+        """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError,
+        and so does one that replaces a record of another file or whose date cannot be read.
 
         An error of the reader, such as a damaged file, is raised after the records before it were written.
         `added` is given the batches of new documents.
@@ -79,7 +81,9 @@ class Ingest:
         ):
             try:
                 for batch in _batches(records):
-                    writer.add(_Batch(_origin(batch[0]), self._without_rejects(batch)))
+                    if not self._files or self._files[-1] != _origin(batch[0]):
+                        self._files.append(_origin(batch[0]))
+                    writer.add(_Batch(len(self._files) - 1, self._without_rejects(batch)))
                     progress("read", self.summary.read, None)
             except Exception:
                 writer.finish()
@@ -89,24 +93,28 @@ class Ingest:
             writer.finish()
 
     def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:
-        """Return the documents of a batch, of equal ids the last; the earlier ones become rejects."""
+        """Return the documents of a batch, of equal ids the last; earlier ones of the same file become rejects."""
         latest: dict[str, ReadDocument] = {}
         for record in batch:
             self.summary.read += 1
             if isinstance(record, Reject):
                 self._reject(record)
                 continue
+            self._check_date(record)
             external_id = record.document.external_id
             earlier = latest.pop(external_id, None)
-            if earlier is not None:
+            if earlier is not None and earlier.line:
                 self._reject(_superseded(external_id, earlier.file, earlier.line, record.line))
+            elif earlier is not None:
+                self._replace(record, earlier.file)
+                with self._counting:
+                    self.summary.updated += 1  # as if the earlier one had been written
             latest[external_id] = record
         return list(latest.values())
 
     def _write_batch(self, connection: Connection, added: NewDocuments | None, given: "_Batch") -> None:
-        if given.origin != self._origin:
-            self._loaded = document_writes.begin_file(connection)
-            self._origin = given.origin
+        if self._loaded is None:
+            self._loaded = document_writes.begin_files(connection)
         batch = given.documents
         if not batch:
             return
@@ -116,6 +124,7 @@ class Ingest:
             self._collection_id,
             batch,
             self._loaded,
+            file=given.file,
             dry_run=self._dry_run,
             may_copy=self._database.may_index,
             with_texts=with_texts,
@@ -128,22 +137,42 @@ class Ingest:
     def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
         for external_id, earlier, line in written.superseded:
             self._reject(_superseded(external_id, batch[0].file, earlier, line))
-        self.summary.inserted += written.inserted
-        self.summary.updated += written.updated
-        self.summary.unchanged += written.unchanged
+        by_id = {one.document.external_id: one for one in batch} if written.replaced else {}
+        for external_id, file in written.replaced:
+            self._replace(by_id[external_id], self._files[file])
+        with self._counting:
+            self.summary.inserted += written.inserted
+            self.summary.updated += written.updated
+            self.summary.unchanged += written.unchanged
         self.summary.replaced_characters += sum(record.replaced for record in batch)
+        self.summary.unreadable_dates += sum(record.unreadable_date is not None for record in batch)
         self.html_documents += sum(is_html(record.document.body or "") for record in batch)
 
     def _reject(self, reject: Reject) -> None:
-        with self._rejecting:
+        with self._counting:
             self.summary.rejected += 1
             self._rejects.write(reject)
             if len(self.summary.first_rejects) < _REJECTS_SHOWN and not self._strict:
                 self.summary.first_rejects.append(reject)
         if self._strict:
-            where = f"{reject.file}, line {reject.line}" if reject.line else reject.file
-            named = "" if reject.external_id is None else f"document {reject.external_id!r}; "
-            raise InputError(f"{where}: {reject.reason} ({named}stopped because of --strict)")
+            raise _stopped(reject, reject.reason)
+
+    def _check_date(self, record: ReadDocument) -> None:
+        """Raise InputError under `strict` for a date that cannot be read."""
+        if self._strict and record.unreadable_date is not None:
+            raise _stopped(record, record.unreadable_date)
+
+    def _replace(self, record: ReadDocument, earlier: str) -> None:
+        """Count a record that replaces one of another file."""
+        if self._strict:
+            self._refuse_replacing(record, earlier)
+        with self._counting:
+            self.summary.replaced += 1
+
+    def _refuse_replacing(self, record: ReadDocument, earlier: str | None) -> None:
+        if earlier is not None:
+            replaced = f"that of {earlier}" if earlier else "that of another file"
+            raise _stopped(record, f"id {record.document.external_id!r} replaces {replaced}")
 
 
 def _to_sign(batch: Sequence[ReadDocument], added: Added, *, with_texts: bool) -> SignDocuments:
@@ -152,9 +181,14 @@ def _to_sign(batch: Sequence[ReadDocument], added: Added, *, with_texts: bool) -
     return SignDocuments(added.doc_ids, added.revisions, titles, bodies, with_texts)
 
 
+def _stopped(record: ReadDocument | Reject, reason: str) -> InputError:
+    external_id = record.document.external_id if isinstance(record, ReadDocument) else record.external_id
+    named = "" if external_id is None else f"document {external_id!r}; "
+    return InputError(f"{place_of(record)}: {reason} ({named}stopped because of --strict)")
+
+
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:
-    later = f"on line {line}" if line else "in another file"
-    return Reject(file, earlier, f"duplicate id (also {later}); the last record is kept", external_id)
+    return Reject(file, earlier, f"duplicate id (also on line {line}); the last record is kept", external_id)
 
 
 def _origin(record: ReadDocument | Reject) -> str:

@@ -60,6 +60,7 @@ class CheckedIngest(Ingest):
         super().__init__(database, collection_id, rejects, strict=strict)
         self._lookups = lookups
         self._on_duplicate = on_duplicate
+        self._written: dict[str, str] = {}  # the files of the ids
 
     def write(
         self,
@@ -77,11 +78,12 @@ class CheckedIngest(Ingest):
                 if isinstance(record, Reject):
                     self._reject(record)
                 else:
+                    self._check_date(record)
                     self._write_one(connection, record)
                 progress("read", self.summary.read, None)
 
     def _write_one(self, connection: Connection, record: ReadDocument) -> None:
-        matches, outcome = retry_conflicts(connection, partial(self._add, connection, record.document))
+        matches, outcome = retry_conflicts(connection, partial(self._add, connection, record))
         if matches:
             self.summary.duplicates.append(Duplicate(record.document.external_id, tuple(matches)))
         if outcome is None:
@@ -91,18 +93,25 @@ class CheckedIngest(Ingest):
             return
         self.summary.inserted += outcome == "inserted"
         self.summary.updated += outcome == "updated"
+        external_id = record.document.external_id
+        self.summary.replaced += outcome == "updated" and external_id in self._written
+        self._written[external_id] = record.file
+        self.summary.unreadable_dates += record.unreadable_date is not None
         self.summary.unchanged += outcome == "unchanged"
         self.summary.replaced_characters += record.replaced
         self.html_documents += is_html(record.document.body or "")
 
-    def _add(self, connection: Connection, document: Document) -> tuple[list[Match], Outcome | None]:
+    def _add(self, connection: Connection, record: ReadDocument) -> tuple[list[Match], Outcome | None]:
         """Look a document up and add it in one transaction; return its matches, and None as outcome if left out."""
+        document = record.document
         context, matches = self._lookups.find_locked(connection, document)
         if matches and self._on_duplicate != "flag":
             is_stored = document_writes.is_stored(connection, self._collection_id, document)
             connection.rollback()
             return ([], "unchanged") if is_stored else (matches, None)
         doc_id, outcome = document_writes.upsert_document(connection, self._collection_id, document)
+        if outcome == "updated" and self._strict:
+            self._refuse_replacing(record, self._written.get(document.external_id))
         age = context.encoder.profile.recipe.retain.seconds
         stored = [
             one

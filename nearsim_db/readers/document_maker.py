@@ -1,10 +1,11 @@
 """From a record, a mapping of names to values, to a document or a reject."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.instants import parsed_instant
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -35,8 +36,8 @@ class DocumentMaker:
     def make(self, record: Mapping[str, object], line: int, is_clean: bool = False) -> ReadDocument | Reject:
         """Make a document from a record; `is_clean` if no string has a NUL or lone surrogate.
 
-        Keys that no field names become attributes; so do a source or url that is not a string, and 'body' if
-        'text' is the body.
+        Keys that no field names become attributes; so do a source or url that is not a string, a date that cannot
+        be read, and 'body' if 'text' is the body.
         """
         if is_clean and self._texts is not None and len(record) == 3:
             id_name, title_name, body_name = self._texts
@@ -70,13 +71,15 @@ class DocumentMaker:
         rest = self._rest(record, body_name)
         source, in_source = _string_or_rest(record, self._fields.source, rest)
         url, in_url = _string_or_rest(record, self._fields.url, rest)
+        date_name = self._fields.published_at
+        published_at, unreadable = instant_or_rest(record.get(date_name), date_name, rest)
         attributes, in_attributes = clean_attributes(rest)
-        published_at = checked_instant(record.get(self._fields.published_at), self._fields.published_at)
         return ReadDocument(
             Document(external_id, title, body, source, url, published_at, attributes, vector),
             self._file,
             line,
             in_title + in_body + in_source + in_url + in_attributes,
+            unreadable,
         )
 
     def _rest(self, record: Mapping[str, object], body_name: str) -> dict[str, object]:
@@ -162,20 +165,10 @@ def _string_or_rest(
     return None, 0
 
 
-def checked_instant(value: object, name: str) -> datetime | None:
-    """Return a time in UTC from ISO 8601; None for blanks. Raises InputError for any other value."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    if not isinstance(value, str):
-        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be an ISO 8601 string")
+def instant_or_rest(value: object, name: str, rest: dict[str, object]) -> tuple[datetime | None, str | None]:
+    """Return a time in UTC, None for blanks; for any other value None, after it was added to `rest`, and the reason."""
     try:
-        return in_utc(datetime.fromisoformat(value.strip()))
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"'{name}' {shown(value)} is not an ISO 8601 date or time such as 2024-05-31T18:00:00Z"
-        ) from None
-
-
-def in_utc(moment: datetime) -> datetime:
-    """Return a time in UTC, which one without a zone is taken to be in. OverflowError outside the years 1 to 9999."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return parsed_instant(value), None
+    except ValueError as error:
+        rest[name] = value if isinstance(value, str) else shown(value)
+        return None, f"'{name}' {shown(value)} is {error}"

@@ -6,7 +6,8 @@ from datetime import date, datetime, time
 import numpy as np
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.document_maker import checked_id, checked_instant, in_utc
+from nearsim_db.readers.document_maker import checked_id
+from nearsim_db.readers.instants import in_utc, parsed_instant
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -90,7 +91,10 @@ def _instant(value: object) -> datetime | None:
     if isinstance(moment, date) and not isinstance(moment, datetime):
         moment = datetime.combine(moment, time())
     if not isinstance(moment, datetime):
-        return checked_instant(moment, "published_at")
+        try:
+            return parsed_instant(moment)
+        except ValueError as error:
+            raise InputError(f"'published_at' is {kind(moment)}, {shown(moment)}: {error}") from None
     try:
         # Subclasses such as pandas.Timestamp have nanoseconds, or zones of their own.
         in_zone = in_utc(moment)

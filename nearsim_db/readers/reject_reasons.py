@@ -1,25 +1,31 @@
-"""Why records are rejected, for a warning if most of them are."""
+"""Why records are rejected or kept without their date, for warnings."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from nearsim_db.errors import count_of
 from nearsim_db.records import ReadDocument, Reject
 
 _FEWEST_REJECTS, _MOST_REASONS, _REASONS_SHOWN = 3, 1_000, 3
 
 
 class RejectReasons:
-    """Counts the records that pass through `counted`, and the reasons of the rejects among them."""
+    """Counts the records that pass through `counted`, the rejects among them, and those with unreadable dates."""
 
     def __init__(self) -> None:
-        self._read = self._rejected = 0
+        self._read = self._rejected = self._undated = 0
         self._reasons: Counter[str] = Counter()
+        self._first_date = ""
 
     def counted(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
         """Yield records, counting them."""
         for record in records:
             self._read += 1
-            if not isinstance(record, ReadDocument):
+            if isinstance(record, ReadDocument):
+                if record.unreadable_date is not None:
+                    self._undated += 1
+                    self._first_date = self._first_date or f"{place_of(record)}: {record.unreadable_date}"
+            else:
                 self._rejected += 1
                 if len(self._reasons) < _MOST_REASONS or record.reason in self._reasons:
                     self._reasons[record.reason] += 1
@@ -31,9 +37,32 @@ class RejectReasons:
         shown = "; ".join(f"{count:,}: {reason}" for reason, count in frequent)
         return f"{shown}; ..." if len(self._reasons) > len(frequent) else shown
 
+    def rejected(self) -> str | None:
+        """Return how many records were rejected and why, None if none was."""
+        if not self._rejected:
+            return None
+        were = "was" if self._rejected == 1 else "were"
+        return f"{self._rejected:,} of {count_of(self._read, 'record')} {were} rejected ({self.frequent()})"
+
     def warnings(self) -> list[str]:
-        """Return a warning with the most frequent reasons if most of several records were rejected."""
-        rejected = self._rejected
-        if rejected < _FEWEST_REJECTS or 2 * rejected <= self._read:
+        """Return warnings if most of several records were rejected, and if dates could not be read."""
+        rejected = self.rejected()
+        if rejected is None or self._rejected < _FEWEST_REJECTS or 2 * self._rejected <= self._read:
+            return self.of_dates()
+        return [rejected, *self.of_dates()]
+
+    def of_dates(self) -> list[str]:
+        """Return a warning if dates could not be read."""
+        if not self._undated:
             return []
-        return [f"{rejected:,} of {self._read:,} records were rejected ({self.frequent()})"]
+        kept = (
+            "is kept without its date, which" if self._undated == 1 else "are kept without their dates, which"
+        )
+        return [
+            f"{count_of(self._undated, 'record')} {kept} cannot be read (the first in {self._first_date})"
+        ]
+
+
+def place_of(record: ReadDocument | Reject) -> str:
+    """Return where a record was read, for messages."""
+    return f"{record.file}, line {record.line:,}" if record.line else record.file

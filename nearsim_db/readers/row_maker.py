@@ -8,7 +8,7 @@ import orjson
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
-from nearsim_db.readers.document_maker import ACCEPTED_ID_CHARACTERS, DocumentMaker, checked_instant
+from nearsim_db.readers.document_maker import ACCEPTED_ID_CHARACTERS, DocumentMaker, instant_or_rest
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
@@ -60,13 +60,17 @@ class RowMaker:
         if not self._is_direct or is_empty or is_long or clean("".join(row))[1]:
             return self._maker.make(self._record(row), line)
         row.append("")
-        vector = published_at = None
+        attributes: dict[str, object] = {name: row[at] for name, at in self._rest} if self._rest else {}
+        vector = published_at = unreadable = None
         if row[self._vector] or row[self._published_at]:
             try:
                 vector = checked_vector(_array(row[self._vector]), f"'{self._fields.vector}'")
-                published_at = checked_instant(row[self._published_at], self._fields.published_at)
             except InputError as error:
                 return Reject(self._file, line, str(error), external_id)
+            if row[self._published_at]:
+                published_at, unreadable = instant_or_rest(
+                    row[self._published_at], self._fields.published_at, attributes
+                )
         document = Document(
             external_id,
             row[self._title] or None,
@@ -74,10 +78,10 @@ class RowMaker:
             row[self._source] or None,
             row[self._url] or None,
             published_at,
-            {name: row[at] for name, at in self._rest} if self._rest else {},
+            attributes,
             vector,
         )
-        return ReadDocument(document, self._file, line)
+        return ReadDocument(document, self._file, line, 0, unreadable)
 
     def _record(self, row: list[str]) -> dict[str, object]:
         record: dict[str, object] = {

@@ -27,6 +27,8 @@ _OUTCOMES: dict[bool | None, Outcome] = {True: "inserted", False: "updated", Non
 # The last two are given in the wire format.
 _COLUMN_TYPES = ("text", "text", "text", "text", "text", "timestamptz", "bytea", "bytea")
 _JSONB_VERSION = b"\x01"
+_LINE_BITS = 40  # of the place of a record; the others are the number of its file
+_LINES = (1 << _LINE_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +43,32 @@ class Added:
 class Written:
     """Result of a batch: rows inserted, updated and unchanged, and ids that occurred earlier in the same file.
 
-    `added` is given if all were loaded as new documents.
+    `replaced` are ids of updated rows that a record of another file had, with the number of that file. `added` is given
+    if all were loaded as new documents.
     """
 
     inserted: int
     updated: int
     unchanged: int
     superseded: tuple[tuple[str, int, int], ...] = ()  # (external_id, earlier line, line)
+    replaced: tuple[tuple[str, int], ...] = ()  # (external_id, earlier file)
     added: Added | None = None
 
 
 @dataclass(slots=True)
 class LoadedDocuments:
-    """Numbers and lines of a file's documents whose ids are not among those seen: no later batch had one of them.
+    """Numbers and places of documents whose ids are not among those seen: no later batch had one of them.
 
-    `only_new` until a batch of the file had a document that exists.
+    `only_new` until a batch had a document that exists.
     """
 
     doc_ids: "array[int]" = field(default_factory=partial(array, "q"))
-    lines: "array[int]" = field(default_factory=partial(array, "q"))
+    places: "array[int]" = field(default_factory=partial(array, "q"))
     only_new: bool = True
 
 
-def begin_file(connection: Connection) -> LoadedDocuments:
-    """Forget the ids of the previous file; ids repeat within one file only."""
+def begin_files(connection: Connection) -> LoadedDocuments:
+    """Forget the ids of files that were written before."""
     inner = driver(connection)
     inner.execute(statement("create_incoming"))
     inner.execute("TRUNCATE seen")
@@ -77,50 +81,66 @@ def write_batch(
     batch: Sequence[ReadDocument],
     loaded: LoadedDocuments,
     *,
+    file: int = 0,
     dry_run: bool,
     may_copy: bool = False,
     with_texts: bool = True,
 ) -> Written:
-    """Upsert a batch without repeated ids; with `dry_run` only return what would be written.
+    """Upsert a batch of a file without repeated ids; with `dry_run` only return what would be written.
 
-    With `may_copy`, which needs the rights of the owner of the tables, a batch of new documents is loaded at once and
-    added to those `loaded` of its file; if not `with_texts`, the bodies of these documents are left out.
+    `file` is the number of the file among those since `begin_files`. With `may_copy`, which needs the rights of the
+    owner of the tables, a batch of new documents is loaded at once and added to those `loaded`; if not `with_texts`,
+    the bodies of these documents are left out.
     """
     if not dry_run:
         partitions.report_changes(connection)
     if may_copy and not dry_run:
-        # To look each id up costs more with every document stored; a load that fails leaves dead rows, once a file.
+        # To look each id up costs more with every document stored; a load that fails leaves dead rows, once a call.
         probed = not loaded.only_new or not loaded.doc_ids
         added = _copy_if_new(connection, collection_id, batch, probed=probed, with_texts=with_texts)
         loaded.only_new &= added is not None
         if added is not None:
             loaded.doc_ids.frombytes(added.doc_ids.tobytes())
-            loaded.lines.extend(read.line for read in batch)
+            loaded.places.extend(_place(file, read) for read in batch)
             return Written(len(batch), 0, 0, added=added)
-    superseded = _record_ids(connection, batch, loaded)
+    seen = _record_ids(connection, batch, file, loaded)
+    superseded, recurring = [], {}
+    for external_id, earlier, place in seen:
+        if earlier >> _LINE_BITS == file and earlier & _LINES:
+            superseded.append((external_id, earlier & _LINES, place & _LINES))
+        else:
+            recurring[external_id] = earlier >> _LINE_BITS
     _load(connection, "copy_incoming", ("int8",), ((read.line,) for read in batch), batch)
-    inserted, updated, unchanged = fetch_row(
+    inserted, updated, unchanged, replaced = fetch_row(
         connection,
         statement("compare_documents" if dry_run else "upsert_documents"),
-        {"collection_id": collection_id, "superseded": [id for id, _, _ in superseded]},
+        {
+            "collection_id": collection_id,
+            "superseded": [external_id for external_id, _, _ in superseded],
+            "recurring": list(recurring),
+        },
     )
     return Written(
-        inserted, updated, unchanged, tuple((id, earlier, line) for id, earlier, line in superseded)
+        inserted, updated, unchanged, tuple(superseded), tuple((one, recurring[one]) for one in replaced)
     )
+
+
+def _place(file: int, read: ReadDocument) -> int:
+    return file << _LINE_BITS | read.line
 
 
 def _record_ids(
-    connection: Connection, batch: Sequence[ReadDocument], loaded: LoadedDocuments
+    connection: Connection, batch: Sequence[ReadDocument], file: int, loaded: LoadedDocuments
 ) -> list[tuple[str, int, int]]:
-    """Record the ids of a file's batches up to this one; return those of the batch that occurred on earlier lines."""
+    """Record the ids of the batches up to this one; return those of the batch that occurred before, with places."""
     if loaded.doc_ids:
-        parameters = {"doc_ids": packed_ids(loaded.doc_ids), "lines": packed_ids(loaded.lines)}
+        parameters = {"doc_ids": packed_ids(loaded.doc_ids), "places": packed_ids(loaded.places)}
         driver(connection).execute(statement("record_loaded_ids"), parameters)
-        del loaded.doc_ids[:], loaded.lines[:]
+        del loaded.doc_ids[:], loaded.places[:]
     external_ids = [read.document.external_id for read in batch]
-    lines = [read.line for read in batch]
+    places = [_place(file, read) for read in batch]
     return fetch_rows(
-        connection, statement("record_seen_ids"), {"external_ids": external_ids, "lines": lines}
+        connection, statement("record_seen_ids"), {"external_ids": external_ids, "places": places}
     )
 
 

@@ -117,20 +117,6 @@ def write_stories(path: Path, stories: dict[str, str]) -> Path:
     return path
 
 
-def test_a_document_that_replaced_an_earlier_one_is_searched_in_all_buckets(
-    database_url: str, tmp_path: Path
-) -> None:
-    """Its text resembles one that resembled nothing while the band rows were chosen."""
-    unlike = " ".join(f"word{number}" for number in range(18))
-    first = write_stories(tmp_path / "1.jsonl", {"a": STORY, "b": unlike})
-    second = write_stories(tmp_path / "2.jsonl", {"b": f"{STORY} again"})
-    output = tmp_path / "unique.jsonl"
-    with Database.connect(database_url) as database:
-        recipe = from_mapping({"match": {"threshold": 0.5}})
-        dedupe(database, Source([first, second]), recipe, Outputs(output))
-    assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == ["a"]
-
-
 BUCKET_ROWS = "SELECT count(*) AS rows FROM nearsim_index.band_1 GROUP BY bucket_hash"
 
 

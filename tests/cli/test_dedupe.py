@@ -18,6 +18,8 @@ from tests.builders.command_line import (
     write_jsonl,
 )
 
+PLACES = ("left_place", "right_place")
+
 
 @pytest.fixture
 def unique(tmp_path: Path) -> Path:
@@ -47,8 +49,10 @@ def test_kept_lines_are_copied_byte_for_byte(
     ]
     path = tmp_path / "stories.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    reported = nearsim.succeed("dedupe", path, "--output", unique, "--json").document()
+    rejects = tmp_path / "rejects.jsonl"
+    reported = nearsim.succeed("dedupe", path, "-o", unique, "--rejects", rejects, "--json").document()
     assert unique.read_bytes() == "".join(f"{lines[at]}\n" for at in (0, 3, 5, 7)).encode()
+    assert [json.loads(line)["line"] for line in rejects.read_text().splitlines()] == [5]
     assert {name: reported[name] for name in ("read", "unique", "duplicates", "rejected")} == {
         "read": 7,
         "unique": 4,
@@ -79,19 +83,24 @@ def test_pairs_clusters_and_rejects_on_request(
     assert [row["line"] for row in rows["rejects"]] == [6]
 
 
-def test_last_record_of_an_id_is_kept_within_and_between_files(
-    nearsim: CommandLine, tmp_path: Path, unique: Path
-) -> None:
+def test_ids_that_recur_remove_no_distinct_text(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
     first = write_jsonl(
         tmp_path / "first.jsonl",
         [{"id": "a", "text": STORM}, {"id": "b", "text": HARVEST}, {"id": "a", "text": BRIDGE}],
     )
     second = write_jsonl(
-        tmp_path / "second.jsonl", [{"id": "c", "text": STORM}, {"id": "b", "text": HARVEST}]
+        tmp_path / "second.jsonl", [{"id": "a", "text": STORM_AGAIN}, {"id": "b", "text": HARVEST}]
     )
-    nearsim.succeed("dedupe", first, second, "--output", unique, "-q")
-    kept = [json.loads(line) for line in unique.read_text().splitlines()]
-    assert kept == [{"id": "a", "text": BRIDGE}, {"id": "c", "text": STORM}, {"id": "b", "text": HARVEST}]
+    pairs, clusters = tmp_path / "pairs.jsonl", tmp_path / "clusters.jsonl"
+    named = ("--pairs", pairs, "--clusters", clusters, "-q")
+    nearsim.succeed("dedupe", first, second, "--output", unique, *named)
+    assert unique.read_text() == first.read_text()
+    found = [json.loads(line) for line in pairs.read_text().splitlines()]
+    places = [(Path(one[side]["file"]).stem, one[side]["line"]) for one in found for side in PLACES]
+    assert sorted(places) == [("first", 1), ("first", 2), ("second", 1), ("second", 2)]
+    grouped = [json.loads(line) for line in clusters.read_text().splitlines()]
+    assert sorted(one["survivor_place"]["line"] for one in grouped) == [1, 2]
+    assert all(one["members"] == [one["survivor"]] * 2 and len(one["places"]) == 2 for one in grouped)
 
 
 def test_recipe_is_applied(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
@@ -191,11 +200,42 @@ def test_input_without_usable_records_is_not_replaced(
     assert_nothing_is_left(database_url)
 
 
-def test_mostly_rejected_input_is_warned_of(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+def test_rejected_records_are_never_silent(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
     path = tmp_path / "mixed.jsonl"
     path.write_text(json.dumps({"id": "a", "text": STORM}) + "\n[]" * 3 + "\n")
-    warned = nearsim.succeed("dedupe", path, "--output", unique, "--quiet").err
-    assert warned.startswith("warning: 3 of 4 records were rejected (3: ")
+    ended = nearsim.run("dedupe", path, "--output", unique, "--quiet")
+    assert ended.exit_code == 1 and "3 of 4 records were rejected (3: " in ended.err
+    assert unique.read_text().count("\n") == 1
+    assert nearsim.run("dedupe", path, "-o", unique, "-q", "--max-rejected", "2").exit_code == 1
+    for allowed in (("--max-rejected", "3"), ("--rejects", tmp_path / "rejects.jsonl")):
+        warned = nearsim.succeed("dedupe", path, "--output", unique, "--quiet", *allowed).err
+        assert warned.startswith("warning: 3 of 4 records were rejected (3: ")
+    unique.unlink()
+    assert "line 2" in nearsim.fail("dedupe", path, "--output", unique, "--strict")
+    assert not unique.exists()
+    before = path.read_text()
+    assert "both input and output" in nearsim.fail("dedupe", path, "--output", path)
+    assert path.read_text() == before
+
+
+def test_dates_of_feeds_are_read_and_unreadable_ones_counted(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    dates = ("Tue, 02 Jan 2024 10:00:00 GMT", 1704189600, "1704189600000", "2024-01-01", "the other day")
+    texts = (STORM, STORM_AGAIN, STORM, STORM, HARVEST)
+    given = [
+        {"id": str(at), "text": text, "published_at": when}
+        for at, (text, when) in enumerate(zip(texts, dates, strict=True))
+    ]
+    path = write_jsonl(tmp_path / "feed.jsonl", given)
+    ended = nearsim.succeed("dedupe", path, "--output", unique, "-q")
+    assert [json.loads(line)["id"] for line in unique.read_text().splitlines()] == ["3", "4"]
+    assert "1 record is kept without its date, which cannot be read" in ended.err and "line 5" in ended.err
+    assert "line 5" in nearsim.fail("dedupe", path, "--output", unique, "--strict")
+    reported = nearsim.succeed("ingest", path, "--json").document()
+    assert (reported["inserted"], reported["rejected"], reported["unreadable_dates"]) == (5, 0, 1)
+    moments = {row["id"]: row["published_at"] for row in nearsim.succeed("export", "--keep", "all").rows()}
+    assert {moments[one] for one in "012"} == {"2024-01-02T10:00:00+00:00"} and moments["4"] is None
 
 
 def test_failure_writes_nothing_and_leaves_nothing_behind(

@@ -244,3 +244,16 @@ def test_an_output_file_is_not_written_through_a_link_of_another_name(
     nearsim.succeed("pairs", "-o", tmp_path / "pairs.csv", "-q")
     assert (tmp_path / "precious").read_text() == "keep"
     assert (tmp_path / "pairs.csv").read_text().startswith("left,right")
+
+
+def test_records_that_replace_those_of_another_file_are_counted(nearsim: CommandLine, tmp_path: Path) -> None:
+    first = write_jsonl(tmp_path / "1.jsonl", [{"id": "a", "text": STORM}, {"id": "b", "text": HARVEST}])
+    second = write_jsonl(tmp_path / "2.jsonl", [{"id": "a", "text": BRIDGE}, {"id": "c", "text": HARVEST}])
+    third = write_jsonl(tmp_path / "3.jsonl", [{"id": "b", "text": HARVEST}])
+    shown = nearsim.succeed("ingest", first, second, third, "-c", "shown").out
+    assert "replaced within this call" in shown
+    reported = nearsim.succeed("ingest", first, second, third, "--json").document()
+    names = ("read", "inserted", "updated", "unchanged", "rejected", "replaced")
+    assert [reported[name] for name in names] == [5, 3, 1, 1, 0, 1]
+    assert "id 'a' replaces that of" in nearsim.fail("ingest", first, second, "--strict", "-c", "strict")
+    assert nearsim.succeed("ingest", second, "--json", "--strict").document()["replaced"] == 0

@@ -41,6 +41,9 @@ _OutputFormat = Annotated[
 ]
 
 
+_MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
+
+
 @option_groups.expand
 def dedupe(
     *,
@@ -59,6 +62,8 @@ def dedupe(
     file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
     rejects: inputs.Rejects = None,
+    max_rejected: _MaxRejected = None,
+    strict: inputs.Strict = False,
     jobs: options.Jobs = None,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -66,8 +71,9 @@ def dedupe(
     """Remove near-duplicates from files, leaving nothing in the database.
 
     Writes the survivor of each cluster and all documents without near-duplicates, in input order: JSON lines and rows
-    of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. Files are read
-    twice; standard input and pipes are copied to TMPDIR first.
+    of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. A record is known
+    by its file and line, so that ids may recur. Files are read twice; standard input and pipes are copied to TMPDIR
+    first. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
     """
     written = [one for one in (output, pairs, clusters) if one is not None]
     _check_outputs(output, output_format, [one for one in (pairs, clusters) if one is not None])
@@ -80,6 +86,7 @@ def dedupe(
     from nearsim_db.readers.spool import readable_twice
 
     chosen = recipe_options.chosen(threshold)
+    most_rejected = 0 if max_rejected is None and rejects is None else max_rejected
     reading = file_options.reading()
     outputs = Outputs(output, pairs, clusters, rejects, output_format)
     is_silent = quiet or format.is_machine
@@ -89,13 +96,26 @@ def dedupe(
         source = Source(readable, file_options.fields(), reading=reading)
         with progress_bars(is_silent, source) as progress, open_database() as database:
             database.use_jobs(jobs)
-            summary = run(database, source, chosen, outputs, progress, vectors)
+            summary = run(
+                database,
+                source,
+                chosen,
+                outputs,
+                progress,
+                vectors,
+                strict=strict,
+                most_rejected=most_rejected,
+            )
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     if format.is_machine:
         dedupe_output.print_summary_document(format, summary, output, stream)
     elif not quiet:
         dedupe_output.print_summary(summary, output, rejects, stream)
     terminal.print_warnings([*source.warnings, *summary.warnings])
+    if summary.rejected is not None:
+        if most_rejected is not None and summary.ingest.rejected > most_rejected:
+            inputs.refuse_rejected(summary.rejected, most_rejected, f"{output} was written")
+        terminal.print_warning(summary.rejected)
 
 
 def _check_outputs(output: Path, format: FileFormat | None, others: list[Path]) -> None:

@@ -9,7 +9,7 @@ from nearsim_db.cli import formats, inputs, option_groups, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
-from nearsim_db.errors import DEFAULT, DuplicateError, InputError, NearsimError, none_usable
+from nearsim_db.errors import DEFAULT, DuplicateError, InputError, NearsimError, count_of, none_usable
 
 if TYPE_CHECKING:
     from nearsim_db.index import Index
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SOURCE_URL = "NEARSIM_SOURCE_URL"
 
 
-_Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first rejected record.")]
+_MaxRejected = Annotated[int | None, inputs.max_rejected_option("any number")]
 _OnDuplicate = Annotated[
     options.OnDuplicate | None,
     typer.Option(
@@ -73,7 +73,8 @@ def ingest(
     file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
     rejects: inputs.Rejects = None,
-    strict: _Strict = False,
+    max_rejected: _MaxRejected = None,
+    strict: inputs.Strict = False,
     on_duplicate: _OnDuplicate = None,
     dry_run: _DryRun = False,
     jobs: options.Jobs = None,
@@ -148,6 +149,11 @@ def ingest(
     if error is not None:
         raise error
     _refuse_damaged(records.damage, summary, dry_run)
+    if max_rejected is not None and summary.rejected > max_rejected:
+        rejected = f"{count_of(summary.rejected, 'record')} of {summary.read:,} rejected"
+        inputs.refuse_rejected(
+            rejected, max_rejected, "the others were read" if dry_run else "the others are kept"
+        )
 
 
 def _source(

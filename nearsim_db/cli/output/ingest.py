@@ -8,7 +8,8 @@ from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.documents import print_document
 from nearsim_db.cli.output.profiles import outline, print_profiles
 from nearsim_db.errors import NearsimError
-from nearsim_db.records import IngestSummary, OnDuplicate, Reject
+from nearsim_db.readers.reject_reasons import place_of
+from nearsim_db.records import IngestSummary, OnDuplicate
 
 
 def print_summary_document(
@@ -29,6 +30,8 @@ def print_summary_document(
             "updated": summary.updated,
             "unchanged": summary.unchanged,
             "rejected": summary.rejected,
+            "replaced": summary.replaced,
+            "unreadable_dates": summary.unreadable_dates,
             "replaced_characters": summary.replaced_characters,
             **({} if on_duplicate is None else _duplicates(summary)),
             "dry_run": dry_run,
@@ -62,6 +65,8 @@ def print_summary(
             "rejected": summary.rejected,
             "replaced characters": summary.replaced_characters,
         }
+        | ({"replaced within this call": summary.replaced} if summary.replaced else {})
+        | ({"unreadable dates": summary.unreadable_dates} if summary.unreadable_dates else {})
         | (
             {}
             if on_duplicate is None
@@ -95,7 +100,7 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
         return
     terminal.print_line(stream=stream)
     for one in summary.first_rejects:
-        terminal.print_line(f"rejected: {_place(one)}: {one.reason}", stream)
+        terminal.print_line(f"rejected: {place_of(one)}: {one.reason}", stream)
     more = summary.rejected - len(summary.first_rejects)
     if more:
         terminal.print_line(f"... and {more:,} more", stream)
@@ -103,7 +108,3 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
         terminal.print_line(f"all rejects are in {rejects}", stream)
     elif more:
         terminal.print_line("write all rejects to a file with --rejects PATH", stream)
-
-
-def _place(reject: Reject) -> str:
-    return f"{reject.file}, line {reject.line:,}" if reject.line else reject.file

@@ -1,16 +1,18 @@
 -- name: create_incoming
--- Temporary tables of a session: the current batch, stored like documents, and the ids seen so far in the file.
+-- Temporary tables of a session: the current batch, stored like documents, and the ids seen so far, with their places.
 CREATE TEMP TABLE IF NOT EXISTS incoming (
     line bigint, external_id text COLLATE "C", title text, body text, source text, url text,
     published_at timestamptz, attributes jsonb, vector real[])
     WITH (toast_tuple_target = 4080) ON COMMIT DELETE ROWS;
-CREATE TEMP TABLE IF NOT EXISTS seen (external_id text COLLATE "C" PRIMARY KEY, line bigint, earlier bigint)
+CREATE TEMP TABLE IF NOT EXISTS seen (external_id text COLLATE "C" PRIMARY KEY, place bigint, earlier bigint)
 
 -- name: compare_documents
--- What upsert_documents would return, without writing. Relies on document_external_id_key.
-SELECT count(*) FILTER (WHERE document.doc_id IS NULL),
-    count(*) FILTER (WHERE document.doc_id IS NOT NULL AND differs),
-    count(*) FILTER (WHERE document.doc_id IS NOT NULL AND NOT differs)
+-- What upsert_documents would return, without writing; a recurring id counts as updated. Relies on
+-- document_external_id_key.
+SELECT count(*) FILTER (WHERE document.doc_id IS NULL AND NOT recurs),
+    count(*) FILTER (WHERE document.doc_id IS NOT NULL AND differs OR recurs),
+    count(*) FILTER (WHERE document.doc_id IS NOT NULL AND NOT differs AND NOT recurs),
+    coalesce(array_agg(incoming.external_id) FILTER (WHERE recurs), CAST(ARRAY[] AS text[]))
 FROM incoming
 LEFT JOIN nearsim.document
     ON document.collection_id = %(collection_id)s AND document.external_id = incoming.external_id
@@ -19,12 +21,12 @@ CROSS JOIN LATERAL (SELECT
     IS DISTINCT FROM
     (incoming.title, incoming.body, incoming.source, incoming.url, incoming.published_at, incoming.attributes)
     OR incoming.vector IS NOT NULL AND document.vector IS DISTINCT FROM incoming.vector
-    AS differs) AS comparison
+    AS differs, incoming.external_id = ANY(CAST(%(recurring)s AS text[])) AS recurs) AS comparison
 WHERE incoming.external_id <> ALL (CAST(%(superseded)s AS text[]))
 
 -- name: upsert_documents
 -- Upsert a batch by external_id; returns the numbers of rows inserted, updated and unchanged, without `superseded`, ids
--- seen earlier in the file. Documents get their doc_id in file order and keep their vector if given without one. Relies
+-- seen earlier in the file, and which of `recurring`, ids seen in other files, were updated. Documents get their doc_id in file order and keep their vector if given without one. Relies
 -- on document_external_id_key.
 WITH written AS (
     INSERT INTO nearsim.document
@@ -44,27 +46,28 @@ WITH written AS (
 ), fresh AS (
     SELECT external_id FROM incoming WHERE external_id <> ALL (CAST(%(superseded)s AS text[]))
 )
-SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), count(*) FILTER (WHERE is_new IS NULL)
+SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), count(*) FILTER (WHERE is_new IS NULL),
+    coalesce(array_agg(external_id) FILTER (WHERE NOT is_new AND external_id = ANY(CAST(%(recurring)s AS text[]))), CAST(ARRAY[] AS text[]))
 FROM fresh LEFT JOIN written USING (external_id)
 
 -- name: record_loaded_ids
--- Add documents that were loaded as new to the ids seen in the file. Relies on document_pkey.
-INSERT INTO seen (external_id, line)
-SELECT document.external_id, loaded.line
-FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(lines)s AS bigint[])) AS loaded (doc_id, line)
+-- Add documents that were loaded as new to the ids seen. Relies on document_pkey.
+INSERT INTO seen (external_id, place)
+SELECT document.external_id, loaded.place
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(places)s AS bigint[])) AS loaded (doc_id, place)
 JOIN nearsim.document USING (doc_id)
-ON CONFLICT (external_id) DO UPDATE SET line = excluded.line
+ON CONFLICT (external_id) DO UPDATE SET place = excluded.place
 
 -- name: record_seen_ids
--- Add a batch's ids and lines to those seen in the file; returns ids that also occurred on an earlier line of it. Relies
--- on the key of seen.
+-- Add a batch's ids and places to those seen; returns ids that also occurred at an earlier place. Relies on the key of
+-- seen.
 WITH recorded AS (
-    INSERT INTO seen (external_id, line)
-    SELECT * FROM unnest(CAST(%(external_ids)s AS text[]), CAST(%(lines)s AS bigint[]))
-    ON CONFLICT (external_id) DO UPDATE SET earlier = seen.line, line = excluded.line
-    RETURNING external_id, earlier, line
+    INSERT INTO seen (external_id, place)
+    SELECT * FROM unnest(CAST(%(external_ids)s AS text[]), CAST(%(places)s AS bigint[]))
+    ON CONFLICT (external_id) DO UPDATE SET earlier = seen.place, place = excluded.place
+    RETURNING external_id, earlier, place
 )
-SELECT external_id, earlier, line FROM recorded WHERE earlier IS NOT NULL ORDER BY earlier
+SELECT external_id, earlier, place FROM recorded WHERE earlier IS NOT NULL ORDER BY earlier
 
 -- name: has_any_document
 -- Whether a collection has any of some documents. Relies on document_external_id_key.

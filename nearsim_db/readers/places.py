@@ -1,0 +1,83 @@
+"""Where records were read, and their ids, in temporary files."""
+
+import os
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from nearsim_db.errors import NearsimError
+from nearsim_db.records import ReadDocument
+
+_ROW = np.dtype([("file", "<i4"), ("line", "<i8"), ("record", "<i8"), ("end", "<i8")])  # the end of its id
+_BLOCK_ROWS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file, a line or row from 1 (0 for a whole file), and the number of the record in the file from 1."""
+
+    file: str
+    line: int
+    record: int
+
+
+class RecordPlaces:
+    """The places and ids of records, which are numbered from 0 in the order in which they are added."""
+
+    def __init__(self) -> None:
+        self._ids, self._rows = TemporaryFile(), TemporaryFile()  # noqa: SIM115  closed on exit
+        self._files: list[str] = []
+        self._pending: list[tuple[int, int, int, int]] = []
+        self._end = 0
+        self._stored = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ids.close()
+        self._rows.close()
+
+    def add(self, record: ReadDocument, ordinal: int) -> int:
+        """Add a record, which has that number in its file, and return its number among all.
+
+        Raises NearsimError if the disk is full.
+        """
+        if not self._files or self._files[-1] != record.file:
+            self._files.append(record.file)
+        content = record.document.external_id.encode()
+        self._end += len(content)
+        self._pending.append((len(self._files) - 1, record.line, ordinal, self._end))
+        try:
+            self._ids.write(content)
+            if len(self._pending) == _BLOCK_ROWS:
+                self._flush()
+        except OSError as error:
+            raise NearsimError(
+                f"cannot write a temporary file: {error.strerror or error}; set TMPDIR to a folder with room"
+            ) from error
+        return self._stored + len(self._pending) - 1
+
+    def find(self, number: int) -> tuple[Place, str]:
+        """Return the place and the id of a record."""
+        if self._pending:
+            self._flush()
+        first = max(0, number - 1)
+        content = os.pread(self._rows.fileno(), _ROW.itemsize * (number + 1 - first), _ROW.itemsize * first)
+        rows = np.frombuffer(content, _ROW)
+        file, line, record, end = rows[-1].tolist()
+        begin = int(rows[0]["end"]) if number else 0
+        external_id = os.pread(self._ids.fileno(), end - begin, begin).decode()
+        return Place(self._files[file], line, record), external_id
+
+    def _flush(self) -> None:
+        self._rows.write(np.array(self._pending, _ROW).tobytes())
+        self._stored += len(self._pending)
+        self._pending.clear()
+        self._rows.flush()
+        self._ids.flush()

@@ -1,0 +1,130 @@
+"""Every record that dedupe reads is kept, removed as a duplicate of a named one, or rejected, in every format."""
+
+import csv
+import io
+import json
+import random
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+
+import networkx
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from nearsim_db.analysis.dedupe_files import Outputs, dedupe
+from nearsim_db.readers import Source
+from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.store.database import Database
+from tests.builders.selection import some
+
+Texts = Sequence[str]
+
+WORDS = [f"word{number}" for number in range(200)]
+THRESHOLD = Fraction(7, 10)
+
+
+def draw_texts(rng: random.Random) -> list[str]:
+    """Some texts, and copies of them of which a few words differ; one is empty."""
+    texts = [" ".join(rng.choices(WORDS, k=30)) for _ in range(12)]
+    for _ in range(18):
+        words = rng.choice(texts).split()
+        words[rng.randrange(len(words))] = rng.choice(WORDS)
+        texts.append(" ".join(words))
+    rng.shuffle(texts)
+    return [*texts, "", texts[0]]
+
+
+def ids(texts: Texts) -> list[str]:
+    """Ids that recur within a file and in every file."""
+    return [str(at % 7) for at in range(len(texts))]
+
+
+def write_jsonl(folder: Path, texts: Texts) -> Path:
+    path = folder / "part.jsonl"
+    lines = [json.dumps({"id": name, "text": text}) for name, text in zip(ids(texts), texts, strict=True)]
+    path.write_text("\n".join([*lines[:5], "{broken", *lines[5:], "[]"]) + "\n")
+    return path
+
+
+def write_csv(folder: Path, texts: Texts) -> Path:
+    path, content = folder / "part.csv", io.StringIO()
+    writer = csv.writer(content)
+    writer.writerows([("id", "text"), *zip(ids(texts), texts, strict=True), ("", "without an id")])
+    path.write_text(content.getvalue())
+    return path
+
+
+def write_array(folder: Path, texts: Texts) -> Path:
+    path = folder / "part.json"
+    path.write_text(
+        json.dumps([*({"id": name, "text": text} for name, text in zip(ids(texts), texts, strict=True)), 7])
+    )
+    return path
+
+
+def write_parquet(folder: Path, texts: Texts) -> Path:
+    path = folder / "part.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"id": [*ids(texts), None], "text": [*texts, "no id"]}), path)
+    return path
+
+
+def write_folder(folder: Path, texts: Texts) -> Path:
+    for at, text in enumerate(texts):
+        (folder / f"{at:02}").mkdir()
+        (folder / f"{at:02}" / "same.txt").write_text(text)
+    return folder
+
+
+def read_texts(path: Path) -> list[str]:
+    return [json.loads(line)["text"] for line in path.read_text().splitlines()]
+
+
+def shingles(text: str) -> frozenset[tuple[str, ...]]:
+    words = text.split()
+    return frozenset(tuple(words[at : at + 3]) for at in range(len(words) - 2))
+
+
+def similarity(one: str, other: str) -> Fraction:
+    a, b = shingles(one), shingles(other)
+    return Fraction(len(a & b), len(a | b) or 1)
+
+
+@pytest.mark.parametrize(
+    ("write", "rejected"),
+    [(write_jsonl, 2), (write_csv, 1), (write_array, 1), (write_parquet, 1), (write_folder, 0)],
+)
+@pytest.mark.parametrize("seed", some([1, 2, 3, 4], "every seed"))
+def test_kept_removed_and_rejected_add_up_to_read(
+    database_url: str, tmp_path: Path, write: Callable[[Path, Texts], Path], rejected: int, seed: int
+) -> None:
+    rng, paths, texts = random.Random(seed), [], list[str]()
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        part = draw_texts(rng)
+        texts += part
+        paths.append(write(tmp_path / name, part))
+    outputs = Outputs(tmp_path / "unique.jsonl", tmp_path / "pairs.jsonl", tmp_path / "clusters.jsonl")
+    with Database.connect(database_url) as database:
+        summary = dedupe(database, Source(paths), from_mapping({"match": {"threshold": 0.7}}), outputs)
+    kept = read_texts(outputs.unique)
+    assert summary.ingest.rejected == 3 * rejected
+    assert summary.ingest.read == len(texts) + 3 * rejected == len(kept) + summary.duplicates + 3 * rejected
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(len(texts)))
+    graph.add_edges_from(
+        (one, other)
+        for one, other in combinations(range(len(texts)), 2)
+        if similarity(texts[one], texts[other]) >= THRESHOLD
+    )
+    components = list(networkx.connected_components(graph))
+    assert len(kept) == len(components)
+    assert sorted(kept) == sorted(texts[min(one)] for one in components)
+    clusters = [json.loads(line) for line in (tmp_path / "clusters.jsonl").read_text().splitlines()]
+    assert sum(len(one["places"]) - 1 for one in clusters) == summary.duplicates
+    assert len({(place["file"], place["record"]) for one in clusters for place in one["places"]}) == sum(
+        len(one) for one in components if len(one) > 1
+    )
+    assert all(one["survivor_place"] in one["places"] for one in clusters)
