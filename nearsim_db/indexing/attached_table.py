@@ -5,6 +5,7 @@ of the collection, so of two processes the later also sees the later rows. Sweep
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -14,9 +15,11 @@ from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.indexing.attached_sweep import lock_source, sweep
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.store.attached import attachments, source_rows
+from nearsim_db.store.attached.obstacles import find_obstacle
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_lock_timeout, is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.work import queue
 
 _CHANGES_PER_BATCH = 2_000
 _TEXTS_PER_BATCH = 500
@@ -68,19 +71,26 @@ def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
     return len(changed)
 
 
-def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: Progress) -> None:
-    """Apply captured changes; sweep the collection's table if it was not swept yet or could not be read.
+def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: Progress) -> str | None:
+    """Apply captured changes; sweep the collection's table if it was not swept yet, or changes were not captured.
 
-    Raises NotFoundError if the table cannot be read.
+    Returns why later changes will not be captured, unless that was found by a sweep of the last minute. Raises
+    NotFoundError if the table cannot be read.
     """
     catch_up(engine)
     with engine.connect() as connection:
         attachment = attachments.find_attachment(connection, collection_id)
         if attachment is None or attachment.detaching:
-            return
+            return None
         source_rows.get_source(connection, collection_id)
-    if attachment.trouble is not None or not attachment.is_swept:
-        sweep(engine, collection_id, progress)
+        obstacle = find_obstacle(connection, attachment)
+        recent = queue.server_time(connection) - timedelta(minutes=1)
+    if obstacle is None and attachment.trouble is None and attachment.is_swept:
+        return None
+    if obstacle is not None and attachment.swept_at is not None and attachment.swept_at > recent:
+        return None
+    swept = sweep(engine, collection_id, progress)
+    return None if swept is None else swept.trouble
 
 
 def drop_triggers(engine: Engine, collection_id: CollectionId) -> None:

@@ -53,7 +53,9 @@ class CatchUp:
         Documents catch up with the attached table first. A reindex that another process began is left to it.
         """
         with translate_errors():
-            attached_table.catch_up_collection(self._database.engine, collection_id, self._progress)
+            engine = self._database.engine
+            if trouble := attached_table.catch_up_collection(engine, collection_id, self._progress):
+                self._contexts.warn(trouble)
             for generation in self._dispatch_and_build(collection_id):
                 if generation.state == "live":
                     self.catch_up(generation)

@@ -119,6 +119,17 @@ def test_a_client_that_hangs_up_leaves_no_trace(
     assert capsys.readouterr() == ("", "") and caplog.records == []
 
 
+def test_a_table_that_is_not_followed_makes_a_worker_unhealthy_but_alive() -> None:
+    monitor = Monitor()
+    monitor.round_done()
+    with served(monitor) as address:
+        assert status(answer(address, HEALTH)) == 200
+        monitor.not_followed = ["collection 'story' cannot read its attached table"]
+        unhealthy = answer(address, HEALTH)
+        assert status(unhealthy) == 503 and b"cannot read its attached table" in unhealthy
+        assert status(answer(address, HEALTH.replace(b"/healthz", b"/livez"))) == 200
+
+
 def test_slow_and_silent_clients_are_disconnected(capsys: pytest.CaptureFixture[str]) -> None:
     with served(client_seconds=BRIEF_SECONDS) as address:
         with connected(address) as silent:

@@ -155,12 +155,17 @@ def test_a_trigger_that_is_disabled_on_one_partition_is_repaired_by_attaching_ag
     assert drained(where)[1].endswith(expected)
     assert ask(app, "SELECT count(*) FROM nearsim.document") == 1
     swept = index.sweep()
-    assert swept.trouble is not None and swept.trouble.endswith(expected)
+    assert swept.trouble is not None and swept.trouble.endswith(expected) and index.warnings == []
+    app.execute("UPDATE nearsim.attachment SET swept_at = now() - interval '2 min'")
+    write(app, 32, "found by a build")
+    index.build()
+    assert index.warnings == [swept.trouble]
+    assert ask(app, "SELECT count(*) FROM nearsim.document") == 2
     attached(database)
     assert shown(where) == [None] * 4
     write(app, 31, "captured again")
     assert drained(where)[1] == ""
-    assert ask(app, "SELECT count(*) FROM nearsim.document") == 2
+    assert ask(app, "SELECT count(*) FROM nearsim.document") == 3
 
 
 def test_a_table_that_another_inherits_from_misses_its_rows(
