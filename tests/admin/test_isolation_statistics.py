@@ -1,5 +1,6 @@
 """Operators of a tenant see no value of another tenant in statistics when PostgreSQL estimates rows with them."""
 
+import re
 from collections.abc import Iterator
 from itertools import product
 from typing import LiteralString
@@ -84,3 +85,107 @@ def values_met(world: World, url: str) -> list[str]:
 def test_estimates_do_not_show_values_of_the_other_tenant(world: World) -> None:
     assert sum(bool(FOREIGN.search(one)) for one in values_met(world, world.url)) > 300
     assert not [one for one in values_met(world, world.reader) if FOREIGN.search(one)]
+
+
+# Columns with statistics: numbers that nearsim gave, hashes of bands, and states of work.
+NUMBERED = re.compile(
+    r"(doc|collection|profile|generation|left|right|head|cluster|survivor|event|verdict|probe|lease)_id$"
+    r"|revision$|bucket_hash$|band_no$|is_survivor$|pruned$|kind$|state$|stage$|are_(heads|twins)$"
+)
+COMPARED = """
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
+WHERE attrelid = CAST(%s AS regclass) AND attnum > 0 AND NOT attisdropped
+"""
+
+
+def estimate(connection: Connection, condition: sql.Composed, table: sql.Identifier) -> float:
+    """The rows that PostgreSQL expects."""
+    plan = sql.SQL("EXPLAIN (FORMAT JSON) SELECT FROM {} AS x WHERE {}").format(table, condition)
+    row = connection.execute(plan).fetchone()
+    assert row is not None
+    return float(row[0][0]["Plan"]["Plan Rows"])
+
+
+def below(column: str, value: str, type_name: str = "text") -> sql.Composed:
+    """The condition that a column is less than a value."""
+    return sql.SQL("x.{} < CAST({} AS {})").format(
+        sql.Identifier(column),
+        sql.Literal(value),
+        sql.SQL(type_name),  # type: ignore[arg-type]
+    )
+
+
+def search(connection: Connection, table: sql.Identifier, column: str) -> str:
+    """Return a value, found letter by letter: the longest text below which no row is expected."""
+    letters = "".join(sorted("abcdefghijklmnopqrstuvwxyz-0123456789 "))
+    found, fewest = "", estimate(connection, below(column, ""), table)
+    while len(found) < 40:
+        fitting = [
+            one for one in letters if estimate(connection, below(column, found + one), table) <= fewest
+        ]
+        if not fitting:
+            break
+        found += fitting[-1]
+    return found
+
+
+@pytest.fixture(scope="module")
+def repeated(server: Server) -> Iterator[World]:
+    """The tenants; each of them has forty documents of one title, and the reader a table with its own."""
+    with two_tenants(server) as world:
+        with psycopg.connect(world.url, autocommit=True) as admin:
+            admin.execute(
+                "INSERT INTO nearsim.document (collection_id, external_id, title, body, source, url, published_at) "
+                "SELECT given.id, 'n' || n, given.word, given.word, given.word, given.word, '2024-05-31'::timestamptz "
+                "FROM generate_series(1, 40) AS n, (VALUES (%s, 'own plum'), (%s, 'secret pear')) AS given (id, word)",
+                (world.own["collection_id"], world.foreign["collection_id"]),
+            )
+            admin.execute(
+                sql.SQL("CREATE SCHEMA own AUTHORIZATION {}").format(sql.Identifier(user_of(world.reader)))
+            )
+        with psycopg.connect(world.reader, autocommit=True) as reader:
+            reader.execute("CREATE TABLE own.document AS SELECT * FROM nearsim.document")
+            reader.execute("ANALYZE own.document")
+        with psycopg.connect(world.url, autocommit=True) as admin:
+            admin.execute("ANALYZE")
+        yield world
+
+
+def test_row_estimates_do_not_spell_texts_of_the_other_tenant(repeated: World) -> None:
+    with psycopg.connect(repeated.reader, autocommit=True) as reader:
+        assert search(reader, sql.Identifier("own", "document"), "title").startswith("own plum")
+        for column in ("title", "body", "source", "url", "external_id"):
+            assert (
+                search(reader, identifier("document"), column) == "z" * 40
+            )  # every text, as without any value
+
+
+def test_row_estimates_depend_on_no_value_of_an_owner(repeated: World) -> None:
+    """For each column that a reader may name: estimates below each stored value, and below one between."""
+    varying, tried = set[str](), 0
+    with (
+        psycopg.connect(repeated.url, autocommit=True) as admin,
+        psycopg.connect(repeated.reader, autocommit=True) as reader,
+    ):
+        for name in relations(repeated.url):
+            for column, type_name in admin.execute(COMPARED, (identifier(name).as_string(admin),)).fetchall():
+                values = admin.execute(
+                    sql.SQL("SELECT DISTINCT CAST(x.{} AS text) FROM {} AS x LIMIT 60").format(
+                        sql.Identifier(column), identifier(name)
+                    )
+                ).fetchall()
+                try:
+                    rows = {
+                        estimate(reader, below(column, value, type_name), identifier(name))
+                        for (value,) in values
+                        if value
+                    }
+                except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction):
+                    continue
+                tried += 1
+                if len(rows) > 1:
+                    varying.add(f"{name}.{column}")
+    assert tried > 200
+    leaking = {one for one in varying if not NUMBERED.search(one.partition(".")[2])}
+    assert not leaking
+    assert any(one.endswith(".doc_id") for one in varying)

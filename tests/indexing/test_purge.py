@@ -51,7 +51,7 @@ def test_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
         )
         before = traces(database_url, doc_id)
         assert before.keys() == {
-            *("document", "work", "change", "pg_stats"),
+            *("document", "work", "change"),
             *("signature_1", "band_1", "similar_pair_1", "cluster_member_1", "event", "verdict"),
         }
         purged = index.purge([NAME, "nobody"], [rejects])

@@ -100,6 +100,7 @@ BEGIN
             EXECUTE format('ALTER TABLE %s %s ROW LEVEL SECURITY', leaf.name,
                 CASE WHEN nearsim.is_isolated() THEN 'ENABLE' ELSE 'DISABLE' END);
             PERFORM nearsim.revoke_default_privileges(CAST(leaf.name AS regclass));
+            PERFORM nearsim.withhold_statistics(CAST(leaf.name AS regclass));
         END IF;
         IF leaf.is_foreign AND leaf.may THEN
             EXECUTE format('ALTER TABLE %s OWNER TO %I', leaf.name, leaf.owner);
@@ -123,4 +124,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_partition_rights(integer) IS
-    'Internal (used by every build): sets owner and privileges of a generation''s own tables';
+    'Internal (used by every build): sets owner, privileges and statistics of a generation''s own tables';

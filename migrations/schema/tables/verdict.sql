@@ -22,8 +22,6 @@ CREATE UNIQUE INDEX verdict_one_current ON nearsim.verdict (left_id, right_id) W
 CREATE INDEX verdict_left ON nearsim.verdict (left_id);
 CREATE INDEX verdict_right ON nearsim.verdict (right_id);
 CREATE INDEX verdict_collection ON nearsim.verdict (collection_id, verdict);
--- Planner statistics outlive the last row of a table, so there are none of texts that a purge must remove.
-ALTER TABLE nearsim.verdict ALTER why SET STATISTICS 0, ALTER undone_why SET STATISTICS 0;
 
 COMMENT ON TABLE nearsim.verdict IS
     'Pairs that a person pinned (always in one cluster) or vetoed (never), with author, reason and undo';

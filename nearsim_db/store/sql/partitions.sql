@@ -1,12 +1,11 @@
 -- name: create_leaves
 -- A generation's own tables, standalone until loaded: attaching them later locks the parents only briefly. The CHECK
--- on generation_id spares ATTACH its scan. The parents' owner owns them, and readers get their rights. Statistics of
--- sketches, which no condition compares, would take most of the time of ANALYZE.
+-- on generation_id spares ATTACH its scan. The parents' owner owns them, and readers get their rights.
 CREATE TABLE IF NOT EXISTS {signature} (
     LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
     PRIMARY KEY (doc_id),
     CHECK (generation_id = {generation_id}));
-ALTER TABLE {signature} ALTER COLUMN generation_id SET DEFAULT {generation_id}, ALTER COLUMN sketch SET STATISTICS 0;
+ALTER TABLE {signature} ALTER COLUMN generation_id SET DEFAULT {generation_id};
 CREATE TABLE IF NOT EXISTS {band} (
     LIKE nearsim.band INCLUDING DEFAULTS INCLUDING GENERATED,
     CHECK (generation_id = {generation_id}));

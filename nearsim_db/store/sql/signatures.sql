@@ -60,9 +60,13 @@ WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id
 
 -- name: read_heads
--- Heads of some digests. Relies on the index on feature_digest.
-SELECT doc_id, sketch, feature_digest FROM {signature}
-WHERE feature_digest = ANY(CAST(%(digests)s AS uuid[])) AND head_id = doc_id
+-- Heads of some digests, looked up one by one. Relies on the index on feature_digest.
+SELECT head.doc_id, head.sketch, head.feature_digest
+FROM (SELECT DISTINCT unnest(CAST(%(digests)s AS uuid[])) AS digest) AS query
+CROSS JOIN LATERAL (
+    SELECT doc_id, sketch, feature_digest FROM {signature}
+    WHERE feature_digest = query.digest AND head_id = doc_id OFFSET 0
+) AS head
 
 -- name: read_signatures
 -- Present signatures of some documents. Relies on the leaf's key.
