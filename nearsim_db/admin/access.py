@@ -64,7 +64,8 @@ def rights_beyond(database: Database, user: str, role: Role, collections: Sequen
     """Return what a user may still do beyond a role, on some collections or in general, as phrases."""
     with database.transaction() as connection:
         chosen = [collection_rows.get_collection(connection, name).collection_id for name in collections]
-        return access.list_rights_beyond(connection, user, role, chosen)
+        gaps = [] if role == "admin" else access.list_isolation_gaps(connection, user)
+        return [*access.list_rights_beyond(connection, user, role, chosen), *(reason for _, reason in gaps)]
 
 
 def set_isolation(database: Database, *, wanted: bool) -> None:

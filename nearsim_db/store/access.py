@@ -11,7 +11,7 @@ from nearsim_db.errors import DatabaseError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_value, fetch_values
+from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 
 Role = Literal["reader", "writer", "admin"]
@@ -128,6 +128,12 @@ def list_rights_beyond(
     """Return what a user may do beyond a role: its strongest role, and collections that it may write through others."""
     parameters = {"user": user, "role": role_name(role), "collection_ids": list(collection_ids)}
     return fetch_values(connection, statement("list_rights_beyond"), parameters)
+
+
+def list_isolation_gaps(connection: Connection, user: str | None = None) -> list[tuple[str, str]]:
+    """Return readers and writers, or one user, whom isolation does not keep from other texts, with the reasons."""
+    rows = fetch_rows(connection, statement("list_isolation_gaps"), {"user": user})
+    return [(str(name), str(reason)) for name, reason in rows]
 
 
 def forbid_writing(connection: Connection, user: str) -> None:

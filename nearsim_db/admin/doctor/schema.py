@@ -45,8 +45,13 @@ def is_installed(connection: Connection) -> bool:
 def check_roles(connection: Connection) -> Iterator[Finding]:
     """Check the roles of the server and the privileges in the schema."""
     roles = access.read_roles(connection)
-    if roles is not None:
-        yield _check_roles(roles)
+    if roles is None:
+        return
+    yield _check_roles(roles)
+    if roles.isolated and roles.owns:
+        for name, reason in access.list_isolation_gaps(connection):
+            advice = "revoke that, or give this tenant a database of its own"
+            yield Finding("isolation", "warning", f"{name} {reason}", advice)
 
 
 def sees_all_collections(connection: Connection) -> bool:

@@ -124,8 +124,8 @@ def _warn_of_more(user: str, role: "Role", more: list[str]) -> None:
 
     if more:
         terminal.print_warning(
-            f"{user} {'; '.join(more)}, and so may do more than a {_PREFIX}{role}; to end that, revoke the membership: "
-            "nearsim db revoke USER ROLE"
+            f"{user} {'; '.join(more)}, and so may do more than a {_PREFIX}{role}; to end that, revoke the membership "
+            "(of a role of nearsim: nearsim db revoke USER ROLE)"
         )
 
 

@@ -79,6 +79,29 @@ WHERE %(role)s = 'nearsim_reader' AND may_write AND role_name <> %(user)s
     AND (collection_id = ANY(CAST(%(collection_ids)s AS integer[])) OR cardinality(CAST(%(collection_ids)s AS integer[])) = 0)
     AND pg_has_role(to_regrole(quote_ident(%(user)s)), to_regrole(quote_ident(role_name)), 'MEMBER')
 
+-- name: list_isolation_gaps
+-- Readers and writers, or one user, whom isolation does not keep from the texts of all collections, each with the reason.
+-- Administrators of nearsim and superusers are left out. Catalog only.
+SELECT member.rolname, CASE
+    WHEN member.rolbypassrls THEN 'has BYPASSRLS and sees all collections'
+    WHEN member.rolreplication THEN 'has REPLICATION and may copy the whole server'
+    ELSE format('may read texts of all collections as a member of %%s: %%s', gap.name, gap.reason) END
+FROM pg_catalog.pg_roles AS member
+LEFT JOIN (VALUES
+    ('pg_read_all_data', 'tables of pg_toast and pg_statistic have no policies'),
+    ('pg_read_all_stats', 'queries of other sessions contain them'),
+    ('pg_read_server_files', 'files of the server contain them'),
+    ('pg_write_server_files', 'it may change files of the server'),
+    ('pg_execute_server_program', 'it may run programs on the server')
+) AS gap (name, reason) ON pg_has_role(member.oid, to_regrole(gap.name), 'MEMBER')
+WHERE (member.rolname = %(user)s OR CAST(%(user)s AS text) IS NULL
+        AND (pg_has_role(member.oid, to_regrole('nearsim_reader'), 'MEMBER')
+            OR pg_has_role(member.oid, to_regrole('nearsim_writer'), 'MEMBER'))
+        AND NOT pg_has_role(member.oid, to_regrole('nearsim_admin'), 'MEMBER'))
+    AND member.rolname NOT LIKE 'nearsim\_%%' AND NOT member.rolsuper
+    AND (member.rolbypassrls OR member.rolreplication OR gap.name IS NOT NULL)
+ORDER BY 1, 2
+
 -- name: forbid_writing
 -- Reduce a role's grants on collections to reading. Relies on collection_access_pkey.
 UPDATE nearsim.collection_access SET may_write = false WHERE role_name = %(user)s AND may_write
