@@ -1,6 +1,7 @@
 """Reading documents of a collection."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import cast
 
@@ -65,11 +66,15 @@ def stream_unsigned(
     if source is None:
         yield from _stream(connection, statement("read_unsigned_documents", leaves), parameters)
         return
-    command = source.statement("read_unsigned_source_documents", signature=leaves.table("signature"))
-    while rows := _read(connection, command, parameters | {"amount": _SOURCE_ROWS_AT_ONCE}):
+    while source is not None:
+        command = source.statement("read_unsigned_source_documents", signature=leaves.table("signature"))
+        rows = _read(connection, command, parameters | {"amount": _SOURCE_ROWS_AT_ONCE})
+        if not rows:
+            return
         yield _with_text(rows)
         between()
         parameters["after"] = rows[-1][0]
+        source = source_rows.find_source(connection, collection_id)
 
 
 def stream_documents(
@@ -92,8 +97,9 @@ def stream_documents(
         "vectors": vectors,
     }
     if len(doc_ids) > _FEW_DOCUMENTS:
-        source = None if vectors else source_rows.find_source(connection, collection_id)
-        yield from _stream(connection, _by_id(source), parameters)
+        with _in_transaction(connection):
+            source = None if vectors else source_rows.find_source(connection, collection_id)
+            yield from _stream(connection, _by_id(source), parameters)
     elif few := _read_few(connection, collection_id, parameters):
         yield few
 
@@ -117,9 +123,15 @@ def _read_few(
     """
     rows = _read(connection, _by_id(None), parameters)
     if any(row[-1] for row in rows):
-        source = source_rows.find_source(connection, collection_id)
-        rows = rows if source is None else _read(connection, _by_id(source), parameters)
+        with _in_transaction(connection):
+            source = source_rows.find_source(connection, collection_id)
+            rows = rows if source is None else _read(connection, _by_id(source), parameters)
     return _with_text(rows)
+
+
+def _in_transaction(connection: Connection) -> AbstractContextManager[object]:
+    """Return a block in which an attached table keeps its definition, also in autocommit."""
+    return driver(connection).transaction() if driver(connection).autocommit else nullcontext()
 
 
 def _read(connection: Connection, command: sql.Composed, parameters: Mapping[str, object]) -> list[_Row]:

@@ -22,6 +22,7 @@ TRIALS: dict[str, LiteralString] = {
     "dedupe(bigint[],double precision,text)": "SELECT * FROM nearsim.dedupe(ARRAY[{doc}, {twin}])",
     "document_named(text,text)": "SELECT nearsim.document_named({id})",
     "documents_named(text,text,text)": "SELECT * FROM nearsim.documents_named({id}, {twin_id}, NULL)",
+    "foreign_code(regclass)": "SELECT nearsim.foreign_code('nearsim.document')",
     "roles_exist()": "SELECT nearsim.roles_exist()",
     "heads_of(integer,bigint[])": "SELECT * FROM nearsim.heads_of({generation}, ARRAY[{doc}, {twin}]) ORDER BY 1",
     "is_isolated()": "SELECT nearsim.is_isolated()",

@@ -90,7 +90,8 @@ BEGIN
         SELECT format('GRANT EXECUTE ON ROUTINE %s TO %s', CAST(pg_proc.oid AS regprocedure), role)
         FROM (VALUES
             ('nearsim_reader, nearsim_writer',
-                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'attached_text']),
+                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'attached_text',
+                    'source_text']),
             ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'undo_verdict', 'undo_current_verdict', 'store_verdict'])
         ) AS granted (role, names)
         JOIN pg_proc ON proname = ANY (CAST(names AS name[]))

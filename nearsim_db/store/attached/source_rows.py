@@ -10,7 +10,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.attached.document_columns import fields_of, key_of, type_of
 from nearsim_db.store.attached.table_checks import unreadable
-from nearsim_db.store.attached.tables import Relation, read_columns, read_relation
+from nearsim_db.store.attached.tables import Relation, lock_relation, read_columns, read_current_types
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
@@ -31,14 +31,14 @@ class Source:
 
 
 def find_source(connection: Connection, collection_id: CollectionId) -> Source | None:
-    """Return the table attached to a collection, or None.
+    """Return the table attached to a collection, or None. Its definition is locked until the transaction ends.
 
     Raises NotFoundError if the table or one of its columns was dropped or cannot be read.
     """
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is None:
         return None
-    relation = read_relation(connection, attachment.relation)
+    relation = lock_relation(connection, attachment.relation)
     if relation is None:
         raise NotFoundError(attachment.problem)
     columns = attachment.columns
@@ -46,6 +46,9 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
     if reason is not None:
         raise NotFoundError(attachment.describe_unreadable(reason))
     available = read_columns(connection, relation)
+    names = list(columns.named().values())
+    if read_current_types(connection, relation, names) != [available[name].declared_type for name in names]:
+        raise NotFoundError(attachment.describe_unreadable("it was altered meanwhile"))
     parts: dict[str, sql.Composable] = {
         "relation": relation.identifier,
         "id": sql.Identifier(columns.id),

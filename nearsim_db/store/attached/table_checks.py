@@ -49,6 +49,11 @@ def unreadable(
             return f"column {name!r} is a virtual generated column, whose changes no trigger sees"
         if own_rights and not column.is_readable:
             return f"the user may not read column {name!r}; run: GRANT SELECT ON {relation.shown} TO <role>"
+    if own_rights and relation.foreign_code is not None:
+        return (
+            f"{relation.foreign_code}, which would run with this user's rights; drop it, or let a superuser own "
+            "what it calls"
+        )
     if own_rights and relation.hides_rows:
         return "its row-level security hides rows from this user, which the index would lack"
     return None

@@ -1,16 +1,18 @@
 """Tables of applications and their columns, as the catalog describes them."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, cast
 
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_first, fetch_rows, fetch_value
+from nearsim_db.store.driver.rows import fetch_first, fetch_row, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import statement
 
 Kind = Literal["id", "text", "title", "source", "url", "published_at"]
@@ -48,7 +50,10 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table and the user's rights on it; shown names and owners are quoted as in SQL."""
+    """A table and the user's rights on it; shown names and owners are quoted as in SQL.
+
+    `foreign_code` is what another role could run by it, with the user's rights, when it is read.
+    """
 
     oid: int
     schema: str
@@ -64,6 +69,7 @@ class Relation:
     has_children: bool
     may_use_schema: bool
     may_our_owner_use_schema: bool
+    foreign_code: str | None
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -73,9 +79,10 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its base type, its collation, and who may read it."""
+    """A column: its declared and its base type, its collation, and who may read it."""
 
     name: str
+    declared_type: int
     type: str
     collation: tuple[str, str] | None
     is_virtual: bool
@@ -95,8 +102,9 @@ def find_relation(connection: Connection, name: str) -> Relation:
     schema, table = matched.groups()
     parameters = {"names": _meanings(table), "schemas": None if schema is None else _meanings(schema)}
     driver(connection).execute(statement("use_own_search_path"))
-    oid = fetch_value(connection, statement("find_relation"), parameters)
+    path = fetch_value(connection, statement("read_search_path"))
     driver(connection).execute(statement("use_pinned_search_path"))
+    oid = fetch_value(connection, statement("find_relation"), parameters | {"path": path})
     found = None if oid is None else read_relation(connection, oid)
     if found is None:
         raise NotFoundError(f"there is no table {name!r}; add its schema if that is not on the search path")
@@ -115,11 +123,38 @@ def read_relation(connection: Connection, oid: int) -> Relation | None:
     return fetch_first(connection, partial(Relation, oid), statement("read_relation"), {"relation": oid})
 
 
+def lock_relation(connection: Connection, oid: int) -> Relation | None:
+    """Return a table as it stays until the transaction ends, apart from its indexes; None if it was dropped.
+
+    A table in a schema that the user may not use is not locked.
+    """
+    backend = driver(connection)
+    assert not backend.autocommit or backend.info.transaction_status == TransactionStatus.INTRANS
+    found, locked = read_relation(connection, oid), None
+    while found is not None and found.may_use_schema and found.identifier != locked:
+        locked = found.identifier
+        backend.execute(statement("lock_definition", relation=locked))
+        found = read_relation(connection, oid)
+    return found
+
+
+def read_current_types(connection: Connection, relation: Relation, names: Sequence[str]) -> list[int]:
+    """Return the present types of columns, also in a transaction with an older snapshot of the catalog.
+
+    Raises UndefinedColumn for one that was renamed or dropped.
+    """
+    types = sql.SQL(", ").join(
+        sql.SQL("CAST(pg_typeof({}) AS oid)").format(sql.Identifier(name)) for name in names
+    )
+    command = statement("read_current_types", types=types, relation=relation.identifier)
+    return [int(one) for one in fetch_row(connection, command)]
+
+
 def read_columns(connection: Connection, relation: Relation) -> dict[str, Column]:
     """Return the columns of a table, by name."""
     return {
-        name: Column(name, kind, None if collation is None else (schema, collation), *flags)
-        for name, kind, schema, collation, *flags in fetch_rows(
+        name: Column(name, declared_type, kind, None if collation is None else (schema, collation), *flags)
+        for name, declared_type, kind, schema, collation, *flags in fetch_rows(
             connection, statement("read_columns"), {"relation": relation.oid}
         )
     }

@@ -136,16 +136,20 @@ ORDER BY name, expected.oid
 -- Resolve names as the user's own sessions do, until the transaction ends.
 SELECT set_config('search_path', reset_val, true) FROM pg_catalog.pg_settings WHERE name = 'search_path'
 
+-- name: read_search_path
+-- The schemas of the search path, in its order. Functions and operators of these schemas must not be found.
+SELECT CAST(pg_catalog.current_schemas(true) AS pg_catalog.text[])
+
 -- name: find_relation
 -- Tables and views that a name may mean, best match first: exact spelling before lower case. Without a schema the
--- user's search path decides. Catalog only.
+-- given search path decides. Catalog only.
 SELECT pg_class.oid, nspname, relname
 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
 WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relname = ANY(CAST(%(names)s AS text[]))
-    AND CASE WHEN CAST(%(schemas)s AS text[]) IS NULL THEN pg_table_is_visible(pg_class.oid)
-        ELSE nspname = ANY(CAST(%(schemas)s AS text[])) END
+    AND nspname = ANY(coalesce(CAST(%(schemas)s AS text[]), CAST(%(path)s AS text[])))
 ORDER BY array_position(CAST(%(schemas)s AS text[]), CAST(nspname AS text)),
-    array_position(CAST(%(names)s AS text[]), CAST(relname AS text))
+    array_position(CAST(%(names)s AS text[]), CAST(relname AS text)),
+    array_position(CAST(%(path)s AS text[]), CAST(nspname AS text))
 LIMIT 1
 
 -- name: use_pinned_search_path
@@ -162,14 +166,26 @@ SELECT namespace.nspname, pg_class.relname, quote_ident(namespace.nspname),
     pg_get_userbyid(pg_class.relowner) = current_user OR pg_has_role(pg_class.relowner, own_namespace.nspowner, 'MEMBER'),
     row_security_active(pg_class.oid),
     pg_class.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = pg_class.oid),
-    has_schema_privilege(namespace.oid, 'USAGE'), has_schema_privilege(document.relowner, namespace.oid, 'USAGE')
+    has_schema_privilege(namespace.oid, 'USAGE'), has_schema_privilege(document.relowner, namespace.oid, 'USAGE'),
+    nearsim.foreign_code(pg_class.oid)
 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = pg_class.relnamespace
 JOIN pg_catalog.pg_class AS document ON document.oid = CAST('nearsim.document' AS regclass)
 JOIN pg_catalog.pg_namespace AS own_namespace ON own_namespace.oid = document.relnamespace
 WHERE pg_class.oid = CAST(%(relation)s AS oid)
 
+-- name: lock_definition
+-- Lock a table against changes of its definition until the transaction ends. The query is analysed, but not planned,
+-- which would run functions in expressions of its indexes; LOCK would need rights on all columns.
+PREPARE nearsim_source AS SELECT FROM {relation};
+DEALLOCATE nearsim_source
+
+-- name: read_current_types
+-- Types that columns of a table have at present, whatever the snapshot of the transaction. A name is resolved as a
+-- column only, as it has no qualifier. Catalog only.
+SELECT {types} FROM (SELECT (CAST(NULL AS {relation})).*) AS attached
+
 -- name: read_columns
--- Columns of a table: base type, collation, whether virtual, whether unique, and whether the user and the owner of
+-- Columns of a table: declared type, base type, collation, whether virtual, whether unique, and whether the user and the owner of
 -- nearsim's functions may read it. Catalog only.
 WITH RECURSIVE kind AS (
     SELECT attnum, atttypid AS type FROM pg_catalog.pg_attribute
@@ -177,7 +193,7 @@ WITH RECURSIVE kind AS (
     UNION ALL
     SELECT attnum, typbasetype FROM kind JOIN pg_catalog.pg_type ON oid = type WHERE typbasetype <> 0
 )
-SELECT attname, format_type(type, NULL), collation_in.nspname, collname, CAST(attgenerated AS text) = 'v',
+SELECT attname, CAST(atttypid AS bigint), format_type(type, NULL), collation_in.nspname, collname, CAST(attgenerated AS text) = 'v',
     EXISTS (
         SELECT FROM pg_catalog.pg_index
         WHERE indrelid = attrelid AND indisunique AND indisvalid AND indpred IS NULL AND indexprs IS NULL

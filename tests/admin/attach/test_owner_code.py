@@ -5,9 +5,14 @@ from typing import LiteralString
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
+from nearsim_db.errors import NotFoundError
+from nearsim_db.indexing import attached_table
+from nearsim_db.records import CollectionId
+from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from tests.builders.followed_table import RECIPE
@@ -65,9 +70,9 @@ WRITES: list[LiteralString] = [
 def owner(database_url: str) -> Iterator[Application]:
     """The session of a user without rights in nearsim, whose table is attached."""
     with application(database_url) as admin, login(database_url) as user:
-        name = psycopg.sql.Identifier(user_of(user))
-        database = psycopg.sql.Identifier(admin.info.dbname)
-        admin.execute(psycopg.sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, name))
+        name = sql.Identifier(user_of(user))
+        database = sql.Identifier(admin.info.dbname)
+        admin.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, name))
         with application(user) as connection:
             connection.execute(SPY.encode())
             yield connection
@@ -91,8 +96,8 @@ def seen(owner: Application) -> list[tuple[object, ...]]:
 def write(app: Application, **names: LiteralString) -> None:
     """Insert, change and delete rows, under the current names of the columns."""
     for command in WRITES:
-        parts = {kind: psycopg.sql.Identifier(name) for kind, name in names.items()}
-        app.execute(psycopg.sql.SQL(command).format(**parts))
+        parts = {kind: sql.Identifier(name) for kind, name in names.items()}
+        app.execute(sql.SQL(command).format(**parts))
 
 
 @pytest.mark.parametrize("column", ["length", "upper", "reverse", "initcap"])
@@ -115,7 +120,97 @@ def test_capture_of_a_renamed_column_calls_no_function_of_its_name(
         assert seen(owner) == [("nearsim", True), (owner.info.user, False)]
         owner.execute("DELETE FROM own.seen")
         # A name that is no column calls a function.
-        owner.execute(
-            psycopg.sql.SQL("SELECT (story).{} FROM own.story").format(psycopg.sql.Identifier(column))
-        )
+        owner.execute(sql.SQL("SELECT (story).{} FROM own.story").format(sql.Identifier(column)))
         assert seen(owner) == [(owner.info.user, False)]
+
+
+PLANNED: list[LiteralString] = [
+    "CREATE INDEX spying ON own.story ((own.look('index') || \"upper\"))",
+    'CREATE INDEX spying ON own.story ("upper") WHERE own.look(\'predicate\') = "upper"',
+    'CREATE STATISTICS own.spying ON (own.look(\'statistics\') || "upper"), "reverse" FROM own.story',
+    "ALTER TABLE own.story ADD CHECK (own.look(\"upper\") <> '')",
+    "CREATE TABLE own.child () INHERITS (own.story); CREATE INDEX ON own.child ((own.look('index') || \"upper\"))",
+]
+BODY = "SELECT nearsim.body_of(min(doc_id)) FROM nearsim.document"
+
+
+@pytest.mark.parametrize("command", PLANNED)
+def test_functions_that_planning_would_call_are_not_planned(
+    story: Index, owner: Application, database_url: str, command: LiteralString
+) -> None:
+    with application(database_url) as superuser:
+        text = ask(superuser, BODY)
+        assert text == "the storm closed the ferry for a day"
+        superuser.execute("INSERT INTO nearsim.change (collection_id, external_id) VALUES (1, '1')")
+        owner.execute(command)
+        owner.execute("DELETE FROM own.seen")
+        owner.execute("SELECT FROM own.story WHERE upper = ''")
+        ran_for_itself = seen(owner)
+        assert ran_for_itself in ([(owner.info.user, False)], [])
+        assert bool(ran_for_itself) == ("CHECK" not in command), "its code runs, with its own rights"
+        reason = rf"calls own\.look\(text\) of {owner.info.user}, which would run with this user's rights"
+        for read in (story.sweep, lambda: story.get("1"), lambda: story.build()):
+            with pytest.raises(NotFoundError, match=reason):
+                read()
+        attached_table.catch_up(story.database.engine)
+        assert "of user_" in str(ask(superuser, "SELECT trouble FROM nearsim.attachment"))
+        assert ask(superuser, BODY) is None
+        assert seen(owner) == ran_for_itself
+        superuser.execute("ALTER FUNCTION own.look OWNER TO CURRENT_USER")
+        story.sweep()
+        assert ask(superuser, BODY) == text
+
+
+def test_texts_of_an_untrusted_owner_are_read_with_the_rights_of_the_caller(
+    story: Index, owner: Application, database_url: str
+) -> None:
+    with login(database_url, "nearsim_reader") as reader, application(reader) as caller:
+        owner.execute("GRANT ALL ON own.story TO nearsim_admin")
+        assert ask(caller, BODY) is None
+        owner.execute(sql.SQL("GRANT SELECT ON own.story TO {}").format(sql.Identifier(user_of(reader))))
+        assert ask(caller, BODY) == "the storm closed the ferry for a day"
+        # Nor with the owner's rights by the view itself, which would plan a query with them.
+        assert caller.execute("UPDATE nearsim.attached_texts SET body = '' RETURNING body").fetchall() == [
+            (None,)
+        ]
+
+
+def test_table_keeps_its_definition_while_it_is_read(story: Index, owner: Application) -> None:
+    owner.execute("SET lock_timeout = '10ms'")
+    engine = story.database.engine
+    with engine.connect() as reading:
+        source_rows.get_source(reading, CollectionId(1))
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            owner.execute('ALTER TABLE own.story RENAME "upper" TO renamed')
+    with engine.snapshot() as reading:
+        reading.execute("SELECT FROM nearsim.document")
+        owner.execute('ALTER TABLE own.story ALTER "upper" TYPE own.label')
+        with pytest.raises(NotFoundError, match="it was altered meanwhile"):
+            source_rows.get_source(reading, CollectionId(1))
+
+
+def test_snapshots_do_not_hide_a_change_of_type(story: Index, owner: Application, database_url: str) -> None:
+    with psycopg.connect(database_url) as snapshot:
+        snapshot.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        snapshot.execute("SELECT FROM nearsim.document")
+        owner.execute("ALTER TABLE own.story ALTER \"upper\" TYPE own.state USING 'draft'")
+        assert snapshot.execute(BODY).fetchall() == [(None,)]
+        owner.execute("SELECT own.text_of(state) FROM own.story")
+        assert {ran_as for ran_as, _ in seen(owner)} == {owner.info.user}
+
+
+def test_functions_in_the_search_path_of_the_user_are_not_called(
+    owner: Application, database_url: str
+) -> None:
+    owner.execute(
+        "CREATE FUNCTION own.array_position(text[], text) RETURNS integer LANGUAGE sql AS "
+        "$$SELECT length(own.look('path'))$$"
+    )
+    with application(database_url) as superuser:
+        database = sql.Identifier(superuser.info.dbname)
+        superuser.execute(sql.SQL("ALTER DATABASE {} SET search_path = own").format(database))
+    with Database.connect(database_url) as opened:
+        attach.attach_table(opened, "story", COLUMNS)
+    assert seen(owner) == []
+    owner.execute("SET search_path = own; SELECT array_position(ARRAY['a'], 'a'::text)")
+    assert seen(owner) == [(owner.info.user, False)]
