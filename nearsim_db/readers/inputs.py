@@ -14,7 +14,7 @@ from nearsim_db.readers.folder import LeftOut
 from nearsim_db.readers.input_file import ReadProgress
 from nearsim_db.readers.json_array import begin, elements
 from nearsim_db.readers.jsonl import parse_line
-from nearsim_db.readers.parquet import as_json, open_parquet, rows_of_batches
+from nearsim_db.readers.parquet import as_json, batches_of, open_parquet, rows_of_batches
 from nearsim_db.readers.source import JSON, JSON_LINES, Source
 from nearsim_db.readers.writers.file_format import FileFormat
 from nearsim_db.records import ReadDocument
@@ -144,7 +144,7 @@ def _batches_of(path: Path) -> Iterator["RecordBatch"]:
             yield from batches
     else:
         with closing(open_parquet(path)) as opened:
-            yield from opened.iter_batches(_BATCH_ROWS)
+            yield from batches_of(opened, path)
 
 
 def _parsed(line: bytes) -> Mapping[str, object]:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyarrow.parquet import ParquetFile
 
-_ROWS_AT_ONCE = 500
+_ROWS_AT_ONCE = 64
+_BYTES_AT_ONCE = 64_000_000
+_LONG_BYTES = _BYTES_AT_ONCE // _ROWS_AT_ONCE
 _SHOWN_CHARACTERS = 500
 
 
@@ -76,7 +78,53 @@ def rows_of(opened: "ParquetFile", path: Path, columns: list[str] | None = None)
 
     Raises InputError if the file cannot be read further.
     """
-    return rows_of_batches(opened.iter_batches(_ROWS_AT_ONCE, columns=columns), path)
+    return rows_of_batches(batches_of(opened, path, columns), path)
+
+
+def batches_of(
+    opened: "ParquetFile", path: Path, columns: list[str] | None = None
+) -> Iterator["RecordBatch"]:
+    """Yield batches of at most 64 rows and some 64 MB, by the sizes that the file gives.
+
+    A few bytes of a file can repeat a long text in each row: such columns stay dictionaries, with the text in memory
+    once.
+    """
+    import pyarrow.parquet
+
+    texts = _texts_with_dictionary(opened)
+    with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as as_dictionaries:
+        for number in range(opened.num_row_groups):
+            group = opened.metadata.row_group(number)
+            fitting = _BYTES_AT_ONCE * group.num_rows // max(1, group.total_byte_size)
+            source = as_dictionaries if texts and _has_long_text(as_dictionaries, number, texts) else opened
+            yield from source.iter_batches(
+                max(1, min(_ROWS_AT_ONCE, fitting)), row_groups=[number], columns=columns
+            )
+
+
+def _texts_with_dictionary(opened: "ParquetFile") -> list[str]:
+    found = set[str]()
+    for number in range(opened.num_row_groups):
+        group = opened.metadata.row_group(number)
+        for chunk in map(group.column, range(group.num_columns)):
+            if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page:
+                found.add(chunk.path_in_schema)
+    return sorted(found)
+
+
+def _has_long_text(opened: "ParquetFile", group: int, columns: list[str]) -> bool:
+    """Whether the dictionary of a column, which its first row comes with, has a text of more than a megabyte."""
+    import pyarrow
+    from pyarrow import compute
+
+    first = next(opened.iter_batches(1, row_groups=[group], columns=columns), None)
+    dictionaries = (
+        [] if first is None else [one.dictionary for one in first.columns if hasattr(one, "dictionary")]
+    )
+    lengths = [
+        compute.max(compute.binary_length(one.cast(pyarrow.large_binary()))).as_py() for one in dictionaries
+    ]
+    return any(length is not None and length > _LONG_BYTES for length in lengths)
 
 
 def rows_of_batches(batches: Iterable["RecordBatch"], path: Path) -> Iterator[dict[str, Any]]:
@@ -119,7 +167,10 @@ def documents_of(
     maker = DocumentMaker(file.name, fields)
     check_columns(names, file.name, fields, maker)
     for number, row in enumerate(rows, 1):
-        yield _made(maker, file.name, row, fields.vector, number)
+        if sum(len(value) for value in row.values() if isinstance(value, str)) > file.limit:
+            yield Reject(file.name, number, file.too_long)
+        else:
+            yield _made(maker, file.name, row, fields.vector, number)
 
 
 def _made(
@@ -151,6 +202,13 @@ def _values(column: Any) -> list[Any]:
     from pyarrow import types
 
     kind = column.type
+    if types.is_dictionary(kind):
+        places = column.indices.to_pylist()
+        used = [place for place in dict.fromkeys(places) if place is not None]
+        values = dict(
+            zip(used, _values(column.dictionary.take(pyarrow.array(used, pyarrow.int64()))), strict=True)
+        )
+        return [values.get(place) for place in places]
     if types.is_string(kind) or types.is_large_string(kind):
         # As bytes, which may not be valid UTF-8, as in other files.
         texts = column.cast(pyarrow.large_binary()).to_pylist()

@@ -11,6 +11,7 @@ from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.records import Reject
 
 _FIRST_KEPT = 5
+_MOST_LISTED = 100_000  # of one file that was read
 _FLUSHED_SINGLY = 1_000
 _quoted = json.encoder.encode_basestring
 _KEYS = {"file", "line", "id", "reason"}
@@ -71,9 +72,9 @@ def _id_in(line: bytes, path: Path, number: int) -> object:
 class RejectWriter:
     """Writes rejects to a file as {"file", "line", "id", "reason"}; without a path it only counts them.
 
-    The file is created on entry, even if nothing is rejected, and replaces that of an earlier run. `count` is
-    the number of rejects; `first` has the first few, for a summary. Raises NearsimError if the file cannot be
-    written.
+    The file is created on entry, even if nothing is rejected, and replaces that of an earlier run. After 100,000
+    rejects of a file that is read, one line has the number of its others. `count` is the number of rejects; `first`
+    has the first few, for a summary. Raises NearsimError if the file cannot be written.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -81,6 +82,8 @@ class RejectWriter:
         self._stream: TextIO | None = None
         self.count = 0
         self.first: list[Reject] = []
+        self._file = ""
+        self._of_file = 0
 
     def __enter__(self) -> Self:
         if self._path is not None:
@@ -97,6 +100,7 @@ class RejectWriter:
         if self._stream is None:
             return
         try:
+            self._write_rest()
             self._stream.close()
         except OSError as closing:
             # After a failed write, closing fails for the same reason, which is already being raised.
@@ -112,16 +116,31 @@ class RejectWriter:
             self.first.append(reject)
         if self._stream is None:
             return
-        external_id = "null" if reject.external_id is None else _quoted(reject.external_id)
         try:
-            self._stream.write(
-                f'{{"file": {_quoted(reject.file)}, "line": {reject.line}, "id": {external_id}, '
-                f'"reason": {_quoted(reject.reason)}}}\n'
-            )
+            if reject.file != self._file:
+                self._write_rest()
+                self._file, self._of_file = reject.file, 0
+            self._of_file += 1
+            if self._of_file <= _MOST_LISTED:
+                self._write_line(reject)
             if self.count <= _FLUSHED_SINGLY or self.count % _FLUSHED_SINGLY == 0:
                 self._stream.flush()
         except OSError as error:
             raise self._failure(error) from error
+
+    def _write_rest(self) -> None:
+        more = self._of_file - _MOST_LISTED
+        if more > 0:
+            reason = f"{more:,} more rejected records of this file are not listed"
+            self._write_line(Reject(self._file, 0, reason))
+
+    def _write_line(self, reject: Reject) -> None:
+        assert self._stream is not None
+        external_id = "null" if reject.external_id is None else _quoted(reject.external_id)
+        self._stream.write(
+            f'{{"file": {_quoted(reject.file)}, "line": {reject.line}, "id": {external_id}, '
+            f'"reason": {_quoted(reject.reason)}}}\n'
+        )
 
     def _failure(self, error: OSError) -> NearsimError:
         return NearsimError(

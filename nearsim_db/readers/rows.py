@@ -1,7 +1,7 @@
 """Rows of CSV and TSV, parsed in blocks of lines."""
 
 import csv
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from io import StringIO
 from itertools import chain
 from typing import cast
@@ -9,6 +9,7 @@ from typing import cast
 from nearsim_db.readers.input_file import InputFile
 
 _NO_LINES: list[bytes] = []
+_MOST_OF_A_BLOCK = 2**28
 
 
 def csv_rows(
@@ -18,8 +19,9 @@ def csv_rows(
 
     With `keep` also yield the lines of the row, without their ends.
     """
-    # The limit belongs to the process: it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), file.limit))
+    # The limit belongs to the process: it is only ever raised. A row beyond the limit of the file gets no larger than
+    # that and a block.
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MOST_OF_A_BLOCK))
     lines = _Lines(file, keep=keep)
     rows = csv.reader(chain.from_iterable(lines.blocks()), delimiter=delimiter, strict=True)
     begin = 1
@@ -67,7 +69,17 @@ class _Lines:
             has_long = None in lines
             self.are_checked = self._keep or has_long
             known = [line or b"" for line in lines] if has_long else cast(list[bytes], lines)
-            yield StringIO(b"\n".join(known).decode("utf-8", "surrogateescape") + "\n", newline="\n")
+            text = StringIO(b"\n".join(known).decode("utf-8", "surrogateescape") + "\n", newline="\n")
+            yield self._without_rest(text) if self._carried_bytes > self._file.limit else text
+
+    def _without_rest(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield lines; of the current row, which is too long already, only the quote that ends it.
+
+        The row is in quotes, and an even number of them leaves it so.
+        """
+        row = self.begin
+        for line in lines:
+            yield line if self.begin > row else '"\n' * (line.count('"') % 2)
 
     def forget(self) -> None:
         """Forget the part of a row that was in earlier blocks."""

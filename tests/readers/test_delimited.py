@@ -1,6 +1,8 @@
 """CSV and TSV: quoting, line numbers, and what is refused."""
 
 import csv
+import gzip
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -132,6 +134,22 @@ def test_a_row_beyond_the_limit_is_rejected_and_reading_continues(tmp_path: Path
     reads = list(read_csv(InputFile(path, limit=300), Fields()))
     assert [type(read) for read in reads] == [ReadDocument, Reject, ReadDocument]
     assert reads[1] == Reject(str(path), 3, "longer than 300 bytes, the maximum for one document")
+
+
+def test_a_quoted_field_far_beyond_the_limit_is_one_reject(tmp_path: Path) -> None:
+    path, peaks = tmp_path / "in.csv.gz", []
+    for lines in (600_000, 1_200_000):
+        inner = b'5,""not a row"",x\n' * lines
+        path.write_bytes(gzip.compress(b'id,text\n1,x\n2,"' + inner + b'"\n3,y\n', 1))
+        tracemalloc.start()
+        try:
+            reads = list(read_csv(InputFile(path, limit=300), Fields()))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert [type(read) for read in reads] == [ReadDocument, Reject, ReadDocument]
+        assert reads[1] == Reject(str(path), 3, "longer than 300 bytes, the maximum for one document")
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ class Missing(datetime):
     def __ne__(self, other: object) -> bool:
         return True
 
-    def replace(self, *given: object, **named: object) -> "Missing":  # type: ignore[override]
+    def replace(self, *given: object, **named: object) -> "Missing":
         return self
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, Source
+from nearsim_db.readers.input_file import InputFile
+from nearsim_db.readers.parquet import read_parquet
 from nearsim_db.records import ReadDocument, Reject
 
 Columns = dict[str, object]
@@ -223,3 +225,30 @@ def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(InputError, match="requires the package pyarrow; pip install"):
         Source([path])
+
+
+@pytest.mark.parametrize("columns", ["plain", "dictionary"])
+def test_a_long_text_that_a_small_file_repeats_is_in_memory_once(tmp_path: Path, columns: str) -> None:
+    texts = pyarrow.array(["x" * 3_000_000] * 100, pyarrow.large_string())
+    given = texts.dictionary_encode() if columns == "dictionary" else texts
+    path = written(
+        tmp_path,
+        {"id": list(map(str, range(100))), "text": given, "source": ["a", None] * 50},
+        compression="zstd",
+        dictionary_pagesize_limit=50_000_000,
+        store_schema=columns == "dictionary",
+    )
+    assert path.stat().st_size < 10_000
+    before, found = pyarrow.total_allocated_bytes(), 0
+    for one in Source([path]):
+        assert isinstance(one, ReadDocument) and len(one.document.body or "") == 3_000_000
+        assert pyarrow.total_allocated_bytes() - before < 100_000_000
+        found += 1
+    assert found == 100
+
+
+def test_a_row_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
+    path = written(tmp_path, {"id": ["1", "2", "3"], "text": ["x", "y" * 400, "z"]})
+    found = list(read_parquet(InputFile(path, limit=300), Fields()))
+    assert [type(one) for one in found] == [ReadDocument, Reject, ReadDocument]
+    assert found[1] == Reject(str(path), 2, "longer than 300 bytes, the maximum for one document")

@@ -70,3 +70,18 @@ def test_a_full_disk_is_an_error() -> None:
         RejectWriter(full) as writer,
     ):
         writer.write(Reject("a", 1, "bad"))
+
+
+def test_rejects_of_a_file_are_listed_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nearsim_db.readers.rejects._MOST_LISTED", 2)
+    path = tmp_path / "rejects.jsonl"
+    with RejectWriter(path) as writer:
+        for file, lines in (("a", 5), ("b", 2), ("c", 3)):
+            for line in range(1, lines + 1):
+                writer.write(Reject(file, line, "bad"))
+    assert writer.count == 10
+    listed = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(one["file"], one["line"]) for one in listed] == [
+        ("a", 1), ("a", 2), ("a", 0), ("b", 1), ("b", 2), ("c", 1), ("c", 2), ("c", 0),
+    ]  # fmt: skip
+    assert listed[2]["reason"] == "3 more rejected records of this file are not listed"

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers.writers.compressed import compressed
+from nearsim_db.readers.writers.delimited import DelimitedLines
 from nearsim_db.readers.writers.export_schema import export_schema
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, chosen_encoding
 from nearsim_db.readers.writers.opened import open_writer
@@ -174,3 +175,12 @@ def test_the_suffix_decides_else_the_option_else_the_default(
 def test_other_suffixes_are_refused(name: str, format: FileFormat | None, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         chosen_encoding(Path(name), format, JSONL)
+
+
+def test_cells_with_any_separator_are_quoted_for_spreadsheets() -> None:
+    lines = DelimitedLines()
+    for cell in ("x;=cmd", "x\t=cmd", "x|=cmd", "x,=cmd"):
+        assert lines.line(["1", cell]) == f'1,"{cell}"\n'
+    assert DelimitedLines("\t").line(["x;=cmd"]) == '"x;=cmd"\n'
+    assert DelimitedLines(marked=False).line(["x;y"]) == "x;y\n"
+    assert lines.line(["plain text", 1.5, None]) == "plain text,1.5,\n"

@@ -12,8 +12,10 @@ Escape = Callable[[str], str]
 
 # Spreadsheets run such cells as formulas, also with full-width signs and after a tab or line end.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-# The writer quotes only the line ends that it writes itself.
+# The writer quotes cells with any character of the line end that it writes itself. A spreadsheet may take another
+# separator than that of the file.
 _QUOTED_ENDS = "\r\n"
+_QUOTED_SEPARATORS = ",;\t|"
 
 
 class _Returned:
@@ -26,12 +28,14 @@ class _Returned:
 class DelimitedLines:
     """Makes lines of CSV; numbers are never changed.
 
-    `marked`: text that a spreadsheet would run as a formula gets a leading apostrophe. `escape` is applied to text, for
+    `marked`: text that a spreadsheet would run as a formula gets a leading apostrophe, and cells with a separator of
+    any kind are quoted. `escape` is applied to text, for
     a terminal.
     """
 
     def __init__(self, delimiter: str = ",", *, marked: bool = True, escape: Escape | None = None) -> None:
-        self._rows = csv.writer(cast(TextIO, _Returned()), delimiter=delimiter, lineterminator=_QUOTED_ENDS)
+        self._end = _QUOTED_ENDS + (_QUOTED_SEPARATORS if marked else "")
+        self._rows = csv.writer(cast(TextIO, _Returned()), delimiter=delimiter, lineterminator=self._end)
         self._marked = marked
         self._escape = escape
 
@@ -39,7 +43,7 @@ class DelimitedLines:
         """Return a row as a line, newline included."""
         cells = [self._cell(value) if isinstance(value, str) else value for value in values]
         line: str = self._rows.writerow(cells)
-        return f"{line.removesuffix(_QUOTED_ENDS)}\n"
+        return f"{line.removesuffix(self._end)}\n"
 
     def _cell(self, text: str) -> str:
         if self._marked and text.startswith(_FORMULA_STARTS):
