@@ -115,7 +115,10 @@ def _forecast(connection: Connection, context: Context) -> None:
         else:
             short = shingle_length.warn_of_index(connection, context.generation, profile, backend)
         _warn(context, [short] if short is not None else [])
-    _warn(context, [advice] if (advice := candidate_forecast.warning(expected)) else [])
+    _warn(
+        context,
+        [advice] if (advice := candidate_forecast.warning(expected, profile.recipe.match.verify)) else [],
+    )
 
 
 def _warn(context: Context, warnings: list[str]) -> None:

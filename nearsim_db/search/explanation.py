@@ -100,3 +100,13 @@ class Explanation:
     verdict_why: str | None
     reasons: tuple[Reason, ...]
     remedy: Remedy | None
+
+    @property
+    def signature_similarity(self) -> float | None:
+        """The share of equal values among the distinct ones of two MinHash signatures, m / (2 k - m) for m of k equal.
+
+        None for other metrics than Jaccard. The estimate is m / k.
+        """
+        if self.estimate is None or self.metric != "jaccard":
+            return None
+        return round(self.estimate / (2 - self.estimate), 6)

@@ -36,8 +36,9 @@ class PairFigures:
 
     @property
     def reaches(self) -> bool:
-        """Whether the two reach the threshold of the profile."""
-        return self.would_reach(self.encoder.profile.recipe.match.threshold)
+        """Whether the two reach the threshold of the profile, if it has a meaning there."""
+        match = self.encoder.profile.recipe.match
+        return match.verify == "bands" or self.would_reach(match.threshold)
 
     def would_reach(self, threshold: float) -> bool:
         """Whether the two reach a threshold."""
@@ -69,7 +70,7 @@ def measure(
     if not (len(own[0]) and len(own[1])):
         return None
     scores = decisive = encoder.compare(own, _FIRST, _SECOND)
-    if encoder.profile.recipe.match.verify == "estimate":
+    if encoder.profile.recipe.match.verify != "exact":
         sketches = encoder.sketch(features)
         decisive = encoder.sketch_scores(sketches[:1], sketches[1:])
     return PairFigures(encoder, contents, scores, decisive)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from nearsim_db.errors import count_of
 from nearsim_db.search.explanation import Reason
 from nearsim_db.search.pair_figures import PairFigures
 from nearsim_db.search.pair_wording import (
@@ -40,10 +41,19 @@ def find_reasons(
     if evidence.is_pair:
         return [
             *found,
-            Reason("pair", f"they are a pair: {_stored(metric, evidence)} reaches {threshold_of(profile)}"),
+            Reason("pair", f"they are a pair: {_deciding(metric, profile, evidence)}"),
         ]
     waiting = list(_states(names, evidence))
     return [*found, *(waiting or _missing(metric, profile, evidence, buckets, figures))]
+
+
+def _deciding(metric: str, profile: Profile, evidence: PairEvidence) -> str:
+    match, shared = profile.recipe.match, evidence.shared_bands or 0
+    if match.verify == "bands":
+        return f"they share {count_of(shared, 'band')}; {_stored(metric, evidence)} is an estimate"
+    if 0 < match.certain_shared_bands <= shared:
+        return f"they share {count_of(shared, 'band')}, match.certain_shared_bands is {match.certain_shared_bands}"
+    return f"{_stored(metric, evidence)} reaches {threshold_of(profile)}"
 
 
 def _stored(metric: str, evidence: PairEvidence) -> str:

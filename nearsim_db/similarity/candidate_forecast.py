@@ -32,12 +32,13 @@ def candidates_per_document(keys: NDArray[np.uint64], amplification: Amplificati
     return pairs / (size * (size - 1) / 2) * (documents - 1) / 2
 
 
-def warning(expected: float) -> str | None:
-    """Return a warning with its remedy if a recipe will have too many candidates to verify, else None."""
+def warning(expected: float, verify: str = "exact") -> str | None:
+    """Return a warning with its remedy if a recipe will have too many candidates, else None."""
     if expected <= MANY_CANDIDATES:
         return None
     return (
-        f"expecting about {expected:,.0f} candidate pairs per document, most of which will fail verification; to "
+        f"expecting about {expected:,.0f} candidate pairs per document, "
+        f"{'all of which are pairs' if verify == 'bands' else 'most of which will fail verification'}; to "
         "reduce them, raise shingle.k or sketch.k, or use more rows per band (lower bands.recall, or set bands.count "
         "and bands.rows)"
     )

@@ -85,6 +85,7 @@ class Encoder:
         self.metric = METRICS[self.family.metric]
         self.takes_vectors = profile.recipe.sketch.input == "vector"
         self._places = [("title", "body").index(name) for name in profile.recipe.fields]
+        self._between = "\n\n" if profile.recipe.shingle.scheme == "sentence" else "\n"
         self._banding = (profile.bands, profile.rows, profile.recipe.bands.hash, profile.recipe.sketch.seed)
         # Copied for each document, which takes less time than to hash the key again.
         self._empty_digest = hashlib.blake2b(digest_size=16, key=bytes.fromhex(profile.fingerprint))
@@ -102,9 +103,9 @@ class Encoder:
                 self._use(self._chosen)
 
     def text_of(self, title: str | None, body: str | None) -> str:
-        """Join the recipe's fields by a newline, without missing and empty ones."""
+        """Join the recipe's fields by a newline, without missing and empty ones; by a blank line if sentences count."""
         fields = title, body
-        return clean("\n".join([value for place in self._places if (value := fields[place])]))[0]
+        return clean(self._between.join([value for place in self._places if (value := fields[place])]))[0]
 
     def content_of(self, title: str | None, body: str | None, vector: Vector | None) -> Content:
         """Return the part of a document that is encoded."""

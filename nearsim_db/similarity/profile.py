@@ -235,4 +235,6 @@ def _fingerprint(recipe: Recipe, bands: int, rows: int, versions_of: Recipe | No
         "sketch": make_family(recipe, "numpy").scheme_version,
         "libraries": text.library_versions(versions_of or recipe),
     }
+    if recipe.shingle.scheme == "sentence":
+        deciding["sentences"] = 2  # the end of a field ends a sentence
     return hashlib.sha256(msgspec.json.encode(deciding, order="deterministic")).hexdigest()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
+from nearsim_db.similarity.recipe.sections import Match
 from nearsim_db.similarity.sketch.positional import binomial_standard_error
 
 _BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positions of 4 bytes
@@ -60,7 +61,7 @@ def screen(
     `left` and `right` are int64 rows into `signatures`. Documents that share no bucket never meet an
     amplification, so all candidates share one. Under `verify = "exact"` a candidate is dropped if its positions
     agree five standard errors less often than at the threshold, under "estimate" if its estimate is below the
-    threshold.
+    threshold; not if it shares `certain_shared_bands`.
     """
     step = max(1, _BYTES_AT_ONCE // max(1, signatures.sketches[:1].nbytes))
     parts = [
@@ -80,12 +81,26 @@ def _screen(
     if match.verify == "exact":
         # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
         share = family.collision_probability(metric.similarity_at_threshold(match.threshold))
-        close = agreeing / compared >= share - _STANDARD_ERRORS * binomial_standard_error(share, family.k)
+        least = share - _STANDARD_ERRORS * binomial_standard_error(share, family.k)
+        close = (agreeing / compared >= least) | _certain(match, shared)
         left, right, shared = left[close], right[close], shared[close]
         agreeing, compared = agreeing[close], compared[close]
     guess = encoder.scores_of(agreeing, compared)
     screened = Screened(left, right, shared, guess, candidates)
-    return screened.take(metric.reaches(guess, match.threshold)) if match.verify == "estimate" else screened
+    return screened if match.verify == "exact" else screened.take(are_pairs(encoder, guess, shared))
+
+
+def are_pairs(encoder: Encoder, scores: Scores, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which candidates are pairs, by the scores that the recipe verifies: a mask of m."""
+    match = encoder.profile.recipe.match
+    if match.verify == "bands":
+        return np.ones(len(shared_bands), bool)
+    return encoder.metric.reaches(scores, match.threshold) | _certain(match, shared_bands)
+
+
+def _certain(match: Match, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
+    certain: NDArray[np.bool_] = shared_bands >= (match.certain_shared_bands or np.iinfo(np.int64).max)
+    return certain
 
 
 def _joined(parts: list[Screened]) -> Screened:

@@ -890,7 +890,7 @@ class Pairs(View):
     )
     similarity: Mapped[float] = mapped_column(
         Double,
-        comment="Similarity in the profile's metric (1 / (1 + d) for a distance d), verified unless the recipe verifies by estimate",
+        comment="Similarity in the profile's metric (1 / (1 + d) for a distance d), verified unless the recipe takes estimates (match.verify)",
     )
     intersection_size: Mapped[int | None] = mapped_column(
         Integer, comment="Number of features in both; NULL if the metric does not count features"

@@ -6,13 +6,14 @@ from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
+import psycopg
 import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import load, override
+from nearsim_db.similarity.recipe import Recipe, load, override
 from tests.builders.selection import some
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +106,7 @@ def bag(headline: str) -> set[str]:
     return set(re.findall("[a-z0-9]+", headline.lower())) - STOP_WORDS
 
 
-def test_newshound_finds_the_true_pairs_of_headlines(database_url: str) -> None:
+def test_newshound_pairs_headlines_that_share_three_bands_or_are_similar(database_url: str) -> None:
     parts = product(OPENINGS, SUBJECTS, ACTIONS, ENDINGS)
     headlines = [" ".join(filter(None, chosen)) for chosen in list(parts)[::3]]
     bags = [bag(headline) for headline in headlines]
@@ -114,10 +115,56 @@ def test_newshound_finds_the_true_pairs_of_headlines(database_url: str) -> None:
         for left, right in combinations(range(len(bags)), 2)
         if 1000 * len(bags[left] & bags[right]) >= 778 * len(bags[left] | bags[right])
     }
-    with Index.connect(database_url) as index:
-        index.create_profile("default", presets.load("newshound"))
-        index.add(Document(str(at), headline) for at, headline in enumerate(headlines))
-        found = {frozenset((pair.left, pair.right)): pair.similarity for pair in index.pairs()}
-    assert len(wanted) > 700 and sum(similarity == 1 for similarity in wanted.values()) > 100
-    # The expected recall at the threshold is 0.99999.
-    assert found == pytest.approx(wanted, abs=1e-9)
+    recipe = presets.load("newshound")
+    encoder = Encoder(resolve(recipe))
+    keys = encoder.band_keys(encoder.encode(headlines).sketches)
+    shared = {
+        frozenset((str(left), str(right))): int((keys[left] == keys[right]).sum())
+        for left, right in combinations(range(len(bags)), 2)
+    }
+    together = {pair for pair, bands in shared.items() if bands >= 3} | wanted.keys()
+    given = [Document(str(at), headline) for at, headline in enumerate(headlines)]
+    by_bands = override(recipe, ["match.verify=bands", "match.min_shared_bands=3"])
+    checked = override(recipe, ["match.certain_shared_bands=0", "match.min_shared_bands=3"])
+    found = {}
+    for name, rules in (("article", recipe), ("bands", by_bands), ("checked", checked)):
+        with Index.connect(database_url, collection=name) as index:
+            index.create_profile("default", rules)
+            index.add(given)
+            found[name] = {frozenset((one.left, one.right)): one for one in index.pairs()}
+    assert len(wanted) > 700 and len(together) > 2 * len(wanted)
+    # The expected recall of the other test is 0.99999.
+    assert found["article"].keys() == together
+    assert all(one.union is not None for one in found["article"].values())
+    assert {pair for pair, one in found["article"].items() if one.similarity >= 0.778} == wanted.keys()
+    twins = {pair for pair, similarity in wanted.items() if similarity == 1}
+    assert found["bands"].keys() == {pair for pair, bands in shared.items() if bands >= 3} | twins
+    assert all(one.similarity == pytest.approx(one.estimate, abs=1e-6) for one in found["bands"].values())
+    assert {pair: one.similarity for pair, one in found["checked"].items()} == pytest.approx(wanted, abs=1e-9)
+
+
+def test_estimates_are_not_called_verified(database_url: str) -> None:
+    texts = [f"one two three four five six {last}" for last in ("seven", "eight", "seven")]
+    for verify in ("exact", "estimate", "bands"):
+        with Index.connect(database_url, collection=verify, profile="p") as index:
+            settings = [f"match.verify={verify}", "match.threshold=0.5", "shingle.k=1"]
+            index.create_profile("p", override(Recipe(), settings))
+            index.add(Document(str(at), body=text) for at, text in enumerate(texts))
+        with psycopg.connect(database_url) as connection:
+            rows = connection.execute(
+                "SELECT external_id, verified, estimate FROM nearsim.similar_to('0', collection => %s)",
+                (verify,),
+            ).fetchall()
+        assert [(name, verified) for name, verified, _ in rows] == [("2", True), ("1", verify == "exact")]
+
+
+def test_a_build_reports_links_that_the_limit_leaves_out(database_url: str) -> None:
+    stories = [f"the ferry was closed by the storm on a {'very ' * at} windy day" for at in range(12)]
+    with Index.connect(database_url, profile="p") as index:
+        index.create_profile("p", override(Recipe(), ["match.bucket_limit=2", "match.threshold=0.3"]))
+        index.add(Document(str(at), body=text) for at, text in enumerate(stories))
+        left_out = index.stats("p")["links_left_out"]
+        assert left_out > 0
+        assert any(
+            f"match.bucket_limit = 2 leaves out {left_out:,} links in " in one for one in index.warnings
+        )

@@ -39,7 +39,15 @@ WRITING = {
     ("verdict", "INSERT"): {"collection_id", "left_id", "right_id", "verdict", "by", "why"},
     ("verdict", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
 }
-ASKED = {"ask", "await_answer", "similar_to_text", "answer_to", "commit_request", "attached_text"}
+ASKED = {
+    "ask",
+    "await_answer",
+    "similar_to_text",
+    "answer_to",
+    "commit_request",
+    "attached_text",
+    "source_text",
+}
 WRITTEN = {"pin_pair", "veto_pair", "undo_verdict", "undo_current_verdict", "store_verdict"}
 
 # Without a column the server asks for the right on any one of them.

@@ -208,7 +208,12 @@ def test_a_stored_recipe_is_restored(setting: str) -> None:
 
 
 # Keys that recipes did not have at first.
-LATER_KEYS = {"normalise": ["invisible"]}
+LATER_KEYS = {"normalise": ["invisible"], "match": ["certain_shared_bands"]}
+# What presets were then.
+THEN = {
+    "newshound": ["match.certain_shared_bands=0", "match.min_shared_bands=3", "match.bucket_limit=128"],
+    "riskiq": ["match.bucket_limit=128"],
+}
 # Fingerprints of the presets before there were such keys, computed by the version of that time.
 WITHOUT_LATER_KEYS = {
     "default": "2c14f3c004e8306d1bfcace266135719b2406091831ac852bf9d69fc535407e2",
@@ -230,7 +235,7 @@ def as_stored_before(recipe: Recipe) -> dict[str, Any]:
 
 @pytest.mark.parametrize("preset", WITHOUT_LATER_KEYS)
 def test_an_index_of_an_earlier_version_keeps_its_fingerprint_and_features(preset: str) -> None:
-    recipe = presets.load(preset)
+    recipe = override(presets.load(preset), THEN.get(preset, []))
     bands = resolve(recipe)
     kept = restore(as_stored_before(recipe), WITHOUT_LATER_KEYS[preset], bands.bands, bands.rows)
     assert kept.fingerprint == WITHOUT_LATER_KEYS[preset] == resolve(kept.recipe).fingerprint

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import metrics, presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.lsh import (
@@ -20,7 +21,8 @@ from nearsim_db.similarity.lsh import (
     pick_bands,
     steepest_point,
 )
-from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.profile import resolve, restore
+from nearsim_db.similarity.recipe import override, to_mapping
 from nearsim_db.similarity.sketch import MinHash, band_keys, make_family, shared_bands
 from nearsim_db.similarity.sketch.java_random import next_ints
 from tests.builders import plain_sketches
@@ -335,3 +337,26 @@ def test_two_sorted_lists_are_merged() -> None:
     wider = make_family("bottom_k", 9, 0, 32)
     whole = wider.sketch(np.concatenate((left, right)), np.array([0, 7, 15], np.int64))
     assert wider.estimate(whole[:1], whole[1:]).tolist() == [4 / 11]
+
+
+def test_own_coefficients_replace_those_of_the_seed() -> None:
+    """The article's functions a x + b modulo 4294967311, on the CRC-32 of its words."""
+    pairs = [(3, 5), (2_654_435_761, 40_503), (7, 4_294_967_310)]
+    words = ["astronomers", "strike", "gravitational", "gold", "colliding", "neutron", "stars"]
+    settings = [f"sketch.coefficients={[list(pair) for pair in pairs]}", "sketch.k=3", "bands.count=1"]
+    profile = resolve(override(presets.load("newshound"), settings))
+    (sketch,) = Encoder(profile).encode([" ".join(words)]).sketches.tolist()
+    hashes = [zlib.crc32(word.encode()) for word in words]
+    assert sketch == [min((a * x + b) % 4_294_967_311 for x in hashes) for a, b in pairs]
+    assert restore(to_mapping(profile.recipe), profile.fingerprint, 1, 3) == profile
+    with pytest.raises(RecipeError, match=r"sketch.coefficients has 3 pairs of a and b, but sketch.k is 120"):
+        override(presets.load("newshound"), settings[:1])
+
+
+def test_the_end_of_a_field_ends_a_sentence() -> None:
+    encoder = Encoder(resolve(presets.load("realtime")))
+    body = "The storm closed the ferry. Nobody was hurt."
+    one, other = (encoder.text_of(title, body) for title in ("Storm in north", "Ferry stops again"))
+    features = encoder.features([one, other])
+    assert len(features.of(0)) == len(features.of(1)) == 3
+    assert len(np.intersect1d(features.of(0), features.of(1))) == 2

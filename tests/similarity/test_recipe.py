@@ -42,6 +42,7 @@ hash = "mix64"
 threshold = 0.7
 min_shared_bands = 1
 verify = "exact"
+certain_shared_bands = 0
 bucket_limit = 128
 [cluster]
 linkage = "connected"
@@ -111,6 +112,8 @@ ACCEPTED = [
     'bands.hash = "djb2a-joined"',
     'sketch = {family = "hyperplane", vectors = "sign", input = "terms", weights = "log"}',
     'sketch = {family = "hyperplane", input = "vector"}',
+    'sketch = {family = "minhash", k = 2, coefficients = [[3, 5], [7, 11]]}\nbands = {count = 1, rows = 2}',
+    'match = {verify = "bands", certain_shared_bands = 256}',
     'sketch = {family = "projection", width = 2.5, input = "vector"}\nmatch.threshold = 12.5',
     'sketch = {family = "dart_minhash", weights = "count"}',
     'match.amplification = "or(40, and(3))"',
@@ -138,7 +141,10 @@ UNKNOWN = [
     ("[match]\ntreshold = 0.5", "did you mean match.threshold?"),
     ("[sketch]\nfamilly = 'minhash'", "did you mean sketch.family?"),
     ("[shingles]\nk = 3", "did you mean shingle?"),
-    ("[match]\nzzz = 1", "choose one of threshold, min_shared_bands, amplification, verify, bucket_limit"),
+    (
+        "[match]\nzzz = 1",
+        "choose one of threshold, min_shared_bands, amplification, verify, ",
+    ),
     ("shingle = 3", "write [shingle] and its keys below it"),
 ]
 

@@ -6,6 +6,9 @@ CREATE FUNCTION nearsim.create_lookup(generation_id integer) RETURNS regprocedur
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
     created regprocedure;
+    is_exact constant boolean := (
+        SELECT generation.recipe #>> '{match,verify}' = 'exact' FROM nearsim.generation
+        WHERE generation.generation_id = create_lookup.generation_id);
 BEGIN
     EXECUTE format($function$
         CREATE OR REPLACE FUNCTION nearsim_index.%3$I(
@@ -22,7 +25,8 @@ BEGIN
                 )
                 SELECT family.doc_id, family.external_id, family.title, alike.similarity, alike.estimate,
                     alike.shared_bands, alike.intersection_size, alike.union_size,
-                    family.numbers_digest <> (SELECT me.numbers_digest FROM me), said.verdict, true, alike.distance
+                    family.numbers_digest <> (SELECT me.numbers_digest FROM me), said.verdict,
+                    %4$L OR alike.head_id = (SELECT me.head_id FROM me), alike.distance
                 FROM (
                     SELECT pair.* FROM (
                         SELECT stored.right_id AS head_id, stored.similarity, stored.estimate, stored.shared_bands,
@@ -66,7 +70,7 @@ BEGIN
                 ORDER BY alike.similarity DESC, family.doc_id LIMIT most;
         END
         $body$
-        $function$, 'signature_' || generation_id, 'similar_pair_' || generation_id, 'pairs_of_' || generation_id);
+        $function$, 'signature_' || generation_id, 'similar_pair_' || generation_id, 'pairs_of_' || generation_id, is_exact);
     SELECT pg_proc.oid INTO STRICT created FROM pg_proc
     WHERE pronamespace = CAST('nearsim_index' AS regnamespace) AND proname = 'pairs_of_' || generation_id;
     EXECUTE format('COMMENT ON FUNCTION %s IS %L', created,

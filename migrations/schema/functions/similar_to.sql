@@ -32,7 +32,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text, integer) IS
-    'The documents that are similar to one, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are verified pairs. With lower values it adds other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. Empty for a document that is not indexed yet; nearsim.documents shows its state';
+    'The documents that are similar to one, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are pairs, verified unless the recipe takes estimates (match.verify). With lower values it adds other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. Empty for a document that is not indexed yet; nearsim.documents shows its state';
 
 CREATE FUNCTION nearsim.similar_to(
     external_id text, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,

@@ -29,6 +29,6 @@ COMMENT ON COLUMN nearsim.similar_document.numbers_differ IS
     'Whether the runs of digits in their texts differ, such as figures or dates';
 COMMENT ON COLUMN nearsim.similar_document.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.similar_document.verified IS
-    'Whether it is a verified pair; false for a candidate from the buckets';
+    'Whether the similarity was verified on the features; false for a candidate from the buckets, and for a pair of a recipe that takes estimates';
 COMMENT ON COLUMN nearsim.similar_document.distance IS
     'Verified distance; NULL if verified is false or the metric is not a distance';

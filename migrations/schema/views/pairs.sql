@@ -145,7 +145,7 @@ COMMENT ON COLUMN nearsim.pairs.right_source IS 'Source of the right document; N
 COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was published; NULL if it has none';
 COMMENT ON COLUMN nearsim.pairs.right_published_at IS 'When the right document was published; NULL if it has none';
 COMMENT ON COLUMN nearsim.pairs.similarity IS
-    'Similarity in the profile''s metric (1 / (1 + d) for a distance d), verified unless the recipe verifies by estimate';
+    'Similarity in the profile''s metric (1 / (1 + d) for a distance d), verified unless the recipe takes estimates (match.verify)';
 COMMENT ON COLUMN nearsim.pairs.intersection_size IS 'Number of features in both; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.pairs.union_size IS 'Number of features in either; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity estimated from the two sketches';

@@ -11,6 +11,7 @@ from nearsim_db.admin.reindex.diff_result import Evidence
 from nearsim_db.search.pair_wording import missed_threshold, separated, shared_too_few, unexplained
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
+from nearsim_db.similarity.screening import are_pairs
 from nearsim_db.store import diffs, documents
 from nearsim_db.store.diffs import DiffDocument
 from nearsim_db.store.driver import Connection
@@ -66,7 +67,7 @@ class MissingPairs:
         sketches = sketches_from([one.sketch or b"" for one in (left, right)], family.dtype, family.k)
         shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
         bands = int(shared[0])
-        if encoder.profile.recipe.match.verify == "estimate":
+        if encoder.profile.recipe.match.verify != "exact":
             scores = encoder.sketch_scores(sketches[:1], sketches[1:])
         else:
             for one in (left, right):
@@ -106,7 +107,7 @@ def _name(one: DiffDocument) -> str:
 
 def _reason(encoder: Encoder, scores: Scores, bands: int, *, enough: bool) -> str:
     profile, metric = encoder.profile, encoder.metric.name
-    if not encoder.metric.reaches(scores, profile.recipe.match.threshold)[0]:
+    if not are_pairs(encoder, scores, np.array([bands]))[0]:
         missed = missed_threshold(metric, scores, profile)
         return missed if enough else f"{missed}; {shared_too_few(profile, bands)}"
     if not enough:

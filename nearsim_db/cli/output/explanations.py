@@ -24,6 +24,7 @@ def as_json(found: Explanation, diff: InlineDiff | None = None) -> dict[str, obj
         "numbers_only_right": right.only_here,
     }
     figures = {name: value for name, value in asdict(found).items() if name not in ("left", "right")}
+    figures["signature_similarity"] = found.signature_similarity
     return sides | figures | ({} if diff is None else {"diff": asdict(diff)})
 
 
@@ -102,6 +103,7 @@ def _figures(found: Explanation) -> dict[str, object]:
         **_similarity(found),
         "threshold": f"{found.threshold:g}",
         "estimate": None if found.estimate is None else f"{found.estimate:.{_DIGITS}f}",
+        "signature similarity": found.signature_similarity and f"{found.signature_similarity:.{_DIGITS}f}",
         "shared_bands": shared,
         "buckets": _buckets(found),
         "probability": chance and f"{chance} that a pair of this similarity becomes a candidate",

@@ -12,7 +12,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import PackedDigests, Signatures, VerifiedPairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.screening import Screened, screen
+from nearsim_db.similarity.screening import Screened, are_pairs, screen
 from nearsim_db.store import documents, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
@@ -57,7 +57,7 @@ def verify_screened(
     `read` returns the features of rows of `signed`; candidates for which it has none are left out.
     """
     match = encoder.profile.recipe.match
-    if match.verify == "estimate":
+    if match.verify != "exact":
         return _pairs(signed, screened, screened.sketch_scores)
     used = sorted({*screened.left.tolist(), *screened.right.tolist()})
     found = read(used)
@@ -66,7 +66,7 @@ def verify_screened(
         screened = screened.take(np.isin(screened.left, rows) & np.isin(screened.right, rows))
     left, right = rows.searchsorted(screened.left), rows.searchsorted(screened.right)
     scores = encoder.compare([found[row] for row in rows.tolist()], left, right)
-    kept = encoder.metric.reaches(scores, match.threshold)
+    kept = are_pairs(encoder, scores, screened.shared_bands)
     return _pairs(signed, screened.take(kept), scores.take(kept))
 
 

@@ -6,7 +6,10 @@ A recipe with these values has the fingerprint that it had without the keys, so 
 from collections.abc import Mapping
 from typing import Any
 
-_EARLIER: Mapping[str, Mapping[str, Any]] = {"normalise": {"invisible": "keep"}}
+_EARLIER: Mapping[str, Mapping[str, Any]] = {
+    "normalise": {"invisible": "keep"},
+    "match": {"certain_shared_bands": 0},
+}
 
 
 def with_earlier_values(stored: Mapping[str, Any]) -> dict[str, Any]:

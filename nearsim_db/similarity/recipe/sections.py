@@ -52,9 +52,9 @@ class Hash(_Section, frozen=True):
 class Sketch(_Section, frozen=True):
     """The sketch family, its size and seed; further options belong to single families and are None for the rest.
 
-    `functions` is for minhash; `vectors` for hyperplane, `width` for projection (0: derived from the
-    threshold). `input` is whether hyperplane, projection and dart_minhash take terms or the owner's vectors,
-    and `weights` how repeated terms are weighted.
+    `functions` and `coefficients` (pairs of a and b, instead of those drawn by the seed) are for minhash; `vectors`
+    for hyperplane, `width` for projection (0: derived from the threshold). `input` is whether hyperplane, projection
+    and dart_minhash take terms or the owner's vectors, and `weights` how repeated terms are weighted.
     """
 
     family: Literal["fast_similarity", "minhash", "bottom_k", "hyperplane", "projection", "dart_minhash"] = (
@@ -63,6 +63,7 @@ class Sketch(_Section, frozen=True):
     k: Annotated[int, Meta(ge=1, le=4096)] = 128
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     functions: Literal["prime32", "java32"] | None = None
+    coefficients: tuple[tuple[int, int], ...] | None = None
     input: Literal["terms", "vector"] | None = None
     weights: Literal["count", "log"] | None = None
     vectors: Literal["gaussian", "sign"] | None = None
@@ -95,6 +96,9 @@ class Bands(_Section, frozen=True):
 class Match(_Section, frozen=True):
     """When two documents are a pair; `bucket_limit` 0 means no limit.
 
+    Under `verify = "bands"` all candidates are pairs, and their similarity is the estimate. Candidates that share
+    `certain_shared_bands` or more are pairs at any similarity; 0: none.
+
     `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
     and(3))", replaces bands and the minimum.
     """
@@ -102,7 +106,8 @@ class Match(_Section, frozen=True):
     threshold: Annotated[float, Meta(gt=0)] = 0.7
     min_shared_bands: Annotated[int, Meta(ge=1, le=256)] = 1
     amplification: str | None = None
-    verify: Literal["exact", "estimate"] = "exact"
+    verify: Literal["exact", "estimate", "bands"] = "exact"
+    certain_shared_bands: Annotated[int, Meta(ge=0, le=256)] = 0
     bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 128
 
 

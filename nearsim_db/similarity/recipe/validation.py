@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from nearsim_db.similarity.recipe.sections import Bands, Match, Recipe, Shingle, Sketch
 
 # The options of families besides k and seed, with their defaults.
-FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float]] = {
-    "minhash": {"functions": "prime32"},
+FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float | None]] = {
+    "minhash": {"functions": "prime32", "coefficients": None},
     "hyperplane": {"input": "terms", "weights": "count", "vectors": "gaussian"},
     "projection": {"input": "terms", "weights": "count", "width": 0.0},
     "dart_minhash": {"input": "terms", "weights": "count"},
 }
-OPTIONS = ("functions", "input", "weights", "vectors", "width")
+OPTIONS = ("functions", "coefficients", "input", "weights", "vectors", "width")
 
 # Families whose bands may use the compatibility hashes.
 _COMPATIBLE = ("fast_similarity", "minhash")
@@ -97,6 +97,11 @@ def _check_options(sketch: "Sketch") -> None:
             raise RecipeError(
                 f"sketch.{option} belongs to the {kind} {' and '.join(families)}, not to {sketch.family}; leave it out"
             )
+    if sketch.coefficients is not None and len(sketch.coefficients) != sketch.k:
+        raise RecipeError(
+            f"sketch.coefficients has {len(sketch.coefficients)} pairs of a and b, but sketch.k is {sketch.k}; give as "
+            "many"
+        )
     if sketch.input == "vector" and sketch.weights is not None:
         raise RecipeError("sketch.weights requires sketch.input = terms; remove sketch.weights")
 

@@ -130,9 +130,15 @@ def _wrapped(multipliers: Sequence[int], addends: Sequence[int]) -> Coefficients
     return wrapped[0].view(np.int32), wrapped[1].view(np.int32)
 
 
-def make(k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None) -> MinHash:
-    """Return the family of a recipe; its option is `functions`."""
-    unknown = sorted(set(options) - {"functions"})
+def make(k: int, seed: int, id_bits: int, options: Mapping[str, Any], backend: str | None) -> MinHash:
+    """Return the family of a recipe; its options are `functions` and `coefficients`."""
+    unknown = sorted(set(options) - {"functions", "coefficients"})
     if unknown:
-        raise RecipeError(f"minhash has no option {', '.join(unknown)}; its option is functions")
-    return MinHash(k, seed, id_bits, str(options.get("functions", "prime32")), backend)
+        raise RecipeError(
+            f"minhash has no option {', '.join(unknown)}; its options are functions and coefficients"
+        )
+    functions = str(options.get("functions", "prime32"))
+    if given := options.get("coefficients"):
+        multipliers, addends = zip(*given, strict=True)
+        return MinHash.with_coefficients(multipliers, addends, id_bits, functions, backend)
+    return MinHash(k, seed, id_bits, functions, backend)
