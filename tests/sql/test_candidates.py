@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from docs.generate import QUERIES
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
+from nearsim_db.indexing.steps.search import search_candidates, search_full_buckets
+from nearsim_db.similarity.candidates import linked_pairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import bands, signatures
@@ -83,6 +85,8 @@ def test_candidates_are_those_of_the_product(index: Index, name: str, limit: int
     expected, linked = by_brute_force(index)
     assert 0 < len(expected) <= linked
     assert compared(index) == expected
+    assert compared_in_memory(index) == (expected, linked)
+    assert searched(index) == expected
     assert ask(index, "SELECT * FROM nearsim.candidates('demo', 'default')") == expected
     assert ask(index, (QUERIES / "self_join.sql").read_bytes()) == expected
     assert index.stats()["candidates_per_document"] == round(len(expected) / index.stats()["heads"], 2)
@@ -143,6 +147,36 @@ def compared(index: Index) -> Candidates:
         )
         pairs = [np.stack((one.left, one.right), axis=1) for one in blocks]
         linked = np.unique(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), axis=0)
+    rows = np.searchsorted(doc_ids, linked)
+    shared, enough = encoder.match_bands(sketches[rows[:, 0]], sketches[rows[:, 1]])
+    kept = zip(linked[enough].tolist(), shared[enough].tolist(), strict=True)
+    return {(left, right): amount for (left, right), amount in kept}
+
+
+def compared_in_memory(index: Index) -> tuple[Candidates, int]:
+    """What `dedupe` compares, and the number of linked pairs: the same relation over keys in memory."""
+    encoder, doc_ids, sketches = heads_of(index)
+    limit, rows = encoder.profile.recipe.match.bucket_limit, np.array(doc_ids)
+    found, linked = Candidates(), 0
+    for left, right in linked_pairs(encoder.band_keys(sketches), limit, encoder.backend):
+        shared, enough = encoder.match_bands(sketches[left], sketches[right])
+        pairs = zip(
+            rows[left[enough]].tolist(), rows[right[enough]].tolist(), shared[enough].tolist(), strict=True
+        )
+        found |= {(one, other): amount for one, other, amount in pairs}
+        linked += len(left)
+    return found, linked
+
+
+def searched(index: Index) -> Candidates:
+    """What a worker compares that searches for every head."""
+    encoder, doc_ids, sketches = heads_of(index)
+    context = index.serving().context
+    with index.database.engine.begin() as connection:
+        found, anchors = search_candidates(connection, context, doc_ids)
+        parts = [search_full_buckets(connection, context, one, 0, 10_000) for one in anchors.tolist()]
+    linked = np.unique(np.sort(np.concatenate([found, *parts]), axis=1), axis=0)
+    linked = linked[linked[:, 0] != linked[:, 1]]
     rows = np.searchsorted(doc_ids, linked)
     shared, enough = encoder.match_bands(sketches[rows[:, 0]], sketches[rows[:, 1]])
     kept = zip(linked[enough].tolist(), shared[enough].tolist(), strict=True)

@@ -1,0 +1,97 @@
+"""The candidate relation over band keys in memory: what the self-join of band rows finds in the database.
+
+The first `bucket_limit` heads of a bucket are its anchors (0: all). Two heads are linked if they share a bucket in
+which one of them is an anchor. A linked pair is a candidate if its shared bands, counted from the two sketches, satisfy
+the recipe, which `screening.screen` decides.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.mixing import GOLDEN
+from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
+
+Keys = NDArray[np.uint64]
+Rows = NDArray[np.int64]
+
+_BAND_SHIFT = np.uint64(56)  # the top byte of a key is the number of its band
+_LINKS_AT_ONCE = 1 << 20
+
+
+def are_by_band(keys: Keys) -> bool:
+    """Whether each column of (n, bands) has the keys of its own band; not so for bottom_k."""
+    return bool(((keys[:1] >> _BAND_SHIFT) == np.arange(keys.shape[1], dtype=np.uint64)).all())
+
+
+def linked_pairs(keys: Keys, bucket_limit: int, backend: Backend) -> Iterator[tuple[Rows, Rows]]:
+    """Yield the linked pairs of n heads, each once, in blocks: int64 rows left < right of `keys`, (n, bands).
+
+    The keys of a head are distinct. A pair is yielded in the first of the buckets that link it, in the order of
+    `SketchKernels.first_links`, so that no other pairs need be known; one group of buckets is sorted at a time.
+    """
+    by_band = are_by_band(keys)
+    stored = keys.view(np.int64) if by_band else np.sort(keys.view(np.int64), axis=1)
+    full = _full_rows(keys, by_band, bucket_limit)
+    first_links = sketch_kernels(backend).first_links
+    for hashes, rows in _groups(keys, by_band):
+        for buckets, left, right in _links(hashes, rows, bucket_limit):
+            first = first_links(stored, by_band, buckets.view(np.int64), left, right, full)
+            yield left[first], right[first]
+
+
+def _groups(keys: Keys, by_band: bool) -> Iterator[tuple[Keys, Rows]]:
+    """Yield all (key, row), sorted, in as many groups as there are bands; a bucket is in one of them."""
+    bands = keys.shape[1]
+    for band in range(bands):
+        if by_band:
+            column = np.ascontiguousarray(keys[:, band])
+            rows = np.argsort(column, kind="stable")
+            yield column[rows], rows
+        else:
+            chosen = (keys * np.uint64(GOLDEN) >> np.uint64(32)) % np.uint64(bands) == band
+            hashes, owners = keys[chosen], np.nonzero(chosen)[0]
+            order = np.argsort(hashes, kind="stable")
+            yield hashes[order], owners[order]
+
+
+def _begins(hashes: Keys) -> Rows:
+    """Return the place at which the bucket of each place begins."""
+    fresh = np.ones(len(hashes), bool)
+    fresh[1:] = hashes[1:] != hashes[:-1]
+    places = np.arange(len(hashes))
+    return np.maximum.accumulate(np.where(fresh, places, 0))
+
+
+def _full_rows(keys: Keys, by_band: bool, bucket_limit: int) -> FullRows:
+    """Return the buckets over the limit, each with the row after its last anchor."""
+    found, ends = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    for hashes, rows in _groups(keys, by_band) if bucket_limit else ():
+        # Its first member beyond the limit, if there is one, has this place in a bucket.
+        beyond = np.flatnonzero(np.arange(len(hashes)) - _begins(hashes) == bucket_limit)
+        found.append(hashes[beyond])
+        ends.append(rows[beyond - 1] + 1)
+    full, after = np.concatenate(found).view(np.int64), np.concatenate(ends)
+    order = np.argsort(full)
+    return FullRows(full[order], after[order])
+
+
+def _links(hashes: Keys, rows: Rows, bucket_limit: int) -> Iterator[tuple[Keys, Rows, Rows]]:
+    """Yield the links of sorted buckets in blocks: each member with every earlier anchor of its bucket."""
+    begins = _begins(hashes)
+    anchors = np.arange(len(hashes)) - begins
+    if bucket_limit:
+        anchors = np.minimum(anchors, bucket_limit)
+    ends = np.cumsum(anchors)
+    begin = 0
+    while begin < len(hashes):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + _LINKS_AT_ONCE, side="right")))
+        tied = anchors[begin:end]
+        nth = np.arange(before, int(ends[end - 1])) - np.repeat(ends[begin:end] - tied, tied)
+        if len(nth):
+            members = np.repeat(np.arange(begin, end), tied)
+            yield hashes[members], rows[begins[members] + nth], rows[members]
+        begin = end
