@@ -3,15 +3,14 @@
     python -m benchmarks startup [--rounds 5]
 
 An embedded server of its own has one index, of the example stories. Commands run in turn, one of each in every round;
-medians are printed with their ratio to `import psycopg`. The last lines are `dedupe` of the stories: with the server
-running, when it has to start, and the very first, which creates the data directory and the schema.
+medians are printed with their ratio to `import psycopg`. The last line is `dedupe` of the stories, which needs no
+server.
 """
 
-import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.options import Rounds
@@ -42,27 +41,9 @@ def measure_questions(environment: Mapping[str, str], rounds: int) -> dict[str, 
 
 
 def measure_dedupe(home: Path, environment: Mapping[str, str], rounds: int) -> dict[str, list[Cost]]:
-    """De-duplicate the stories with the server running, stopped, and not yet created."""
+    """De-duplicate the stories, without a server."""
     dedupe = [*NEARSIM, "dedupe", str(STORIES), "--output", str(home / "unique.jsonl"), "--quiet"]
-
-    def stop() -> None:
-        run_measured([*NEARSIM, "db", "stop"], environment)
-
-    def remove() -> None:
-        stop()
-        shutil.rmtree(home / "postgresql")
-
-    preparations: dict[str, Callable[[], object]] = {
-        "dedupe, server running": lambda: None,
-        "dedupe, server to start": stop,
-        "dedupe, the very first": remove,
-    }
-    found: dict[str, list[Cost]] = {name: [] for name in preparations}
-    for _ in range(rounds):
-        for name, prepare in preparations.items():
-            prepare()
-            found[name].append(run_measured(dedupe, environment)[0])
-    return found
+    return {"dedupe": [run_measured(dedupe, environment)[0] for _ in range(rounds)]}
 
 
 def main(rounds: Rounds = 5) -> str:

@@ -1,32 +1,40 @@
-"""Remove near-duplicates from files by means of a temporary index."""
+"""Remove near-duplicates from files: read, encode, link, verify, cluster, write; no database is used."""
 
-import os
-import secrets
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.analysis import dedupe_rows
 from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
-from nearsim_db.errors import DEFAULT, InputError, none_usable
-from nearsim_db.index import Index
-from nearsim_db.indexing.collections import TemporaryCollection, temporary_collection
-from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
+from nearsim_db.analysis.encoded_records import EncodedRecords
+from nearsim_db.analysis.file_pairs import Clusters, HeadPairs, Twins, cluster, find_pairs
+from nearsim_db.errors import InputError, none_usable
+from nearsim_db.readers import (
+    RejectWriter,
+    Source,
+    VectorLengthCheck,
+    open_vectors,
+    refuse_overwriting_inputs,
+)
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
-from nearsim_db.readers.output import json_line, open_output
+from nearsim_db.readers.output import open_output
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.reject_reasons import RejectReasons
+from nearsim_db.readers.reject_reasons import RejectReasons, stopped
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
-from nearsim_db.records import Cluster, IngestSummary, Pair, Progress, ReadDocument, Reject, silent
+from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
+from nearsim_db.similarity import candidate_forecast, recipe_warnings
+from nearsim_db.similarity.backend import plain_characters
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store.database import Database
-from nearsim_db.store.documents import origin, read_unique_origins
+from nearsim_db.store.settings import encoding_from_environment
 
 _REPORT_EVERY = 1_000
 
@@ -49,20 +57,31 @@ class Outputs:
 class DedupeSummary:
     """Counts of the input: read = unique + duplicates + rejected.
 
-    `duplicates` counts cluster members other than survivors; `stats` are those of the temporary index. `rejected` says
-    how many records were rejected and why, None if none was.
+    `duplicates` counts cluster members other than survivors; `pairs` those of documents, copies included. `rejected`
+    says how many records were rejected and why, None if none was.
     """
 
     ingest: IngestSummary
     unique: int
     duplicates: int
-    stats: dict[str, Any]
+    pairs: int
+    clusters: int
+    profile: Profile
     warnings: tuple[str, ...]
     rejected: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What was found in the records read."""
+
+    records: EncodedRecords
+    twins: Twins
+    pairs: HeadPairs
+    clusters: Clusters
+
+
 def dedupe(
-    database: Database,
     source: Source,
     recipe: Recipe,
     outputs: Outputs,
@@ -71,6 +90,7 @@ def dedupe(
     *,
     strict: bool = False,
     most_rejected: int | None = None,
+    threads: int | None = None,
 ) -> DedupeSummary:
     """Write the survivors of `source` and its documents in no cluster, in input order.
 
@@ -85,44 +105,124 @@ def dedupe(
     parts = [Input(source, path) for path in source.paths]
     encoding = output_encoding(parts, outputs.unique, outputs.format)
     refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), inputs)
-    name, reasons = _unused_name(), RejectReasons()
-    with ExitStack() as temporaries:
-        beside = temporaries.enter_context(open_vectors(vectors))
-        index = temporaries.enter_context(Index(database, name, progress=progress))
-        temporary = temporaries.enter_context(temporary_collection(database, name))
+    backend, available = encoding_from_environment()
+    profile, reasons = resolve(recipe), RejectReasons()
+    encoder = Encoder(profile, backend, 0 if backend else plain_characters(source.content_bytes))
+    with ExitStack() as opened:
+        beside = opened.enter_context(open_vectors(vectors))
+        pool = opened.enter_context(ThreadPoolExecutor(threads or available, thread_name_prefix="nearsim"))
+        records = opened.enter_context(EncodedRecords(encoder, pool, threads or available))
+        places = opened.enter_context(RecordPlaces()) if outputs.pairs or outputs.clusters else None
         beside.check(source)
-        index.create_profile(DEFAULT, recipe)
-        places = temporaries.enter_context(RecordPlaces())
-        summary = index.ingest(
-            _numbered(reasons.counted(beside.joined(_with_origins(source, parts))), places),
-            rejects=outputs.rejects,
-            strict=strict,
-            expected_bytes=source.content_bytes,
-        )
+        positions = _Positions(parts)
+        counted = VectorLengthCheck(reasons.counted(beside.joined(positions.noted(source))))
+        with RejectWriter(outputs.rejects) as rejects:
+            summary = _read(counted, records, positions, places, rejects, progress, strict=strict)
         if summary.read and summary.rejected == summary.read:
             raise InputError(f"{none_usable(summary.read)} ({reasons.frequent()})")
         if most_rejected is not None and summary.rejected > most_rejected:
             _refuse_replacing(outputs.unique, inputs, reasons)
-        # The user of dedupe has not created a profile.
-        warnings = [one.removeprefix(f"profile {DEFAULT}: ") for one in index.warnings]
-        if outputs.pairs is not None:
-            with closing(index.pairs()) as pairs:
-                lines = (_pair_line(pair, places) for pair in pairs)
-                _write(outputs.pairs, _checked(lines, temporary))
-        if outputs.clusters is not None:
-            with closing(index.clusters()) as clusters:
-                lines = (_cluster_line(cluster, places) for cluster in clusters)
-                _write(outputs.clusters, _checked(lines, temporary))
-        origins = _origins(index)
-        temporary.check_kept()
-        # The server counts and deletes the collection while this process writes.
-        with ThreadPoolExecutor(1, thread_name_prefix="nearsim-close") as thread:
-            closing_index = thread.submit(_close, index, temporary, temporaries.pop_all())
-            unique = _copy(parts, outputs.unique, encoding, origins, progress)
-        stats = closing_index.result()
-    duplicates = summary.read - summary.rejected - unique
-    warnings = [*reasons.of_dates(), *beside.warnings, *warnings]
-    return DedupeSummary(summary, unique, duplicates, stats, tuple(warnings), reasons.rejected())
+        result = _compare(encoder, records, pool, progress)
+        if outputs.pairs is not None and places is not None:
+            _write(
+                outputs.pairs, dedupe_rows.pair_lines(profile, result.pairs, result.twins, records, places)
+            )
+        if outputs.clusters is not None and places is not None:
+            _write(outputs.clusters, dedupe_rows.cluster_lines(result.clusters, places))
+        origins = positions.kept(result.clusters)
+        unique = _copy(parts, outputs.unique, encoding, origins, progress)
+        sizes = result.twins.sizes()
+        pairs = int(
+            (sizes[result.pairs.left] * sizes[result.pairs.right]).sum() + (sizes * (sizes - 1) // 2).sum()
+        )
+        warnings = [
+            *reasons.of_dates(),
+            *beside.warnings,
+            *recipe_warnings.of_profile(profile),
+            *counted.warnings(),
+            *_warnings(encoder, result),
+        ]
+    return DedupeSummary(
+        summary,
+        unique,
+        summary.read - summary.rejected - unique,
+        pairs,
+        int(result.clusters.survives.sum()),
+        profile,
+        tuple(warnings),
+        reasons.rejected(),
+    )
+
+
+def _read(
+    given: Iterable[ReadDocument | Reject],
+    records: EncodedRecords,
+    positions: "_Positions",
+    places: RecordPlaces | None,
+    rejects: RejectWriter,
+    progress: Progress,
+    *,
+    strict: bool,
+) -> IngestSummary:
+    """Encode all documents, and write the rejects."""
+    summary = IngestSummary(first_rejects=rejects.first)
+    file, ordinal = None, 0
+    for one in given:
+        summary.read += 1
+        file, ordinal = one.file, ordinal + 1 if one.file == file else 1
+        if isinstance(one, Reject):
+            summary.rejected += 1
+            rejects.write(one)
+            if strict:
+                raise stopped(one, one.reason)
+            continue
+        if strict and one.unreadable_date is not None:
+            raise stopped(one, one.unreadable_date)
+        summary.unreadable_dates += one.unreadable_date is not None
+        summary.replaced_characters += one.replaced
+        positions.keep()
+        if places is not None:
+            places.add(one, ordinal)
+        records.add(one.document)
+        if summary.read % _REPORT_EVERY == 0:
+            progress("read", summary.read, None)
+    records.finish()
+    progress("read", summary.read, summary.read)
+    return summary
+
+
+def _compare(encoder: Encoder, records: EncodedRecords, pool: Executor, progress: Progress) -> _Result:
+    twins = Twins.of(records)
+    pairs = find_pairs(encoder, records, twins, pool, progress)
+    progress("clusters", 0, len(records))
+    return _Result(records, twins, pairs, cluster(encoder, records, twins, pairs))
+
+
+def _warnings(encoder: Encoder, result: _Result) -> Iterator[str]:
+    """Yield warnings about a recipe for these records."""
+    records, heads, profile = result.records, result.twins.heads, encoder.profile
+    halves = records.digests[heads].view(">u8").reshape(-1, 2)
+    sample = heads[np.lexsort((halves[:, 1], halves[:, 0]))[: candidate_forecast.SAMPLE_SIZE]]
+    sketches = records.sketches[sample]
+    counts = records.counts
+    totals = recipe_warnings.FeatureTotals(
+        int((counts > 0).sum()), int((counts == 1).sum()), int((counts == 0).sum()), int(counts[heads].sum())
+    )
+    yield from recipe_warnings.of_texts(profile, records.texts)
+    yield from recipe_warnings.of_features(profile, totals)
+    yield from recipe_warnings.of_sketches(profile, sketches)
+    short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
+    expected = candidate_forecast.candidates_per_document(
+        encoder.band_keys(sketches), profile.amplification, len(heads)
+    )
+    yield from [
+        one
+        for one in (short, candidate_forecast.warning(expected, profile.recipe.match.verify))
+        if one is not None
+    ]
+    full = result.pairs.full
+    limit = profile.recipe.match.bucket_limit
+    yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))
 
 
 def _refuse_replacing(output: Path, inputs: Sequence[Path], reasons: RejectReasons) -> None:
@@ -132,45 +232,6 @@ def _refuse_replacing(output: Path, inputs: Sequence[Path], reasons: RejectReaso
             f"{reasons.rejected()}, and {output} is both input and output: nothing was written; name another output, "
             "or write the rejected records to a file with --rejects"
         )
-
-
-def _numbered(
-    records: Iterable[ReadDocument | Reject], places: RecordPlaces
-) -> Iterator[ReadDocument | Reject]:
-    """Yield the records; the id of a document is replaced by its number, since ids may recur."""
-    file, ordinal = None, 0
-    for record in records:
-        file, ordinal = record.file, ordinal + 1 if record.file == file else 1
-        if isinstance(record, ReadDocument):
-            record.document.external_id = str(places.add(record, ordinal))
-        yield record
-
-
-def _pair_line(pair: Pair, places: RecordPlaces) -> bytes:
-    left, left_id = places.find(int(pair.left))
-    right, right_id = places.find(int(pair.right))
-    figures = {name: value for name, value in asdict(pair).items() if name != "distance" or value is not None}
-    return json_line(figures | {"left": left_id, "right": right_id, "left_place": left, "right_place": right})
-
-
-def _cluster_line(cluster: Cluster, places: RecordPlaces) -> bytes:
-    members = [places.find(int(number)) for number in cluster.members]
-    survivor, external_id = places.find(int(cluster.survivor))
-    named = {
-        "survivor": external_id,
-        "members": [one for _, one in members],
-        "survivor_place": survivor,
-        "places": [one for one, _ in members],
-    }
-    return json_line(asdict(cluster) | named)
-
-
-def _close(index: Index, temporary: TemporaryCollection, temporaries: ExitStack) -> dict[str, Any]:
-    """Delete the temporary index, and return its stats."""
-    with temporaries:
-        stats = index.stats()
-        temporary.check_kept()
-        return stats
 
 
 def _copy(
@@ -196,38 +257,36 @@ def check_readable_twice(paths: Sequence[Path]) -> None:
             raise InputError(f"{path} cannot be read twice; save the input to a file first")
 
 
-def _unused_name() -> str:
-    return f"dedupe-{os.getpid()}-{secrets.token_hex(4)}"
+class _Positions:
+    """Where the documents are in their inputs, to be read again."""
 
+    def __init__(self, parts: Sequence[Input]) -> None:
+        self._parts = parts
+        self._positions = [array("q") for _ in parts]
+        self._current, self._position = array("q"), 0
 
-def _with_origins(source: Source, parts: Sequence[Input]) -> Iterator[ReadDocument | Reject]:
-    """Yield the records of a source; attributes are replaced by the position of the document."""
-    for part, one_part in enumerate(parts):
-        place = _line if one_part.format is FileFormat.JSONL else _ordinal
-        for ordinal, record in enumerate(source.read(one_part.path)):
-            if isinstance(record, ReadDocument):
-                record.document.attributes = origin(part, place(ordinal, record))
-            yield record
+    def noted(self, source: Source) -> Iterator[ReadDocument | Reject]:
+        """Yield the records of a source, each before the next one is read."""
+        for part, positions in zip(self._parts, self._positions, strict=True):
+            by_line = part.format is FileFormat.JSONL
+            self._current = positions
+            for ordinal, record in enumerate(source.read(part.path)):
+                self._position = record.line if by_line else ordinal
+                yield record
 
+    def keep(self) -> None:
+        """Add the record that was yielded last, which is a document."""
+        self._current.append(self._position)
 
-def _line(ordinal: int, record: ReadDocument) -> int:
-    return record.line
-
-
-def _ordinal(ordinal: int, record: ReadDocument) -> int:
-    return ordinal
-
-
-def _origins(index: Index) -> dict[int, NDArray[np.int64]]:
-    with index.database.transaction() as connection:
-        ((generation, _),) = index.profiles()
-        return read_unique_origins(connection, generation.collection_id, generation.leaves)
-
-
-def _checked(lines: Iterable[bytes], temporary: TemporaryCollection) -> Iterator[bytes]:
-    """Yield lines that were read from the index; raise UnreachableError if it was lost meanwhile."""
-    yield from lines
-    temporary.check_kept()
+    def kept(self, clusters: Clusters) -> dict[int, NDArray[np.int64]]:
+        """Return the positions of survivors and of documents in no cluster, by input."""
+        first, found = 0, {}
+        removed = clusters.numbers[~clusters.survives]
+        for part, positions in enumerate(self._positions):
+            inside = removed[(removed >= first) & (removed < first + len(positions))] - first
+            found[part] = np.delete(np.frombuffer(positions, np.int64), inside)
+            first += len(positions)
+        return {part: kept for part, kept in found.items() if len(kept)}
 
 
 def _write(path: Path, lines: Iterable[bytes]) -> None:

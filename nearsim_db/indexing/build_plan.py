@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import count_of
 from nearsim_db.indexing import build_progress
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import candidate_forecast, recipe_warnings
@@ -96,13 +95,8 @@ def add_pair_slices(connection: Connection, context: Context, buckets: LoadedBuc
     bounds = _quantiles(keys, heads * context.encoder.profile.bands)
     build_slices.plan_pairs(connection, leaves, bounds, heads, full)
     generation_rows.add_figures(connection, context.generation, figures)
-    if left_out := figures["links_left_out"]:
-        context.warn(
-            f"profile {context.generation.profile}: match.bucket_limit = {limit} leaves out "
-            f"{count_of(left_out, 'link')} "
-            f"in {count_of(figures['buckets_over_limit'], 'bucket')}, counted once a bucket; raise it, or set it to 0 "
-            "for no limit"
-        )
+    for message in recipe_warnings.of_limit(limit, figures["links_left_out"], figures["buckets_over_limit"]):
+        context.warn(f"profile {context.generation.profile}: {message}")
 
 
 def _sample_keys(connection: Connection, context: Context) -> NDArray[np.int64]:

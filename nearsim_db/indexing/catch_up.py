@@ -7,11 +7,12 @@ from functools import partial
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
 from nearsim_db.indexing import attached_table, build, profiles, retention, work_queue
 from nearsim_db.indexing.build_processes import helpers, start_helpers
-from nearsim_db.indexing.context import FEW_CHARACTERS, Context, ContextFactory, plain_characters
+from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.indexing.early_signing import EarlySigning, is_suitable
 from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.records import CollectionId, GenerationId, Progress
+from nearsim_db.similarity.backend import FEW_CHARACTERS, plain_characters
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import generation_rows, generations, partitions, query_rows

@@ -10,9 +10,9 @@ from uuid import UUID
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.helper_process import HelperProcess
-from nearsim_db.indexing.shingle_length import HeadSample
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.recipe import keep_policy
 from nearsim_db.similarity.recipe_warnings import TextSample
@@ -108,19 +108,6 @@ class Context:
         self.step_counts.clear()
         self.stale.clear()
         self.duplicate_digests.clear()
-
-
-FEW_CHARACTERS = 2_500_000  # some 2,000 stories: encoded without numba where more may follow
-# NumPy takes 0.6 s of processor time longer than numba for so many characters of stories, as long as numba's start.
-_PLAIN_CHARACTERS = 16_000_000
-_SMALL_BYTES = 12_000_000  # of the content of files; some of their texts are encoded again to be verified
-
-
-def plain_characters(expected_bytes: int | None) -> int:
-    """Return how many characters to encode without numba, if the texts have about so many bytes, None if unknown."""
-    if expected_bytes is None:
-        return FEW_CHARACTERS
-    return _PLAIN_CHARACTERS if expected_bytes <= _SMALL_BYTES else 0
 
 
 def make_encoder(generation: Generation, backend: str | None, plain_characters: int = 0) -> Encoder:

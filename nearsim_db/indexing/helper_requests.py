@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.feature_spool import SpoolHandle, SpoolPlace
-from nearsim_db.indexing.shingle_length import HeadSample
 from nearsim_db.records import DocId, GenerationId
+from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.store.documents import StoredDocument
 

@@ -6,11 +6,10 @@ from functools import partial
 from threading import Lock
 from typing import Protocol
 
-from nearsim_db.errors import InputError
 from nearsim_db.indexing.batch_writer import BatchWriter
 from nearsim_db.indexing.helper_requests import SignDocuments
 from nearsim_db.readers import RejectWriter
-from nearsim_db.readers.reject_reasons import place_of
+from nearsim_db.readers.reject_reasons import stopped
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes
@@ -155,12 +154,12 @@ class Ingest:
             if len(self.summary.first_rejects) < _REJECTS_SHOWN and not self._strict:
                 self.summary.first_rejects.append(reject)
         if self._strict:
-            raise _stopped(reject, reject.reason)
+            raise stopped(reject, reject.reason)
 
     def _check_date(self, record: ReadDocument) -> None:
         """Raise InputError under `strict` for a date that cannot be read."""
         if self._strict and record.unreadable_date is not None:
-            raise _stopped(record, record.unreadable_date)
+            raise stopped(record, record.unreadable_date)
 
     def _replace(self, record: ReadDocument, earlier: str) -> None:
         """Count a record that replaces one of another file."""
@@ -172,19 +171,13 @@ class Ingest:
     def _refuse_replacing(self, record: ReadDocument, earlier: str | None) -> None:
         if earlier is not None:
             replaced = f"that of {earlier}" if earlier else "that of another file"
-            raise _stopped(record, f"id {record.document.external_id!r} replaces {replaced}")
+            raise stopped(record, f"id {record.document.external_id!r} replaces {replaced}")
 
 
 def _to_sign(batch: Sequence[ReadDocument], added: Added, *, with_texts: bool) -> SignDocuments:
     titles = [one.document.title for one in batch]
     bodies = [one.document.body for one in batch]
     return SignDocuments(added.doc_ids, added.revisions, titles, bodies, with_texts)
-
-
-def _stopped(record: ReadDocument | Reject, reason: str) -> InputError:
-    external_id = record.document.external_id if isinstance(record, ReadDocument) else record.external_id
-    named = "" if external_id is None else f"document {external_id!r}; "
-    return InputError(f"{place_of(record)}: {reason} ({named}stopped because of --strict)")
 
 
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:

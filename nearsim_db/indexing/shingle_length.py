@@ -1,12 +1,9 @@
 """Warn of shingles that are too short for the documents of a collection, measured on a sample of them."""
 
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
-from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.store import documents, signatures
@@ -14,47 +11,6 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 
 _SEED = 1
-_NO_DIGEST = bytes(16)
-
-
-class HeadSample:
-    """The texts with the smallest digests, each the first of its digest: those that `sample_heads` selects."""
-
-    def __init__(self) -> None:
-        self._texts: dict[bytes, tuple[int, str]] = {}  # with doc_ids, by digest
-        self._highest = np.uint64(2**64 - 1)
-
-    def add(self, rows: SignatureRows, text_of: Callable[[int], str]) -> None:
-        """Add documents, with their texts by row."""
-        beginnings = rows.digests.view(">u8").reshape(-1, 2)[:, 0]
-        for place in np.flatnonzero(beginnings <= self._highest).tolist():
-            digest, doc_id = rows.digests[place].tobytes(), int(rows.doc_ids[place])
-            if digest != _NO_DIGEST and (digest not in self._texts or doc_id < self._texts[digest][0]):
-                self._texts[digest] = doc_id, text_of(place)
-        self._trim()
-
-    def merge(self, other: "HeadSample") -> None:
-        """Add what another sample has of the same collection."""
-        for digest, one in other._texts.items():
-            self._texts[digest] = min(one, self._texts.get(digest, one))
-        self._trim()
-
-    def _trim(self) -> None:
-        if len(self._texts) > k_rule.SAMPLE_SIZE:
-            kept = sorted(self._texts)[: k_rule.SAMPLE_SIZE]
-            self._texts = {digest: self._texts[digest] for digest in kept}
-            self._highest = np.uint64(int.from_bytes(kept[-1][:8]))
-
-    def warning(self, profile: Profile, backend: str | None) -> str | None:
-        """Return a warning for a profile and these texts, None if there is none."""
-        return k_rule.warning(profile, self.texts(), backend) if k_rule.applies(profile) else None
-
-    def texts(self) -> list[str]:
-        """Return the texts, in the order of their digests."""
-        return [self._texts[digest][1] for digest in sorted(self._texts)[: k_rule.SAMPLE_SIZE]]
-
-    def __len__(self) -> int:
-        return len(self._texts)
 
 
 def warn_of_index(

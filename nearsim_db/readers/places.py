@@ -1,4 +1,4 @@
-"""Where records were read, and their ids, in temporary files."""
+"""Where records were read, with their ids and titles, in temporary files."""
 
 import os
 from dataclasses import dataclass
@@ -11,7 +11,9 @@ import numpy as np
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import ReadDocument
 
-_ROW = np.dtype([("file", "<i4"), ("line", "<i8"), ("record", "<i8"), ("end", "<i8")])  # the end of its id
+_ROW = np.dtype(
+    [("file", "<i4"), ("line", "<i8"), ("record", "<i8"), ("id", "<i4"), ("title", "<i4"), ("end", "<i8")]
+)  # the bytes of its id and title, -1 without one, and where they end
 _BLOCK_ROWS = 4_096
 
 
@@ -30,7 +32,7 @@ class RecordPlaces:
     def __init__(self) -> None:
         self._ids, self._rows = TemporaryFile(), TemporaryFile()  # noqa: SIM115  closed on exit
         self._files: list[str] = []
-        self._pending: list[tuple[int, int, int, int]] = []
+        self._pending: list[tuple[int, ...]] = []
         self._end = 0
         self._stored = 0
 
@@ -50,9 +52,14 @@ class RecordPlaces:
         """
         if not self._files or self._files[-1] != record.file:
             self._files.append(record.file)
-        content = record.document.external_id.encode()
+        external_id = record.document.external_id.encode()
+        title = None if record.document.title is None else record.document.title.encode()
+        content = external_id + (title or b"")
         self._end += len(content)
-        self._pending.append((len(self._files) - 1, record.line, ordinal, self._end))
+        title_bytes = -1 if title is None else len(title)
+        self._pending.append(
+            (len(self._files) - 1, record.line, ordinal, len(external_id), title_bytes, self._end)
+        )
         try:
             self._ids.write(content)
             if len(self._pending) == _BLOCK_ROWS:
@@ -63,17 +70,18 @@ class RecordPlaces:
             ) from error
         return self._stored + len(self._pending) - 1
 
-    def find(self, number: int) -> tuple[Place, str]:
-        """Return the place and the id of a record."""
+    def find(self, number: int) -> tuple[Place, str, str | None]:
+        """Return the place, the id and the title of a record."""
         if self._pending:
             self._flush()
-        first = max(0, number - 1)
-        content = os.pread(self._rows.fileno(), _ROW.itemsize * (number + 1 - first), _ROW.itemsize * first)
-        rows = np.frombuffer(content, _ROW)
-        file, line, record, end = rows[-1].tolist()
-        begin = int(rows[0]["end"]) if number else 0
-        external_id = os.pread(self._ids.fileno(), end - begin, begin).decode()
-        return Place(self._files[file], line, record), external_id
+        (row,) = np.frombuffer(
+            os.pread(self._rows.fileno(), _ROW.itemsize, _ROW.itemsize * number), _ROW
+        ).tolist()
+        file, line, record, id_bytes, title_bytes, end = row
+        begin = end - id_bytes - max(0, title_bytes)
+        content = os.pread(self._ids.fileno(), end - begin, begin)
+        title = None if title_bytes < 0 else content[id_bytes:].decode()
+        return Place(self._files[file], line, record), content[:id_bytes].decode(), title
 
     def _flush(self) -> None:
         self._rows.write(np.array(self._pending, _ROW).tobytes())

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from nearsim_db.errors import count_of
+from nearsim_db.errors import InputError, count_of
 from nearsim_db.records import ReadDocument, Reject
 
 _FEWEST_REJECTS, _MOST_REASONS, _REASONS_SHOWN = 3, 1_000, 3
@@ -66,3 +66,10 @@ class RejectReasons:
 def place_of(record: ReadDocument | Reject) -> str:
     """Return where a record was read, for messages."""
     return f"{record.file}, line {record.line:,}" if record.line else record.file
+
+
+def stopped(record: ReadDocument | Reject, reason: str) -> InputError:
+    """Return the error of a record at which --strict stops."""
+    external_id = record.document.external_id if isinstance(record, ReadDocument) else record.external_id
+    named = "" if external_id is None else f"document {external_id!r}; "
+    return InputError(f"{place_of(record)}: {reason} ({named}stopped because of --strict)")

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nearsim_db.indexing.context import FEW_CHARACTERS, ContextFactory
+from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.readers.memory import checked_query
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import Cluster, ClusterMember, Document, Matches, Pair
@@ -20,6 +20,7 @@ from nearsim_db.search.exports import Keep
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.lookup import Lookups
 from nearsim_db.search.matching import checked_limit
+from nearsim_db.similarity.backend import FEW_CHARACTERS
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.store import collection_rows
 from nearsim_db.store.database import Database

@@ -7,6 +7,11 @@ from nearsim_db.errors import NearsimError
 
 Backend = Literal["numba", "numpy"]
 
+FEW_CHARACTERS = 2_500_000  # some 2,000 stories: encoded without numba where more may follow
+# NumPy takes 0.6 s of processor time longer than numba for so many characters of stories, as long as numba's start.
+_PLAIN_CHARACTERS = 16_000_000
+_SMALL_BYTES = 12_000_000  # of the content of files; some of their texts are encoded again to be verified
+
 
 def resolve(requested: str | None = None) -> Backend:
     """Return the requested back end, by default numba if it is installed, else NumPy.
@@ -19,3 +24,10 @@ def resolve(requested: str | None = None) -> Backend:
     if requested == "numba" and not installed:
         raise NearsimError("the numba back end is not installed; pip install 'nearsim-db[fast]'")
     return "numba" if installed else "numpy"
+
+
+def plain_characters(expected_bytes: int | None) -> int:
+    """Return how many characters to encode without numba, if the texts have about so many bytes, None if unknown."""
+    if expected_bytes is None:
+        return FEW_CHARACTERS
+    return _PLAIN_CHARACTERS if expected_bytes <= _SMALL_BYTES else 0

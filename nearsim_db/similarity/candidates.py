@@ -6,6 +6,7 @@ the recipe, which `screening.screen` decides.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,32 @@ def are_by_band(keys: Keys) -> bool:
     return bool(((keys[:1] >> _BAND_SHIFT) == np.arange(keys.shape[1], dtype=np.uint64)).all())
 
 
-def linked_pairs(keys: Keys, bucket_limit: int, backend: Backend) -> Iterator[tuple[Rows, Rows]]:
+@dataclass(frozen=True, slots=True)
+class FullBuckets:
+    """The buckets over the limit, and the links that the limit leaves out, a pair once a bucket."""
+
+    rows: FullRows
+    links_left_out: int
+
+
+def find_full_buckets(keys: Keys, bucket_limit: int) -> FullBuckets:
+    """Find the buckets of heads with these keys, (n, bands), that have more than `bucket_limit` members (0: none)."""
+    found, ends, left_out = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], 0
+    for hashes, rows in _groups(keys, are_by_band(keys)) if bucket_limit else ():
+        starts = np.flatnonzero(_are_fresh(hashes))
+        sizes = np.diff(np.append(starts, len(hashes)))
+        starts, sizes = starts[sizes > bucket_limit], sizes[sizes > bucket_limit] - bucket_limit
+        found.append(hashes[starts])
+        ends.append(rows[starts + bucket_limit - 1] + 1)
+        left_out += int((sizes * (sizes - 1) // 2).sum())
+    full, after = np.concatenate(found).view(np.int64), np.concatenate(ends)
+    order = np.argsort(full)
+    return FullBuckets(FullRows(full[order], after[order]), left_out)
+
+
+def linked_pairs(
+    keys: Keys, bucket_limit: int, full: FullBuckets, backend: Backend
+) -> Iterator[tuple[Rows, Rows]]:
     """Yield the linked pairs of n heads, each once, in blocks: int64 rows left < right of `keys`, (n, bands).
 
     The keys of a head are distinct. A pair is yielded in the first of the buckets that link it, in the order of
@@ -34,11 +60,10 @@ def linked_pairs(keys: Keys, bucket_limit: int, backend: Backend) -> Iterator[tu
     """
     by_band = are_by_band(keys)
     stored = keys.view(np.int64) if by_band else np.sort(keys.view(np.int64), axis=1)
-    full = _full_rows(keys, by_band, bucket_limit)
     first_links = sketch_kernels(backend).first_links
     for hashes, rows in _groups(keys, by_band):
         for buckets, left, right in _links(hashes, rows, bucket_limit):
-            first = first_links(stored, by_band, buckets.view(np.int64), left, right, full)
+            first = first_links(stored, by_band, buckets.view(np.int64), left, right, full.rows)
             yield left[first], right[first]
 
 
@@ -59,23 +84,14 @@ def _groups(keys: Keys, by_band: bool) -> Iterator[tuple[Keys, Rows]]:
 
 def _begins(hashes: Keys) -> Rows:
     """Return the place at which the bucket of each place begins."""
+    return np.maximum.accumulate(np.where(_are_fresh(hashes), np.arange(len(hashes)), 0))
+
+
+def _are_fresh(hashes: Keys) -> NDArray[np.bool_]:
+    """Return at which places a bucket begins."""
     fresh = np.ones(len(hashes), bool)
     fresh[1:] = hashes[1:] != hashes[:-1]
-    places = np.arange(len(hashes))
-    return np.maximum.accumulate(np.where(fresh, places, 0))
-
-
-def _full_rows(keys: Keys, by_band: bool, bucket_limit: int) -> FullRows:
-    """Return the buckets over the limit, each with the row after its last anchor."""
-    found, ends = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
-    for hashes, rows in _groups(keys, by_band) if bucket_limit else ():
-        # Its first member beyond the limit, if there is one, has this place in a bucket.
-        beyond = np.flatnonzero(np.arange(len(hashes)) - _begins(hashes) == bucket_limit)
-        found.append(hashes[beyond])
-        ends.append(rows[beyond - 1] + 1)
-    full, after = np.concatenate(found).view(np.int64), np.concatenate(ends)
-    order = np.argsort(full)
-    return FullRows(full[order], after[order])
+    return fresh
 
 
 def _links(hashes: Keys, rows: Rows, bucket_limit: int) -> Iterator[tuple[Keys, Rows, Rows]]:

@@ -5,13 +5,14 @@ Massive Datasets, section 3.2.2).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, override
@@ -22,6 +23,7 @@ Verdict = Literal["ok", "warning", "problem"]
 MUCH_GREATER = 100.0  # the meaning of >>
 _HARDLY_GREATER = 10.0
 SAMPLE_SIZE = 500  # documents
+_NO_DIGEST = bytes(16)
 _FEWEST_UNITS = 1_000  # in fewer, most words occur once
 _MOST_CHARACTERS = 1_000_000
 _LONGEST_SHINGLE = 1_000
@@ -125,3 +127,43 @@ def warning(profile: Profile, texts: Sequence[str], backend: str | None = None) 
 def _bounded(texts: Sequence[str]) -> list[str]:
     sizes = np.cumsum([len(text) for text in texts], dtype=np.int64)
     return list(texts[: max(1, int(np.searchsorted(sizes, _MOST_CHARACTERS, "right")))])
+
+
+class HeadSample:
+    """The texts with the smallest digests, each the first of its digest: those that `sample_heads` selects."""
+
+    def __init__(self) -> None:
+        self._texts: dict[bytes, tuple[int, str]] = {}  # with doc_ids, by digest
+        self._highest = np.uint64(2**64 - 1)
+
+    def add(self, rows: SignatureRows, text_of: Callable[[int], str]) -> None:
+        """Add documents, with their texts by row."""
+        beginnings = rows.digests.view(">u8").reshape(-1, 2)[:, 0]
+        for place in np.flatnonzero(beginnings <= self._highest).tolist():
+            digest, doc_id = rows.digests[place].tobytes(), int(rows.doc_ids[place])
+            if digest != _NO_DIGEST and (digest not in self._texts or doc_id < self._texts[digest][0]):
+                self._texts[digest] = doc_id, text_of(place)
+        self._trim()
+
+    def merge(self, other: "HeadSample") -> None:
+        """Add what another sample has of the same collection."""
+        for digest, one in other._texts.items():
+            self._texts[digest] = min(one, self._texts.get(digest, one))
+        self._trim()
+
+    def _trim(self) -> None:
+        if len(self._texts) > SAMPLE_SIZE:
+            kept = sorted(self._texts)[:SAMPLE_SIZE]
+            self._texts = {digest: self._texts[digest] for digest in kept}
+            self._highest = np.uint64(int.from_bytes(kept[-1][:8]))
+
+    def warning(self, profile: Profile, backend: str | None) -> str | None:
+        """Return a warning for a profile and these texts, None if there is none."""
+        return warning(profile, self.texts(), backend) if applies(profile) else None
+
+    def texts(self) -> list[str]:
+        """Return the texts, in the order of their digests."""
+        return [self._texts[digest][1] for digest in sorted(self._texts)[:SAMPLE_SIZE]]
+
+    def __len__(self) -> int:
+        return len(self._texts)

@@ -203,6 +203,16 @@ def _featureless(profile: Profile, sizes: FeatureTotals) -> list[str]:
     ]
 
 
+def of_limit(limit: int, links: int, buckets: int) -> list[str]:
+    """Return a warning if a bucket limit leaves out links."""
+    if not links:
+        return []
+    return [
+        f"match.bucket_limit = {limit} leaves out {count_of(links, 'link')} in {count_of(buckets, 'bucket')}, counted "
+        "once a bucket; raise it, or set it to 0 for no limit"
+    ]
+
+
 def of_sketches(profile: Profile, sketches: NDArray[np.generic]) -> list[str]:
     """Return warnings about a recipe for these sketches, (n, k) of a sample."""
     if profile.recipe.bands.hash != "xor" or profile.rows < 2 or not len(sketches):

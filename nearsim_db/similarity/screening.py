@@ -1,7 +1,7 @@
-"""Screening: drops candidates whose sketches rule out a pair, before exact verification."""
+"""Screening, which drops candidates whose sketches rule out a pair, and exact verification of the others."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -101,6 +101,26 @@ def are_pairs(encoder: Encoder, scores: Scores, shared_bands: NDArray[np.int64])
 def _certain(match: Match, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
     certain: NDArray[np.bool_] = shared_bands >= (match.certain_shared_bands or np.iinfo(np.int64).max)
     return certain
+
+
+def verify(
+    encoder: Encoder, screened: Screened, read: Callable[[Sequence[int]], Mapping[int, NDArray[Any]]]
+) -> tuple[Screened, Scores]:
+    """Return the pairs among screened candidates by the recipe's `verify`: on their features, or on the estimate.
+
+    `read` returns the features of rows; candidates for which it has none are left out.
+    """
+    if encoder.profile.recipe.match.verify != "exact":
+        return screened, screened.sketch_scores
+    used = sorted({*screened.left.tolist(), *screened.right.tolist()})
+    found = read(used)
+    rows = np.array([row for row in used if row in found], np.int64)
+    if len(rows) < len(used):
+        screened = screened.take(np.isin(screened.left, rows) & np.isin(screened.right, rows))
+    left, right = rows.searchsorted(screened.left), rows.searchsorted(screened.right)
+    scores = encoder.compare([found[row] for row in rows.tolist()], left, right)
+    kept = are_pairs(encoder, scores, screened.shared_bands)
+    return screened.take(kept), scores.take(kept)
 
 
 def _joined(parts: list[Screened]) -> Screened:

@@ -30,17 +30,26 @@ def from_environment() -> Settings:
     _BUILD_MEMORY.
     """
     home = os.environ.get("NEARSIM_HOME")
-    backend = os.environ.get("NEARSIM_BACKEND") or None
-    if backend not in (None, "numba", "numpy"):
-        raise NearsimError(f"NEARSIM_BACKEND is {backend!r}; use numba or numpy")
     return Settings(
         database_url=os.environ.get("NEARSIM_DATABASE_URL") or None,
         home=Path(home).expanduser().absolute() if home else default_home(),
-        backend=backend,
+        backend=_backend(),
         threads=_threads(os.environ.get("NEARSIM_THREADS")),
         keep_events=os.environ.get("NEARSIM_KEEP_EVENTS") or "7 days",
         build_megabytes=_whole_number("NEARSIM_BUILD_MEMORY", BUILD_MEGABYTES, least=0),
     )
+
+
+def encoding_from_environment() -> tuple[str | None, int]:
+    """Read NEARSIM_BACKEND and NEARSIM_THREADS, for what needs no database and no home."""
+    return _backend(), _threads(os.environ.get("NEARSIM_THREADS"))
+
+
+def _backend() -> str | None:
+    backend = os.environ.get("NEARSIM_BACKEND") or None
+    if backend not in (None, "numba", "numpy"):
+        raise NearsimError(f"NEARSIM_BACKEND is {backend!r}; use numba or numpy")
+    return backend
 
 
 def default_home() -> Path:

@@ -17,7 +17,6 @@ import pytest
 from nearsim_db.analysis.dedupe_files import Outputs, dedupe
 from nearsim_db.readers import Source
 from nearsim_db.similarity.recipe import from_mapping
-from nearsim_db.store.database import Database
 from tests.builders.selection import some
 
 Texts = Sequence[str]
@@ -98,7 +97,7 @@ def similarity(one: str, other: str) -> Fraction:
 )
 @pytest.mark.parametrize("seed", some([1, 2, 3, 4], "every seed"))
 def test_kept_removed_and_rejected_add_up_to_read(
-    database_url: str, tmp_path: Path, write: Callable[[Path, Texts], Path], rejected: int, seed: int
+    tmp_path: Path, write: Callable[[Path, Texts], Path], rejected: int, seed: int
 ) -> None:
     rng, paths, texts = random.Random(seed), [], list[str]()
     for name in "abc":
@@ -107,8 +106,7 @@ def test_kept_removed_and_rejected_add_up_to_read(
         texts += part
         paths.append(write(tmp_path / name, part))
     outputs = Outputs(tmp_path / "unique.jsonl", tmp_path / "pairs.jsonl", tmp_path / "clusters.jsonl")
-    with Database.connect(database_url) as database:
-        summary = dedupe(database, Source(paths), from_mapping({"match": {"threshold": 0.7}}), outputs)
+    summary = dedupe(Source(paths), from_mapping({"match": {"threshold": 0.7}}), outputs)
     kept = read_texts(outputs.unique)
     assert summary.ingest.rejected == 3 * rejected
     assert summary.ingest.read == len(texts) + 3 * rejected == len(kept) + summary.duplicates + 3 * rejected

@@ -62,7 +62,7 @@ def test_failures_show_what_the_command_printed() -> None:
 
 
 @pytest.mark.slow("starts a server with pg_stat_statements and runs commands")
-@pytest.mark.parametrize("command", ["dedupe", "work"])
+@pytest.mark.parametrize("command", ["ingest", "work"])
 def test_statements_of_commands_are_profiled(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,10 @@
-"""nearsim dedupe: files without their near-duplicates, outputs written atomically, no leftovers."""
+"""nearsim dedupe: files without their near-duplicates, outputs written atomically, no database."""
 
 import gzip
 import json
 import tempfile
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from tests.builders.command_line import (
@@ -26,17 +25,7 @@ def unique(tmp_path: Path) -> Path:
     return tmp_path / "unique.jsonl"
 
 
-def assert_nothing_is_left(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        assert connection.execute("SELECT count(*) FROM nearsim.collection").fetchone() == (0,)
-        assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (0,)
-        leaves = "SELECT count(*) FROM pg_tables WHERE tablename ~ '^(signature|band|similar_pair)_[0-9]+$'"
-        assert connection.execute(leaves).fetchone() == (0,)
-
-
-def test_kept_lines_are_copied_byte_for_byte(
-    nearsim: CommandLine, database_url: str, tmp_path: Path, unique: Path
-) -> None:
+def test_kept_lines_are_copied_byte_for_byte(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
     lines = [
         json.dumps({"text": STORM, "id": "storm", "extra": [1, 2.50]}),
         "",
@@ -59,7 +48,6 @@ def test_kept_lines_are_copied_byte_for_byte(
         "duplicates": 2,
         "rejected": 1,
     }
-    assert_nothing_is_left(database_url)
 
 
 def test_pairs_clusters_and_rejects_on_request(
@@ -113,7 +101,7 @@ def test_recipe_is_applied(nearsim: CommandLine, tmp_path: Path, unique: Path) -
     for options, ids in (
         (["--threshold", "0.99"], ["a", "b", "c"]),
         (["--recipe", recipe], ["b"]),
-        (["--set", "cluster.keep=latest", "--preset", "default"], ["a"]),
+        (["--set", "cluster.keep=latest", "--preset", "default"], ["c"]),
     ):
         nearsim.succeed("dedupe", path, "--output", unique, "-q", *options)
         assert [json.loads(line)["id"] for line in unique.read_text().splitlines()] == ids
@@ -189,15 +177,12 @@ def test_empty_input_gives_empty_output(nearsim: CommandLine, tmp_path: Path, un
     assert (reported["read"], reported["unique"], unique.read_bytes()) == (0, 0, b"")
 
 
-def test_input_without_usable_records_is_not_replaced(
-    nearsim: CommandLine, database_url: str, tmp_path: Path
-) -> None:
+def test_input_without_usable_records_is_not_replaced(nearsim: CommandLine, tmp_path: Path) -> None:
     path, rejects = tmp_path / "broken.jsonl", tmp_path / "rejects.jsonl"
     path.write_text("{broken\n[]\n")
     reported = nearsim.fail("dedupe", path, "--output", path, "--rejects", rejects, "--quiet")
     assert "none of the 2 records is usable (1: not JSON" in reported
     assert path.read_text() == "{broken\n[]\n" and len(rejects.read_text().splitlines()) == 2
-    assert_nothing_is_left(database_url)
 
 
 def test_rejected_records_are_never_silent(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
@@ -239,7 +224,7 @@ def test_dates_of_feeds_are_read_and_unreadable_ones_counted(
 
 
 def test_failure_writes_nothing_and_leaves_nothing_behind(
-    nearsim: CommandLine, database_url: str, stories: Path, tmp_path: Path, unique: Path
+    nearsim: CommandLine, stories: Path, tmp_path: Path, unique: Path
 ) -> None:
     packed = gzip.compress(stories.read_bytes())
     cut = tmp_path / "cut.jsonl.gz"
@@ -248,16 +233,6 @@ def test_failure_writes_nothing_and_leaves_nothing_behind(
     assert "truncated" in reported and "kept" not in reported
     assert "cannot write" in nearsim.fail("dedupe", stories, "--output", tmp_path / "no" / "unique.jsonl")
     assert not unique.exists()
-    assert_nothing_is_left(database_url)
-
-
-def test_leftovers_of_a_killed_run_are_removed_by_the_next_command(
-    nearsim: CommandLine, database_url: str
-) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-1-2', true)")
-    assert nearsim.succeed("collection", "list", "--json").document() == []
-    assert_nothing_is_left(database_url)
 
 
 @pytest.mark.parametrize("option", ["--pairs", "--clusters", "--rejects"])

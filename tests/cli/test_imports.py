@@ -69,16 +69,20 @@ def test_questions_import_nothing_heavy(server: Server, questions: list[list[str
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_small_corpus_is_deduplicated_without_numba(server: Server, tmp_path: Path) -> None:
+def test_a_small_corpus_is_deduplicated_without_numba(tmp_path: Path) -> None:
     texts = ["a story of some length that is told in exactly the same words twice"] * 2
     source, unique = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(f'{{"id": "{at}", "text": "{text}"}}\n' for at, text in enumerate(texts)))
     dedupe = [["dedupe", str(source), "--output", str(unique)]]
-    with server.database() as url:
-        command = [sys.executable, "-c", PROBE, json.dumps(dedupe), json.dumps(["numba", "sqlalchemy"])]
-        environment = {**os.environ, "NEARSIM_DATABASE_URL": url}
-        environment.pop("NEARSIM_BACKEND", None)
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-c",
+        PROBE,
+        json.dumps(dedupe),
+        json.dumps(["numba", "sqlalchemy", "psycopg"]),
+    ]
+    environment = {name: one for name, one in os.environ.items() if name != "NEARSIM_BACKEND"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert len(unique.read_text().splitlines()) == 1
 

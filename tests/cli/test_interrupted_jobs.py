@@ -1,6 +1,5 @@
 """Ctrl-C while several processes build: none stays behind, and the same command completes the work."""
 
-import json
 import os
 import signal
 import subprocess
@@ -14,7 +13,6 @@ import pytest
 
 from tests.builders.command_line import CommandLine, write_jsonl
 from tests.builders.workers import wait_until
-from tests.cli.test_dedupe import assert_nothing_is_left
 
 pytestmark = pytest.mark.slow("stops processes")
 
@@ -63,7 +61,6 @@ def interrupt(nearsim: CommandLine, database_url: str) -> Callable[..., str]:
                 except BaseException:
                     os.killpg(process.pid, signal.SIGKILL)
                     raise
-                # What ends the command may need the table: dedupe deletes its collection.
                 holding.rollback()
                 assert process.stderr is not None
                 reported = process.stderr.read()
@@ -83,14 +80,3 @@ def test_ingest_is_completed_by_the_same_command(
     summary = nearsim.succeed("ingest", copies, "--json", "--jobs", "2").document()
     assert summary["unchanged"] == summary["profiles"][0]["documents"] == 2 * COUNT
     assert len(nearsim.succeed("clusters", "--format", "jsonl", "--limit", "10000").rows()) >= COUNT
-
-
-def test_dedupe_leaves_nothing_after_the_next_run(
-    nearsim: CommandLine, interrupt: Callable[..., str], copies: Path, database_url: str, tmp_path: Path
-) -> None:
-    unique = tmp_path / "unique.jsonl"
-    assert "interrupted" in interrupt("dedupe", copies, "--output", unique)
-    assert not unique.exists()
-    nearsim.succeed("dedupe", copies, "--output", unique, "--jobs", "2")
-    assert {json.loads(line)["id"][0] for line in unique.read_text("utf-8").splitlines()} == {"a"}
-    assert_nothing_is_left(database_url)

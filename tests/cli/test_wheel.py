@@ -69,7 +69,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
 
 
 def test_without_extras_the_first_command_says_what_to_install(installed: Installed) -> None:
-    ended = installed.run("dedupe", STORIES, "--output", "unique.jsonl")
+    assert installed.run("dedupe", STORIES, "--output", "unique.jsonl").returncode == 0
+    ended = installed.run("ingest", STORIES)
     assert ended.returncode == 1 and ended.stdout == ""
     (line,) = ended.stderr.splitlines()
     assert line.startswith("error: ")

@@ -3,7 +3,8 @@
 import gc
 import threading
 
-from nearsim_db.indexing.context import ContextFactory, plain_characters
+from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.store.settings import from_environment
 
 

@@ -2,9 +2,12 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from nearsim_db.similarity import k_rule, presets
+from nearsim_db.similarity.batches import SignatureRows
+from nearsim_db.similarity.k_rule import SAMPLE_SIZE, HeadSample
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import override
 
@@ -57,3 +60,28 @@ def test_presets_keep_the_rule_on_texts_of_600_letters(preset: str) -> None:
     drawn = random.Random(2)
     words = ["".join(drawn.choices(LETTERS, k=drawn.randint(2, 9))) for _ in range(500)]
     assert k_rule.warning(resolve(presets.load(preset)), texts(words, 100, 40, " ")) is None
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_sample_of_texts_is_that_of_the_database(order: int) -> None:
+    """Those with the smallest digests, each by its first document, whatever the batches and processes."""
+    drawn = np.random.default_rng(1).integers(0, 256, (3_000, 16), np.uint8)
+    drawn[::7] = drawn[1]  # copies
+    drawn[5] = 0  # without features
+    digests, samples = drawn.view("V16").reshape(-1), [HeadSample(), HeadSample()]
+    nothing = np.zeros(len(digests), np.int64)
+    rows = SignatureRows(
+        np.arange(len(digests)),
+        nothing,
+        nothing.astype(np.int32),
+        digests,
+        nothing.reshape(-1, 1),
+        nothing.astype(np.uint64),
+    )
+    for number, at in list(enumerate(range(0, len(digests), 800)))[::order]:
+        chosen = (rows.doc_ids >= at) & (rows.doc_ids < at + 800)
+        samples[number % 2].add(rows.take(chosen), [str(row) for row in range(at, at + 800)].__getitem__)
+    samples[0].merge(samples[1])
+    first = {digest.tobytes(): str(number) for number, digest in reversed(list(enumerate(digests)))}
+    del first[bytes(16)]
+    assert samples[0].texts() == [first[digest] for digest in sorted(first)[:SAMPLE_SIZE]]

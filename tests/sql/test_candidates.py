@@ -15,7 +15,7 @@ from docs.generate import QUERIES
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing.steps.search import search_candidates, search_full_buckets
-from nearsim_db.similarity.candidates import linked_pairs
+from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import bands, signatures
@@ -158,7 +158,10 @@ def compared_in_memory(index: Index) -> tuple[Candidates, int]:
     encoder, doc_ids, sketches = heads_of(index)
     limit, rows = encoder.profile.recipe.match.bucket_limit, np.array(doc_ids)
     found, linked = Candidates(), 0
-    for left, right in linked_pairs(encoder.band_keys(sketches), limit, encoder.backend):
+    keys = encoder.band_keys(sketches)
+    full = find_full_buckets(keys, limit)
+    assert (full.links_left_out, len(full.rows.keys)) == bucket_figures(index)
+    for left, right in linked_pairs(keys, limit, full, encoder.backend):
         shared, enough = encoder.match_bands(sketches[left], sketches[right])
         pairs = zip(
             rows[left[enough]].tolist(), rows[right[enough]].tolist(), shared[enough].tolist(), strict=True
@@ -166,6 +169,12 @@ def compared_in_memory(index: Index) -> tuple[Candidates, int]:
         found |= {(one, other): amount for one, other, amount in pairs}
         linked += len(left)
     return found, linked
+
+
+def bucket_figures(index: Index) -> tuple[int, int]:
+    """Links left out and buckets over the limit, counted from the stored rows."""
+    figures = index.stats(recount=True)
+    return figures["links_left_out"], figures["buckets_over_limit"]
 
 
 def searched(index: Index) -> Candidates:

@@ -68,7 +68,7 @@ def dedupe(
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
-    """Remove near-duplicates from files, leaving nothing in the database.
+    """Remove near-duplicates from files, without a database.
 
     Writes the survivor of each cluster and all documents without near-duplicates, in input order: JSON lines and rows
     of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. A record is known
@@ -81,7 +81,6 @@ def dedupe(
     from nearsim_db.analysis.dedupe_files import dedupe as run
     from nearsim_db.cli.output import dedupe as dedupe_output
     from nearsim_db.cli.output import terminal
-    from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers import Source
     from nearsim_db.readers.spool import readable_twice
 
@@ -94,10 +93,8 @@ def dedupe(
         with progress_bars(is_silent) as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
         source = Source(readable, file_options.fields(), reading=reading)
-        with progress_bars(is_silent, source) as progress, open_database() as database:
-            database.use_jobs(jobs)
+        with progress_bars(is_silent, source) as progress:
             summary = run(
-                database,
                 source,
                 chosen,
                 outputs,
@@ -105,6 +102,7 @@ def dedupe(
                 vectors,
                 strict=strict,
                 most_rejected=most_rejected,
+                threads=jobs,
             )
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     if format.is_machine:

@@ -13,7 +13,7 @@ from nearsim_db.records import STANDARD_OUTPUT
 
 def print_summary_document(format: Format, summary: DedupeSummary, output: Path, stream: TextIO) -> None:
     """Print the counts for programs."""
-    ingest, stats = summary.ingest, summary.stats
+    ingest, profile = summary.ingest, summary.profile
     print_document(
         format,
         {
@@ -23,7 +23,11 @@ def print_summary_document(format: Format, summary: DedupeSummary, output: Path,
             "rejected": ingest.rejected,
             "unreadable_dates": ingest.unreadable_dates,
             "replaced_characters": ingest.replaced_characters,
-            **{name: stats[name] for name in ("pairs", "clusters", "threshold", "bands", "rows")},
+            "pairs": summary.pairs,
+            "clusters": summary.clusters,
+            "threshold": profile.recipe.match.threshold,
+            "bands": profile.bands,
+            "rows": profile.rows,
             "output": str(output),
         },
         stream,
@@ -33,7 +37,7 @@ def print_summary_document(format: Format, summary: DedupeSummary, output: Path,
 def print_summary(summary: DedupeSummary, output: Path, rejects: Path | None, stream: TextIO) -> None:
     """Print counts, and the first rejects with their reasons."""
     place = "standard output" if output == STANDARD_OUTPUT else output
-    ingest, stats = summary.ingest, summary.stats
+    ingest, profile = summary.ingest, summary.profile
     tables.print_facts(
         {
             "read": ingest.read,
@@ -42,8 +46,8 @@ def print_summary(summary: DedupeSummary, output: Path, rejects: Path | None, st
             "rejected": ingest.rejected,
             "replaced characters": ingest.replaced_characters,
             **({"unreadable dates": ingest.unreadable_dates} if ingest.unreadable_dates else {}),
-            "clusters": stats["clusters"],
-            "bands x rows": f"{stats['bands']} x {stats['rows']}",
+            "clusters": summary.clusters,
+            "bands x rows": f"{profile.bands} x {profile.rows}",
         },
         stream,
     )

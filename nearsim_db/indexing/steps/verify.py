@@ -12,7 +12,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import PackedDigests, Signatures, VerifiedPairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.screening import Screened, are_pairs, screen
+from nearsim_db.similarity.screening import Screened, screen, verify
 from nearsim_db.store import documents, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
@@ -52,22 +52,8 @@ def verify_candidates(
 def verify_screened(
     encoder: Encoder, signed: Signatures, screened: Screened, read: Callable[[Sequence[int]], Features]
 ) -> VerifiedPairs:
-    """Return the pairs among screened candidates by the recipe's `verify`: on their features, or on the estimate.
-
-    `read` returns the features of rows of `signed`; candidates for which it has none are left out.
-    """
-    match = encoder.profile.recipe.match
-    if match.verify != "exact":
-        return _pairs(signed, screened, screened.sketch_scores)
-    used = sorted({*screened.left.tolist(), *screened.right.tolist()})
-    found = read(used)
-    rows = np.array([row for row in used if row in found], np.int64)
-    if len(rows) < len(used):
-        screened = screened.take(np.isin(screened.left, rows) & np.isin(screened.right, rows))
-    left, right = rows.searchsorted(screened.left), rows.searchsorted(screened.right)
-    scores = encoder.compare([found[row] for row in rows.tolist()], left, right)
-    kept = are_pairs(encoder, scores, screened.shared_bands)
-    return _pairs(signed, screened.take(kept), scores.take(kept))
+    """Return the pairs among screened candidates, as `verify` finds them by rows of `signed`."""
+    return _pairs(signed, *verify(encoder, screened, read))
 
 
 def read_features(

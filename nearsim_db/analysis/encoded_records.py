@@ -1,0 +1,218 @@
+"""The records of files, encoded: sketches and features in temporary files, a few numbers of each in memory."""
+
+import os
+from array import array
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.errors import NearsimError
+from nearsim_db.records import Document
+from nearsim_db.similarity.batches import SignatureRows
+from nearsim_db.similarity.encoder import Content, Encoded, Encoder
+from nearsim_db.similarity.k_rule import HeadSample
+from nearsim_db.similarity.metrics import FEATURE
+from nearsim_db.similarity.recipe import keep_policy
+from nearsim_db.similarity.recipe_warnings import TextSample
+
+Ids = NDArray[np.int64]
+
+_BATCH_DOCUMENTS = 500
+_BATCH_CHARACTERS = 2_000_000
+_SAMPLED = 20  # documents, of which one is in the sample of texts
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(slots=True)
+class _Batch:
+    first: int
+    contents: list[Content]
+    encoded: Future[Encoded]
+
+
+class EncodedRecords:
+    """Documents numbered from 0, each with its digest, sketch and features, and what the keep policy ranks it by.
+
+    Batches are encoded in the threads of `pool` while the next ones are read. Use it in a `with` block; after `finish`
+    the arrays are complete: `counts` of features, `digests` void of 16 bytes, `numbers` uint64, `sketches` (n, k).
+    """
+
+    def __init__(self, encoder: Encoder, pool: Executor, threads: int) -> None:
+        self._encoder = encoder
+        self._pool = pool
+        self._most_waiting = 2 * threads
+        self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
+        self._files: list[BinaryIO] = [TemporaryFile(prefix="nearsim-") for _ in range(2)]  # noqa: SIM115  closed on exit
+        self._waiting: deque[_Batch] = deque()
+        self._begun: list[Content] = []
+        self._characters = 0
+        self._parts: list[Encoded] = []
+        self._ranks = Ranks(*keep_policy(encoder.profile.recipe.cluster.keep))
+        self._retained = encoder.profile.recipe.retain.seconds
+        self.texts, self.heads = TextSample(), HeadSample()
+        self.html_documents = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for one in self._files:
+            one.close()
+
+    def __len__(self) -> int:
+        return len(self._ranks)
+
+    def add(self, document: Document) -> None:
+        """Add a document; waits while too many are in memory. Raises NearsimError if the disk is full."""
+        number = len(self)
+        self._ranks.add(document)
+        content: Content = None
+        if not self._ranks.is_older(number, self._retained):
+            content = self._encoder.content_of(document.title, document.body, document.vector)
+            if number % _SAMPLED == 0:
+                self.texts.add([document.body or document.title or ""])
+        elif not self._encoder.takes_vectors:
+            content = ""
+        self._begun.append(content)
+        self._characters += 0 if content is None else len(content)
+        if len(self._begun) >= _BATCH_DOCUMENTS or self._characters >= _BATCH_CHARACTERS:
+            self._submit()
+
+    def _submit(self) -> None:
+        contents, first = self._begun, len(self) - len(self._begun)
+        encoded = self._pool.submit(self._encoder.encode, contents, keep_features=True)
+        self._waiting.append(_Batch(first, contents, encoded))
+        self._begun, self._characters = [], 0
+        if len(self._waiting) > self._most_waiting:
+            self._store(self._waiting.popleft())
+
+    def _store(self, batch: _Batch) -> None:
+        encoded = batch.encoded.result()
+        sketches, features = self._files
+        with _full_disk():
+            sketches.write(np.ascontiguousarray(encoded.sketches).data)
+            features.writelines(one.view(np.uint8).data for one in encoded.features if len(one))
+        self._sample(batch, encoded)
+        nothing = encoded.sketches[:0]
+        self._parts.append(Encoded(encoded.counts, encoded.digests, nothing, encoded.numbers))
+
+    def _sample(self, batch: _Batch, encoded: Encoded) -> None:
+        if self._encoder.takes_vectors:
+            return
+        chosen = np.flatnonzero(encoded.counts)
+        nothing = np.zeros(len(chosen), np.int64)
+        rows = SignatureRows(
+            batch.first + chosen,
+            nothing,
+            encoded.counts[chosen],
+            encoded.digests[chosen],
+            encoded.sketches[:0],
+            encoded.numbers[chosen],
+        )
+        self.heads.add(rows, lambda row: str(batch.contents[chosen[row]]))
+
+    def finish(self) -> None:
+        """Complete the arrays."""
+        if self._begun:
+            self._submit()
+        while self._waiting:
+            self._store(self._waiting.popleft())
+        sketches, features = self._files
+        with _full_disk():
+            sketches.flush()
+            features.flush()
+        family, parts = self._encoder.family, self._parts or [self._encoder.encode([])]
+        self.counts = np.concatenate([one.counts for one in parts])
+        self.digests = np.concatenate([one.digests for one in parts])
+        self.numbers = np.concatenate([one.numbers for one in parts])
+        self._parts = []
+        self._begins = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.counts, out=self._begins[1:])
+        shape = (len(self), family.k)
+        self.sketches: NDArray[Any] = (
+            np.memmap(sketches, family.dtype, "r", shape=shape)
+            if len(self)
+            else np.zeros(shape, family.dtype)
+        )
+
+    def read_features(self, numbers: Sequence[int]) -> Mapping[int, NDArray[Any]]:
+        """Return the features of some documents."""
+        size, descriptor, begins = self._dtype.itemsize, self._files[1].fileno(), self._begins
+        return {
+            number: np.frombuffer(
+                os.pread(
+                    descriptor, int(begins[number + 1] - begins[number]) * size, int(begins[number]) * size
+                ),
+                self._dtype,
+            )
+            for number in numbers
+        }
+
+    def rank(self, numbers: Ids) -> Ids:
+        """Return documents in the order of the keep policy, best first."""
+        return self._ranks.order(numbers)
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    """Raise NearsimError if a temporary file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise NearsimError(
+            f"cannot write a temporary file: {error.strerror or error}; set TMPDIR to a folder with room"
+        ) from error
+
+
+class Ranks:
+    """What a keep policy ranks documents by: source, length, date. A document without a date is dated now."""
+
+    def __init__(self, policy: str, sources: Sequence[str]) -> None:
+        self._policy = policy
+        self._places = {name: at for at, name in reversed(list(enumerate(sources)))}
+        self._now = _microseconds(datetime.now(UTC))
+        self._dates = array("q")
+        self._keys = array("q")  # by which the policy ranks first, the smallest best
+
+    def __len__(self) -> int:
+        return len(self._dates)
+
+    def add(self, document: Document) -> None:
+        """Add a document."""
+        date = self._now if document.published_at is None else _microseconds(document.published_at)
+        self._dates.append(date)
+        if self._policy == "source":
+            self._keys.append(self._places.get(document.source or "", len(self._places)))
+        elif self._policy == "longest":
+            self._keys.append(-len(document.title or "") - len(document.body or ""))
+        elif self._policy == "latest":
+            self._keys.append(-date)
+
+    def is_older(self, number: int, age_seconds: int | None) -> bool:
+        """Whether a document is older than an age."""
+        return age_seconds is not None and self._dates[number] < self._now - age_seconds * 1_000_000
+
+    def order(self, numbers: Ids) -> Ids:
+        """Return documents, best first; ties go to the earlier date, then to the first, or to the last for latest."""
+        dates = np.frombuffer(self._dates, np.int64)[numbers]
+        keys = (
+            np.frombuffer(self._keys, np.int64)[numbers] if self._keys else np.zeros(len(numbers), np.int64)
+        )
+        places = -numbers if self._policy == "latest" else numbers
+        return numbers[np.lexsort((places, dates, keys))]
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
