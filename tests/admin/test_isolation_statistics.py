@@ -87,10 +87,10 @@ def test_estimates_do_not_show_values_of_the_other_tenant(world: World) -> None:
     assert not [one for one in values_met(world, world.reader) if FOREIGN.search(one)]
 
 
-# Columns with statistics: numbers that nearsim gave, hashes of bands, and states of work.
+# Columns with statistics: numbers that nearsim gave, and states of work.
 NUMBERED = re.compile(
     r"(doc|collection|profile|generation|left|right|head|cluster|survivor|event|verdict|probe|lease)_id$"
-    r"|revision$|bucket_hash$|band_no$|is_survivor$|pruned$|kind$|state$|stage$|are_(heads|twins)$"
+    r"|revision$|band_no$|is_survivor$|pruned$|kind$|state$|stage$|are_(heads|twins)$"
 )
 COMPARED = """
 SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute

@@ -87,6 +87,13 @@ def test_buckets_are_collected_in_one_pass_over_the_index(loaded: Connection) ->
     assert not [node for node in nodes if "Sort" in node["Node Type"] or "Join" in node["Node Type"]]
 
 
+@pytest.mark.parametrize("name", ["count_buckets", "find_full_buckets"])
+def test_buckets_are_counted_in_the_order_of_the_index(loaded: Connection, name: str) -> None:
+    nodes = plan(loaded, name, {"bucket_limit": LIMIT})
+    assert not [node for node in nodes if node["Node Type"] == "Sort" or node.get("Strategy") == "Hashed"]
+    assert HEADS * BANDS in {node["Actual Rows"] for node in nodes if node["Node Type"] == "Index Only Scan"}
+
+
 @pytest.mark.parametrize("limit", [0, 4, LIMIT])
 def test_buckets_are_counted_alike_in_memory_and_in_the_table(loaded: Connection, limit: int) -> None:
     members: dict[int, list[int]] = {}

@@ -22,7 +22,7 @@ COMPARED = {
     "count_generation": "856be2726265",
     "count_traces": "883414989304",
     "detach_leaf": "8be266f909b2",
-    "find_full_buckets": "e20dd1ec8592",
+    "find_full_buckets": "ac574bd85ac0",
     "find_missing_bands": "21894a1e27cf",
     "look_up_anchors": "c8ef727fe300",
     "look_up_candidates": "a9cf5d9d0fc0",

@@ -1,6 +1,6 @@
 -- Planner statistics hold values, and row estimates of EXPLAIN depend on them also for rows that row-level security hides:
 -- a role that may name a column in a condition could search for its values. They also outlive what a purge removes. So
--- there are statistics only of numbers that nearsim gave, of hashes of bands, and of states of work.
+-- there are statistics only of numbers that nearsim gave and of states of work. Hashes of bands are hashes of texts.
 CREATE FUNCTION nearsim.withhold_statistics(relation regclass) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -13,7 +13,7 @@ BEGIN
         WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped AND attname <> ALL (ARRAY[
             'doc_id', 'collection_id', 'profile_id', 'generation_id', 'left_id', 'right_id', 'head_id', 'cluster_id',
             'survivor_id', 'event_id', 'verdict_id', 'probe_id', 'lease_id', 'lost_lease_id', 'pending_id', 'revision',
-            'bucket_hash', 'band_no', 'is_survivor', 'pruned', 'kind', 'state', 'stage', 'slice_no', 'low', 'high', 'done',
+            'band_no', 'is_survivor', 'pruned', 'kind', 'state', 'stage', 'slice_no', 'low', 'high', 'done',
             'attempts', 'again', 'reached', 'queued_at', 'due_at', 'set_aside_at', 'changed_at'])
     LOOP
         EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', relation, withheld);

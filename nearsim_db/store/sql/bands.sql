@@ -71,14 +71,17 @@ CROSS JOIN LATERAL (
 
 -- name: find_full_buckets
 -- Bucket count, largest size, and the buckets over the limit in order, each with its size and its last anchor. Reads
--- the whole index on (bucket_hash, doc_id).
+-- the whole index on (bucket_hash, doc_id), in order: without statistics few groups are expected, which would be hashed.
 WITH bucket AS MATERIALIZED (
     SELECT count(*) AS buckets, max(members) AS largest,
         array_agg(bucket_hash ORDER BY bucket_hash) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0)
             AS hashes,
         array_agg(members ORDER BY bucket_hash) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0)
             AS sizes
-    FROM (SELECT bucket_hash, count(*) AS members FROM {band} GROUP BY bucket_hash) AS counted
+    FROM (
+        SELECT bucket_hash, count(*) AS members
+        FROM (SELECT bucket_hash FROM {band} ORDER BY bucket_hash) AS ordered GROUP BY bucket_hash
+    ) AS counted
 )
 SELECT buckets, coalesce(largest, 0), coalesce(hashes, '{{}}'), coalesce(sizes, '{{}}'), ARRAY(
     SELECT anchor.doc_id FROM unnest(hashes) WITH ORDINALITY AS full_bucket (bucket_hash, place)
@@ -95,8 +98,11 @@ ANALYZE {band}
 
 -- name: count_buckets
 -- Bucket count, largest size, buckets over the limit and links left out (a pair counts once per bucket). Reads the
--- whole index on (bucket_hash, doc_id).
+-- whole index on (bucket_hash, doc_id), in order as find_full_buckets does.
 SELECT count(*), coalesce(max(members), 0), count(*) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0),
     coalesce(sum((members - %(bucket_limit)s) * (members - %(bucket_limit)s - 1) / 2)
         FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0), 0)
-FROM (SELECT count(*) AS members FROM {band} GROUP BY bucket_hash) AS bucket
+FROM (
+    SELECT count(*) AS members
+    FROM (SELECT bucket_hash FROM {band} ORDER BY bucket_hash) AS ordered GROUP BY bucket_hash
+) AS bucket
