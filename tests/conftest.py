@@ -180,8 +180,6 @@ def server_to_kill(request: pytest.FixtureRequest, major: int) -> Iterator[AnySe
 @pytest.fixture(scope="session")
 def citus() -> Iterator[CitusServer]:
     """A Citus coordinator with two nodes; a test that takes it is skipped where there is no Citus."""
-    if reason := why_no_citus():
-        pytest.skip(reason)
     with citus_server(2) as cluster:
         yield cluster
 

@@ -1,3 +1,8 @@
+-- On the coordinator of a Citus cluster nodes get what they need with the band rows. Each object would otherwise be sent to
+-- them with all that it refers to, roles included, which only a superuser may change.
+SELECT set_config('citus.enable_ddl_propagation', 'off', true)
+WHERE current_setting('citus.enable_ddl_propagation', true) IS NOT NULL;
+
 -- nearsim holds Alembic's version table, so it exists before this runs. nearsim_index holds the partitions of the index, a
 -- set of tables per generation; a role that may not create schemas can be given both.
 DO $$

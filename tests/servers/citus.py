@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
+import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
@@ -172,7 +173,9 @@ AnyServer = Server | CitusServer
 
 @contextmanager
 def citus_server(nodes: int) -> Iterator[CitusServer]:
-    """A running coordinator whose databases have so many nodes."""
+    """A running coordinator whose databases have so many nodes; a test that uses it is skipped without Citus."""
+    if reason := why_no_citus():
+        pytest.skip(reason)
     with server_home() as home:
         yield CitusServer(home, nodes)
 

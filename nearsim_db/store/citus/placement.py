@@ -149,8 +149,11 @@ def _obstacle(connection: Connection) -> str:
 
 
 def _distribute(connection: Connection) -> None:
-    _close_policy(connection, sql.Identifier(SCHEMA, "band"))
     inner = driver(connection)
+    inner.execute(statement("keep_from_nodes"))
+    for node, reason in fetch_rows(connection, statement("join_owners_on_nodes")):
+        raise DatabaseError(f"{node} refuses this user's membership of nearsim_admin: {reason}")
+    _close_policy(connection, sql.Identifier(SCHEMA, "band"))
     for file in files("nearsim_db.store").joinpath("citus/functions").iterdir():
         inner.execute(file.read_bytes())
     inner.execute(statement("set_distributed"))

@@ -29,6 +29,28 @@ DROP POLICY granted ON {table}
 -- See drop_band_policy.
 CREATE POLICY granted ON {table} FOR SELECT USING (false)
 
+-- name: keep_from_nodes
+-- Until the transaction ends, send nodes nothing but what distributing a table takes. Objects would be sent with all that
+-- they refer to, roles included, which only a superuser may change.
+SET LOCAL citus.enable_ddl_propagation = off
+
+-- name: join_owners_on_nodes
+-- The owner of band rows on the nodes has the same member there as here, the current user: Citus passes on a membership
+-- only if it knows the member already. Returns each node that refuses, with the reason. One command a node; catalog only.
+SELECT nodename || ':' || nodeport, result
+FROM pg_catalog.pg_roles AS own CROSS JOIN LATERAL pg_catalog.run_command_on_workers(
+    CASE WHEN own.rolname IS NOT NULL THEN $command$
+        DO $$
+        BEGIN
+            IF NOT pg_has_role('nearsim_admin', 'USAGE') THEN
+                GRANT nearsim_admin TO CURRENT_USER;
+            END IF;
+        END $$
+    $command$ END)
+WHERE own.rolname = current_user AND NOT own.rolsuper AND NOT success AND EXISTS (
+    SELECT FROM pg_catalog.pg_class JOIN pg_catalog.pg_roles AS owner ON owner.oid = relowner
+    WHERE pg_class.oid = CAST('nearsim.band' AS regclass) AND owner.rolname = 'nearsim_admin')
+
 -- name: distribute_bands
 -- Distribute the parent of band rows; leaves follow it. All rows of a bucket are on one shard.
 SELECT pg_catalog.create_distributed_table('nearsim.band', 'bucket_hash', colocate_with => 'none')

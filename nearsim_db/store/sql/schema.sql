@@ -119,7 +119,10 @@ ORDER BY what LIKE 'owns the schema%%' DESC, what LIMIT 5
 SELECT CAST(to_regnamespace('nearsim') AS text)
 
 -- name: create_schema
--- Create the schema that holds Alembic's version table.
+-- Create the schema that holds Alembic's version table; not on the nodes of a Citus cluster, see
+-- migrations/schema/schemas.sql.
+SELECT set_config('citus.enable_ddl_propagation', 'off', true)
+WHERE current_setting('citus.enable_ddl_propagation', true) IS NOT NULL;
 CREATE SCHEMA nearsim
 
 -- name: create_version_table
