@@ -23,6 +23,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "documents": ("generation_id", "doc_id"),
     "duplicates": ("generation_id", "doc_id"),
     "events": ("event_id",),
+    "first_publications": ("generation_id", "doc_id"),
     "functions": ("name", "arguments"),
     "generations": ("generation_id",),
     "live_generations": ("generation_id",),

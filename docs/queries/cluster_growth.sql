@@ -1,12 +1,15 @@
 -- How the largest clusters grew, day by day
 WITH largest AS (
     SELECT * FROM nearsim.clusters
-    WHERE collection = 'demo' AND profile = 'default'  -- use your own
+    WHERE collection = 'demo' AND profile = 'default'  -- use your own, here and below
     ORDER BY documents DESC, cluster_id LIMIT 5
+), added AS (
+    SELECT cluster_id, CAST(published_at AT TIME ZONE 'UTC' AS date) AS day, count(*) AS added  -- days of this time zone
+    FROM nearsim.documents
+    WHERE collection = 'demo' AND profile = 'default' AND cluster_id IN (SELECT cluster_id FROM largest)
+    GROUP BY cluster_id, day
 )
-SELECT largest.cluster_id, largest.survivor_title, CAST(document.published_at AS date) AS day, count(*) AS added,
-    sum(count(*)) OVER (PARTITION BY largest.cluster_id ORDER BY CAST(document.published_at AS date)) AS documents
-FROM largest
-JOIN nearsim.documents AS document USING (generation_id, cluster_id)
-GROUP BY largest.cluster_id, largest.survivor_title, day
-ORDER BY largest.cluster_id, day;
+SELECT cluster_id, survivor_title, day, added,
+    sum(added) OVER (PARTITION BY cluster_id ORDER BY day) AS documents
+FROM largest JOIN added USING (cluster_id)
+ORDER BY cluster_id, day;

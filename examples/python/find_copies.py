@@ -1,4 +1,6 @@
-"""Index a file of JSON lines and print each copy with the document to keep: find_copies.py FILE [COLLECTION].
+"""Index a file of JSON lines and print each copy with the document to keep.
+
+find_copies.py FILE [COLLECTION [PROFILE]]
 
 The database is NEARSIM_DATABASE_URL, else the embedded server. Records have `id`, `title`, `text`, and optionally
 `source` and `published_at`.
@@ -27,9 +29,9 @@ def read(path: Path) -> Iterator[Document]:
             )
 
 
-def main(path: Path, collection: str) -> None:
+def main(path: Path, collection: str = "demo", profile: str | None = None) -> None:
     """Add the documents, then print the copies of each cluster."""
-    with Index.connect(collection=collection) as index:
+    with Index.connect(collection=collection, profile=profile) as index:
         summary = index.add(read(path))
         print(f"read {summary.read}, rejected {summary.rejected}")
         for cluster in index.clusters():
@@ -42,4 +44,4 @@ def main(path: Path, collection: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "demo")
+    main(Path(sys.argv[1]), *sys.argv[2:4])

@@ -46,6 +46,7 @@ def print_copies(session: Session) -> None:
     found = (
         select(Article, Duplicates.survivor_external_id)
         .join(Duplicates, Duplicates.doc_id == Article.doc_id)
+        .where(Duplicates.collection == "articles", Duplicates.profile == "default")
         .order_by(Article.article_id)
     )
     for article, survivor in session.execute(found):

@@ -94,7 +94,10 @@ def add_pair_slices(connection: Connection, context: Context, buckets: LoadedBuc
         full, figures, keys = buckets.full, buckets.figures, buckets.sample
     bounds = _quantiles(keys, heads * context.encoder.profile.bands)
     build_slices.plan_pairs(connection, leaves, bounds, heads, full)
-    generation_rows.add_figures(connection, context.generation, figures)
+    now = queue.server_time(connection).isoformat(timespec="seconds")
+    generation_rows.add_figures(
+        connection, context.generation, {**figures, "heads": heads, "buckets_counted_at": now}
+    )
     for message in recipe_warnings.of_limit(limit, figures["links_left_out"], figures["buckets_over_limit"]):
         context.warn(f"profile {context.generation.profile}: {message}")
 

@@ -648,9 +648,9 @@ class Documents(View):
     feature_count: Mapped[int | None] = mapped_column(
         Integer, comment="Number of distinct features; NULL if it is not in the index"
     )
-    head_id: Mapped[int] = mapped_column(
+    head_id: Mapped[int | None] = mapped_column(
         BigInteger,
-        comment="The first document with the same features, which alone is compared; often the document itself",
+        comment="The first document with the same features, which alone is compared; often the document itself; NULL if it has no features or is not in the index",
     )
     cluster_id: Mapped[int | None] = mapped_column(BigInteger, comment="Its cluster; NULL if it is in none")
     is_survivor: Mapped[bool | None] = mapped_column(
@@ -718,17 +718,22 @@ class Events(View):
         Double,
         comment="Similarity of a new pair, 1 for documents with the same features; NULL for other events",
     )
-    cluster_id: Mapped[int] = mapped_column(
-        BigInteger, comment="Number of the cluster; its former number if it was split or dissolved"
+    cluster_id: Mapped[int | None] = mapped_column(
+        BigInteger,
+        comment="Number of the cluster; its former number if it was split or dissolved; NULL for other events",
     )
     survivor_external_id: Mapped[str | None] = mapped_column(
         Text(collation="C"), comment="external_id of the document to keep; NULL if it was deleted"
     )
-    left_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the left document")
-    right_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the right document")
-    survivor_id: Mapped[int] = mapped_column(
+    left_id: Mapped[int | None] = mapped_column(
+        BigInteger, comment="doc_id of the left document; NULL for other events"
+    )
+    right_id: Mapped[int | None] = mapped_column(
+        BigInteger, comment="doc_id of the right document; NULL for other events"
+    )
+    survivor_id: Mapped[int | None] = mapped_column(
         BigInteger,
-        comment="doc_id of the document to keep in the cluster, or formerly to keep if it was split or dissolved",
+        comment="doc_id of the document to keep in the cluster, or formerly to keep if it was split or dissolved; NULL for other events",
     )
     other_ids: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger),
@@ -744,6 +749,44 @@ class Events(View):
     pruned: Mapped[bool] = mapped_column(
         Boolean,
         comment="Whether this event and all earlier ones of its kind and profile were deleted; only its number remains",
+    )
+
+
+class FirstPublications(View):
+    """Who published first: every document of a cluster except the one with the earliest published_at, with that one, whichever is kept; of several published at that time the first is the one with the smallest doc_id, documents without a date are never the first, and clusters without any date are left out."""
+
+    __tablename__ = "first_publications"
+    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
+    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
+    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
+    generation_id: Mapped[int] = mapped_column(
+        Integer, primary_key=True, comment="The live generation of the profile"
+    )
+    cluster_id: Mapped[int] = mapped_column(BigInteger, comment="The cluster of both")
+    doc_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="doc_id of the later document")
+    external_id: Mapped[str] = mapped_column(Text(collation="C"), comment="external_id of the later document")
+    title: Mapped[str] = mapped_column(Text, comment="Title of the later document")
+    source: Mapped[str] = mapped_column(Text, comment="Source of the later document")
+    url: Mapped[str] = mapped_column(Text, comment="URL of the later document")
+    published_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), comment="When the later document was published; NULL if unknown or infinite"
+    )
+    first_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the document published first")
+    first_external_id: Mapped[str] = mapped_column(
+        Text(collation="C"), comment="external_id of the document published first"
+    )
+    first_title: Mapped[str] = mapped_column(Text, comment="Title of the document published first")
+    first_source: Mapped[str] = mapped_column(Text, comment="Source of the document published first")
+    first_published_at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), comment="When the first document was published"
+    )
+    delay: Mapped[timedelta | None] = mapped_column(
+        Interval,
+        comment="Time from the first publication to this one; 0 if both are of the same time, NULL without a date",
+    )
+    first_elsewhere: Mapped[bool] = mapped_column(
+        Boolean,
+        comment="Whether another source published it first: the delay is above 0, and both sources are known and differ",
     )
 
 
@@ -780,8 +823,12 @@ class Generations(View):
         Text, comment="building, catching_up, ready, live, retired, paused or abandoned"
     )
     stage: Mapped[str] = mapped_column(Text, comment="Stage of its build: sign, bands, pairs, clusters, done")
-    bands: Mapped[int] = mapped_column(SmallInteger, comment="Number of bands of a sketch")
-    rows: Mapped[int] = mapped_column(SmallInteger, comment="Number of sketch positions per band")
+    bands: Mapped[int | None] = mapped_column(
+        SmallInteger, comment="Number of bands of a sketch; NULL before they are chosen"
+    )
+    rows: Mapped[int | None] = mapped_column(
+        SmallInteger, comment="Number of sketch positions per band; NULL before they are chosen"
+    )
     created_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), comment="When it was created")
     live_at: Mapped[datetime | None] = mapped_column(
         DateTime(timezone=True), comment="When it last became live; NULL if it never did"
@@ -825,8 +872,12 @@ class LiveGenerations(View):
     threshold: Mapped[float] = mapped_column(
         Double, comment="Minimum similarity of a pair; for projection the maximum distance"
     )
-    bands: Mapped[int] = mapped_column(SmallInteger, comment="Number of bands of a sketch")
-    rows: Mapped[int] = mapped_column(SmallInteger, comment="Number of sketch positions per band")
+    bands: Mapped[int | None] = mapped_column(
+        SmallInteger, comment="Number of bands of a sketch; NULL if unknown"
+    )
+    rows: Mapped[int | None] = mapped_column(
+        SmallInteger, comment="Number of sketch positions per band; NULL if unknown"
+    )
     min_shared_bands: Mapped[int] = mapped_column(
         Integer,
         comment="Number of bands that candidates must share; 1 if the recipe has an amplification instead",
@@ -921,7 +972,7 @@ class Pairs(View):
 
 
 class Profiles(View):
-    """All profiles: recipe, live generation and counts of its build."""
+    """All profiles: recipe, live generation and counts of its build (buckets as of buckets_counted_at; nearsim.buckets counts them now)."""
 
     __tablename__ = "profiles"
     collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
@@ -939,8 +990,12 @@ class Profiles(View):
         Double,
         comment="Minimum similarity of a pair; for projection the maximum distance; NULL without a generation",
     )
-    bands: Mapped[int] = mapped_column(SmallInteger, comment="Number of bands of a sketch")
-    rows: Mapped[int] = mapped_column(SmallInteger, comment="Number of sketch positions per band")
+    bands: Mapped[int | None] = mapped_column(
+        SmallInteger, comment="Number of bands of a sketch; NULL without a generation"
+    )
+    rows: Mapped[int | None] = mapped_column(
+        SmallInteger, comment="Number of sketch positions per band; NULL without a generation"
+    )
     min_shared_bands: Mapped[int | None] = mapped_column(
         Integer,
         comment="Number of bands that candidates must share; 1 if the recipe has an amplification instead; NULL without a generation",
@@ -953,13 +1008,18 @@ class Profiles(View):
         comment="Probability that two documents exactly at the threshold become candidates; higher for more similar documents; NULL without a generation",
     )
     documents: Mapped[int] = mapped_column(BigInteger, comment="Number of documents in the collection")
-    buckets: Mapped[int] = mapped_column(BigInteger, comment="Number of buckets when the index was built")
-    largest_bucket: Mapped[int] = mapped_column(BigInteger, comment="Number of members of the largest bucket")
-    buckets_over_limit: Mapped[int] = mapped_column(
-        BigInteger, comment="Number of buckets over the bucket limit"
+    buckets: Mapped[int | None] = mapped_column(
+        BigInteger, comment="Number of buckets at buckets_counted_at; NULL before"
     )
-    links_left_out: Mapped[int] = mapped_column(
-        BigInteger, comment="Number of pairs of members that the bucket limit left out, summed over buckets"
+    largest_bucket: Mapped[int | None] = mapped_column(
+        BigInteger, comment="Number of members of the largest bucket at buckets_counted_at; NULL before"
+    )
+    buckets_over_limit: Mapped[int | None] = mapped_column(
+        BigInteger, comment="Number of buckets over the bucket limit at buckets_counted_at; NULL before"
+    )
+    links_left_out: Mapped[int | None] = mapped_column(
+        BigInteger,
+        comment="Number of pairs of members that the bucket limit left out, summed over buckets, at buckets_counted_at; NULL before",
     )
     created_at: Mapped[datetime] = mapped_column(
         DateTime(timezone=True), comment="When the profile was created"
@@ -980,6 +1040,10 @@ class Profiles(View):
     amplification: Mapped[str | None] = mapped_column(
         Text,
         comment="Shared bands that make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows; NULL if the recipe has none",
+    )
+    buckets_counted_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True),
+        comment="When the build counted the buckets; workers do not count them again. NULL before",
     )
 
 
@@ -1037,6 +1101,7 @@ __all__ = [
     "Duplicates",
     "Event",
     "Events",
+    "FirstPublications",
     "Functions",
     "Generation",
     "Generations",

@@ -4,6 +4,7 @@ import configparser
 import csv
 import gzip
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -68,17 +69,28 @@ def unused_instance() -> int:
     raise AssertionError("ports 9180 to 9189 are all in use")
 
 
+def service_arguments(instance: str) -> list[str]:
+    """The arguments of nearsim that the shell of the service makes for an instance."""
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.read(EXAMPLES / "systemd" / "nearsim-worker@.service")
+    line = unit["Service"]["ExecStart"].replace("%i", instance).replace("%%", "%").replace("$$", "$")
+    shell = shlex.split(line)
+    assert shell[:2] == ["/bin/sh", "-c"] and shell[2].startswith("exec /opt/nearsim/bin/nearsim ")
+    command = shell[2].replace("exec /opt/nearsim/bin/nearsim", "echo")
+    return subprocess.run([*shell[:2], command], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_every_instance_of_the_service_has_a_valid_port() -> None:
+    for instance, port in (("1", 9181), ("10", 9190), ("08", 9188), ("50000", 9180), ("123456", 32636)):
+        assert service_arguments(instance) == ["worker", "--http", str(port)]
+
+
 @contextmanager
 def service(url: str, number: int) -> Iterator[subprocess.Popen[str]]:
     """The command of the service, as an instance of this number."""
-    unit = configparser.ConfigParser(interpolation=None)
-    unit.read(EXAMPLES / "systemd" / "nearsim-worker@.service")
-    program, *arguments = unit["Service"]["ExecStart"].replace("%i", str(number)).split()
-    assert Path(program).name == "nearsim"
     environment = os.environ | {"NEARSIM_DATABASE_URL": url, "NEARSIM_BACKEND": "numpy"}
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "nearsim_db", *arguments], env=environment, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "nearsim_db", *service_arguments(str(number))]
+    worker = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     try:
         yield worker
     finally:

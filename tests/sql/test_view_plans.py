@@ -27,6 +27,7 @@ VIEWS = (
     "combined_pairs",
     "clusters",
     "duplicates",
+    "first_publications",
     "buckets",
     "profiles",
     "generations",

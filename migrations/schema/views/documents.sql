@@ -54,7 +54,7 @@ COMMENT ON COLUMN nearsim.documents.state IS
     'indexed; twin (same features as head_id); no features (empty or too short, matches nothing); outdated (an older revision is indexed); waiting (not indexed yet); outside window (expired by [retain] age); not indexed (the collection has no live profile)';
 COMMENT ON COLUMN nearsim.documents.feature_count IS 'Number of distinct features; NULL if it is not in the index';
 COMMENT ON COLUMN nearsim.documents.head_id IS
-    'The first document with the same features, which alone is compared; often the document itself';
+    'The first document with the same features, which alone is compared; often the document itself; NULL if it has no features or is not in the index';
 COMMENT ON COLUMN nearsim.documents.cluster_id IS 'Its cluster; NULL if it is in none';
 COMMENT ON COLUMN nearsim.documents.is_survivor IS
     'Whether it is the document of its cluster to keep; NULL if it is in no cluster';

@@ -26,12 +26,12 @@ COMMENT ON COLUMN nearsim.events.left_external_id IS
 COMMENT ON COLUMN nearsim.events.right_external_id IS
     'external_id of the right document of a pair; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.events.similarity IS 'Similarity of a new pair, 1 for documents with the same features; NULL for other events';
-COMMENT ON COLUMN nearsim.events.cluster_id IS 'Number of the cluster; its former number if it was split or dissolved';
+COMMENT ON COLUMN nearsim.events.cluster_id IS 'Number of the cluster; its former number if it was split or dissolved; NULL for other events';
 COMMENT ON COLUMN nearsim.events.survivor_external_id IS 'external_id of the document to keep; NULL if it was deleted';
-COMMENT ON COLUMN nearsim.events.left_id IS 'doc_id of the left document';
-COMMENT ON COLUMN nearsim.events.right_id IS 'doc_id of the right document';
+COMMENT ON COLUMN nearsim.events.left_id IS 'doc_id of the left document; NULL for other events';
+COMMENT ON COLUMN nearsim.events.right_id IS 'doc_id of the right document; NULL for other events';
 COMMENT ON COLUMN nearsim.events.survivor_id IS
-    'doc_id of the document to keep in the cluster, or formerly to keep if it was split or dissolved';
+    'doc_id of the document to keep in the cluster, or formerly to keep if it was split or dissolved; NULL for other events';
 COMMENT ON COLUMN nearsim.events.other_ids IS
     'Numbers of the clusters that were merged, or resulted from a split, or the former number; NULL for other events';
 COMMENT ON COLUMN nearsim.events.other_survivor_ids IS 'doc_ids of the documents to keep of those clusters, in the same order; NULL for other events';

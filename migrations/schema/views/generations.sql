@@ -19,8 +19,8 @@ COMMENT ON COLUMN nearsim.generations.generation_id IS
     'Number of the generation, and suffix of its own tables, as in nearsim_index.band_7';
 COMMENT ON COLUMN nearsim.generations.state IS 'building, catching_up, ready, live, retired, paused or abandoned';
 COMMENT ON COLUMN nearsim.generations.stage IS 'Stage of its build: sign, bands, pairs, clusters, done';
-COMMENT ON COLUMN nearsim.generations.bands IS 'Number of bands of a sketch';
-COMMENT ON COLUMN nearsim.generations.rows IS 'Number of sketch positions per band';
+COMMENT ON COLUMN nearsim.generations.bands IS 'Number of bands of a sketch; NULL before they are chosen';
+COMMENT ON COLUMN nearsim.generations.rows IS 'Number of sketch positions per band; NULL before they are chosen';
 COMMENT ON COLUMN nearsim.generations.created_at IS 'When it was created';
 COMMENT ON COLUMN nearsim.generations.live_at IS 'When it last became live; NULL if it never did';
 COMMENT ON COLUMN nearsim.generations.expired_through IS 'Date up to which documents have expired ([retain] age); NULL for none';

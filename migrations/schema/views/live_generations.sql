@@ -26,8 +26,8 @@ COMMENT ON COLUMN nearsim.live_generations.collection_id IS 'Number of the colle
 COMMENT ON COLUMN nearsim.live_generations.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.live_generations.threshold IS
     'Minimum similarity of a pair; for projection the maximum distance';
-COMMENT ON COLUMN nearsim.live_generations.bands IS 'Number of bands of a sketch';
-COMMENT ON COLUMN nearsim.live_generations.rows IS 'Number of sketch positions per band';
+COMMENT ON COLUMN nearsim.live_generations.bands IS 'Number of bands of a sketch; NULL if unknown';
+COMMENT ON COLUMN nearsim.live_generations.rows IS 'Number of sketch positions per band; NULL if unknown';
 COMMENT ON COLUMN nearsim.live_generations.min_shared_bands IS
     'Number of bands that candidates must share; 1 if the recipe has an amplification instead';
 COMMENT ON COLUMN nearsim.live_generations.bucket_limit IS 'Maximum number of anchors of a bucket; 0 for no limit';

@@ -20,7 +20,8 @@ SELECT collection.name AS collection, profile.name AS profile, collection.collec
     CAST(generation.figures ->> 'buckets_over_limit' AS bigint) AS buckets_over_limit,
     CAST(generation.figures ->> 'links_left_out' AS bigint) AS links_left_out,
     profile.created_at, generation.live_at, generation.figures, generation.fingerprint, generation.recipe,
-    nearsim.amplification_of(generation.recipe, generation.bands, generation.rows) AS amplification
+    nearsim.amplification_of(generation.recipe, generation.bands, generation.rows) AS amplification,
+    CAST(generation.figures ->> 'buckets_counted_at' AS timestamptz) AS buckets_counted_at
 FROM nearsim.profile
 JOIN nearsim.collection USING (collection_id)
 LEFT JOIN LATERAL (
@@ -32,7 +33,8 @@ LEFT JOIN LATERAL (
 ) AS alike ON true
 WHERE NOT collection.temporary;
 
-COMMENT ON VIEW nearsim.profiles IS 'All profiles: recipe, live generation and counts of its build';
+COMMENT ON VIEW nearsim.profiles IS
+    'All profiles: recipe, live generation and counts of its build (buckets as of buckets_counted_at; nearsim.buckets counts them now)';
 COMMENT ON COLUMN nearsim.profiles.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.profiles.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.profiles.collection_id IS 'Number of the collection';
@@ -41,19 +43,19 @@ COMMENT ON COLUMN nearsim.profiles.generation_id IS 'The live generation, or the
 COMMENT ON COLUMN nearsim.profiles.state IS 'State of that generation; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.stage IS 'Stage of its build; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.threshold IS 'Minimum similarity of a pair; for projection the maximum distance; NULL without a generation';
-COMMENT ON COLUMN nearsim.profiles.bands IS 'Number of bands of a sketch';
-COMMENT ON COLUMN nearsim.profiles.rows IS 'Number of sketch positions per band';
+COMMENT ON COLUMN nearsim.profiles.bands IS 'Number of bands of a sketch; NULL without a generation';
+COMMENT ON COLUMN nearsim.profiles.rows IS 'Number of sketch positions per band; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.min_shared_bands IS
     'Number of bands that candidates must share; 1 if the recipe has an amplification instead; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.bucket_limit IS 'Maximum number of anchors of a bucket; 0 for no limit; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.expected_recall IS
     'Probability that two documents exactly at the threshold become candidates; higher for more similar documents; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.documents IS 'Number of documents in the collection';
-COMMENT ON COLUMN nearsim.profiles.buckets IS 'Number of buckets when the index was built';
-COMMENT ON COLUMN nearsim.profiles.largest_bucket IS 'Number of members of the largest bucket';
-COMMENT ON COLUMN nearsim.profiles.buckets_over_limit IS 'Number of buckets over the bucket limit';
+COMMENT ON COLUMN nearsim.profiles.buckets IS 'Number of buckets at buckets_counted_at; NULL before';
+COMMENT ON COLUMN nearsim.profiles.largest_bucket IS 'Number of members of the largest bucket at buckets_counted_at; NULL before';
+COMMENT ON COLUMN nearsim.profiles.buckets_over_limit IS 'Number of buckets over the bucket limit at buckets_counted_at; NULL before';
 COMMENT ON COLUMN nearsim.profiles.links_left_out IS
-    'Number of pairs of members that the bucket limit left out, summed over buckets';
+    'Number of pairs of members that the bucket limit left out, summed over buckets, at buckets_counted_at; NULL before';
 COMMENT ON COLUMN nearsim.profiles.created_at IS 'When the profile was created';
 COMMENT ON COLUMN nearsim.profiles.live_at IS 'When the generation became live; NULL if it never did';
 COMMENT ON COLUMN nearsim.profiles.figures IS 'All counts of the build; NULL without a generation';
@@ -61,3 +63,5 @@ COMMENT ON COLUMN nearsim.profiles.fingerprint IS 'SHA-256 of everything that de
 COMMENT ON COLUMN nearsim.profiles.recipe IS 'The complete recipe, including defaults; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.amplification IS
     'Shared bands that make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows; NULL if the recipe has none';
+COMMENT ON COLUMN nearsim.profiles.buckets_counted_at IS
+    'When the build counted the buckets; workers do not count them again. NULL before';

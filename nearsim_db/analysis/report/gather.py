@@ -79,7 +79,7 @@ def gather(
             missing = str(error)
         stats = index = None
         if generation is not None and resolved is not None:
-            stats = statistics.stats(connection, found, generation, resolved, recount=False)
+            stats = statistics.stats(connection, found, generation, resolved, recount=missing is None)
             if missing is None:
                 index = _read_index(
                     connection, found, generation, resolved, int(stats["twins"]), options, progress

@@ -101,7 +101,8 @@ def stats(
     collection: options.Collection = options.DEFAULT_COLLECTION,
     profile: options.Profile = None,
     recount: Annotated[
-        bool, typer.Option("--recount", help="Count the buckets now instead of showing the build's counts.")
+        bool,
+        typer.Option("--recount", help="Count the buckets now; otherwise they are shown as of the build."),
     ] = False,
     format: formats.ResultFormat = Format.TABLE,
 ) -> None:

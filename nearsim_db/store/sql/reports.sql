@@ -87,15 +87,14 @@ ORDER BY ranked.cluster_id, ranked.place
 
 -- name: count_sources
 -- Sources of a collection by number of clustered documents: documents, clustered, clusters where it published first,
--- survivors, and total number of sources. Reads documents and members.
-WITH member AS (
-    SELECT doc_id, is_survivor, document.published_at IS NOT NULL
-        AND row_number() OVER (PARTITION BY cluster_id ORDER BY document.published_at, doc_id) = 1 AS is_first
-    FROM {cluster_member} JOIN nearsim.document USING (doc_id)
-)
-SELECT document.source, count(*), count(member.doc_id), count(*) FILTER (WHERE member.is_first),
+-- survivors, and total number of sources. Of a live generation. Reads documents and members twice.
+SELECT document.source, count(*), count(member.doc_id), count(first.first_id),
     count(*) FILTER (WHERE member.is_survivor), count(*) OVER ()
-FROM nearsim.document LEFT JOIN member USING (doc_id)
+FROM nearsim.document
+LEFT JOIN {cluster_member} AS member USING (doc_id)
+LEFT JOIN (
+    SELECT DISTINCT first_id FROM nearsim.first_publications WHERE generation_id = {generation_id}
+) AS first ON first.first_id = document.doc_id
 WHERE document.collection_id = %(collection_id)s
 GROUP BY document.source
 ORDER BY count(member.doc_id) DESC, count(*) DESC, document.source COLLATE "C"
