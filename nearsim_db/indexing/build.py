@@ -95,8 +95,7 @@ class _Leader:
             build_plan.plan_pairs(connection, self._context)
             self._complete("pairs", connection)
             self._report_whole("pairs")
-            if not build_plan.is_never_searched(connection, self._context):
-                pairs.finish_pairs(connection, self._context.leaves)
+            pairs.finish_pairs(connection, self._context.leaves)
             counted = build_slices.sum_counts(connection, self._context.leaves, "pairs")
             now = queue.server_time(connection).isoformat(timespec="seconds")
             figures = {**counted, "candidates_counted_at": now}

@@ -32,7 +32,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
         total = signatures.count_heads(writing, context.leaves)
         bands.truncate_bands(writing, context.leaves)
         known = BandKeys.load(reading, context)
-        buckets = _Buckets(context, only_shared=build_plan.is_never_searched(writing, context))
+        buckets = _Buckets(context)
         whole = len(known) == total and known.ascends_by_band
         with closing(_runs(reading, context, known, total)) as batches:
             for doc_ids, keys in batches:
@@ -59,19 +59,16 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
 class _Buckets:
     """Collects what the pairs stage has to know of the buckets, while their rows are loaded in ascending runs."""
 
-    def __init__(self, context: Context, *, only_shared: bool) -> None:
+    def __init__(self, context: Context) -> None:
         self._bucket_limit = context.bucket_limit
-        self._only_shared = only_shared
         self._parts: list[LoadedBuckets] = []
 
     def add(self, doc_ids: NDArray[np.int64], keys: NDArray[np.uint64], *, whole: bool) -> BandRows:
-        """Return the band rows to load of a run; `whole` if it has all rows of its buckets."""
+        """Return the band rows of a run; `whole` if it has all rows of its buckets."""
         rows = BandRows.of(doc_ids, keys)
-        if not whole:
-            return rows
-        loaded = rows.shared() if self._only_shared else rows
-        self._parts.append(LoadedBuckets.of(rows, loaded, self._bucket_limit))
-        return loaded
+        if whole:
+            self._parts.append(LoadedBuckets.of(rows, self._bucket_limit))
+        return rows
 
     def loaded(self) -> LoadedBuckets | None:
         """Return what was collected, None without heads."""
@@ -110,10 +107,7 @@ def _forecast(connection: Connection, context: Context) -> None:
     # A build parses each page once; profile create and doctor check shingles of HTML.
     if not profile.recipe.normalise.html:
         backend = context.encoder.backend
-        if len(context.heads):
-            short = context.heads.warning(profile, backend)
-        else:
-            short = shingle_length.warn_of_index(connection, context.generation, profile, backend)
+        short = shingle_length.warn_of_index(connection, context.generation, profile, backend)
         _warn(context, [short] if short is not None else [])
     _warn(
         context,

@@ -72,14 +72,6 @@ def plan_pairs(connection: Connection, context: Context) -> None:
     build_progress.commit(connection, context.generation)
 
 
-def is_never_searched(connection: Connection, context: Context) -> bool:
-    """Whether nothing will look for candidates after the build: the index is temporary, and nothing waits for it."""
-    generation = context.generation
-    return generation.temporary and not queue.has_waiting_writes(
-        connection, context.leaves, generation.collection_id
-    )
-
-
 def add_pair_slices(connection: Connection, context: Context, buckets: LoadedBuckets | None = None) -> None:
     """Divide the buckets into slices of about as many band rows.
 

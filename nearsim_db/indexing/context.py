@@ -12,9 +12,7 @@ from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.profile import restore
-from nearsim_db.similarity.recipe import keep_policy
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store.documents import StoredDocument
@@ -31,10 +29,9 @@ class Context:
 
     `step_counts` are the counts of the current transaction's steps. `stale` are documents that could not be verified
     because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `texts` is
-    a sample of those signed for a build, `spool` has the features of some of them, `heads` a sample of those whose
-    texts are not stored. `signed_early` counts documents signed before the build, with the help of `helpers`, and
-    `is_signed` says that all others were captured. `totals` counts pairs stored, and documents failed and set aside,
-    since the context was created.
+    a sample of those signed for a build, `spool` has the features of some of them. `signed_early` counts documents
+    signed before the build, with the help of `helpers`, and `is_signed` says that all others were captured. `totals`
+    counts pairs stored, and documents failed and set aside, since the context was created.
     """
 
     generation: Generation
@@ -46,7 +43,6 @@ class Context:
     cache: FeatureCache = field(default_factory=FeatureCache)
     texts: TextSample = field(default_factory=TextSample)
     spool: FeatureSpool | None = None
-    heads: HeadSample = field(default_factory=HeadSample)
     helpers: list[HelperProcess] = field(default_factory=list)
     signed_early: int = 0
     is_signed: bool = False
@@ -79,12 +75,6 @@ class Context:
     def is_spooling(self) -> bool:
         """Whether the features of documents that are signed are kept in the spool."""
         return self.spool is not None and self.spool.is_open
-
-    @property
-    def replaces_texts(self) -> bool:
-        """Whether the spool replaces the texts of new documents, which a temporary index reads for nothing else."""
-        keep, _ = keep_policy(self.encoder.profile.recipe.cluster.keep)
-        return self.generation.temporary and self.is_spooling and keep != "longest"
 
     def close(self) -> None:
         """End the helpers, and free the disk space of the spool."""

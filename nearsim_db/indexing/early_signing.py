@@ -104,11 +104,6 @@ class EarlySigning:
         """The contexts of the generations, with the features that were cached."""
         return self._contexts
 
-    @property
-    def needs_texts(self) -> bool:
-        """Whether texts have to be stored: those of a temporary index need not while their features are spooled."""
-        return not self._contexts or not all(one.replaces_texts for one in self._contexts)
-
     def add(self, batch: SignDocuments) -> None:
         """Sign new, committed documents; waits while too many are in memory."""
         if self._contexts:

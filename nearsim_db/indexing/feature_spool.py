@@ -13,7 +13,6 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import NearsimError
 from nearsim_db.indexing.spool_directory import SpoolDirectory
 from nearsim_db.similarity.batches import PackedDigests, SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
@@ -60,7 +59,6 @@ class FeatureSpool:
         self._directory = SpoolDirectory()
         self._bytes = 0
         self._is_open = True
-        self._is_needed = False
         self.close = finalize(self, os.close, place.descriptor)
 
     @classmethod
@@ -99,25 +97,17 @@ class FeatureSpool:
         """Whether documents can be added."""
         return self._is_open
 
-    def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]], *, is_needed: bool = False) -> bool:
-        """Add documents; return False, and stay closed, once they exceed the disk or the bounds.
-
-        Needed ones, which cannot be computed from stored texts, may be the last to exceed the bounds. Raises
-        NearsimError if there is no disk space for them.
-        """
-        self._is_needed |= is_needed
+    def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> bool:
+        """Add documents; return False, and stay closed, once they exceed the disk or the bounds."""
         sizes = np.array([one.nbytes for one in features], np.int64)
         begin = self._place.begin + self._bytes
         added = int(sizes.sum()) + rows.sketches.nbytes
-        fits = self._fits(added, len(sizes))
-        if not (is_needed or (self._is_open and fits)) or not self._write(
-            [*features, np.ascontiguousarray(rows.sketches)]
-        ):
+        fits = self._is_open and self._fits(added, len(sizes))
+        if not fits or not self._write([*features, np.ascontiguousarray(rows.sketches)]):
             self._is_open = False
             return False
         self._directory.add(rows, sizes, begin, self._sketch_bytes)
         self._bytes += added
-        self._is_open &= fits
         return True
 
     def _fits(self, added: int, documents: int) -> bool:
@@ -141,7 +131,7 @@ class FeatureSpool:
         return len(self._directory)
 
     def handle(self) -> SpoolHandle | None:
-        """Save the directory of a finished spool for child processes; None if the disk is full, or NearsimError."""
+        """Save the directory of a finished spool for child processes; None if the disk is full."""
         self._bytes += -(self._place.begin + self._bytes) % mmap.ALLOCATIONGRANULARITY
         place = replace(self._place, begin=self._place.begin + self._bytes)
         if not self._write(self._directory.arrays()):
@@ -194,15 +184,7 @@ class FeatureSpool:
         ]
 
     def _write(self, content: Sequence[NDArray[Any]]) -> bool:
-        """Write after the features; if the disk is full, return False, or raise NearsimError if they are needed."""
-        is_written = self._is_written(content)
-        if is_written or not self._is_needed:
-            return is_written
-        raise NearsimError(
-            f"cannot write to {self._place.folder}, where there is no space; set TMPDIR to a folder with room"
-        )
-
-    def _is_written(self, content: Sequence[NDArray[Any]]) -> bool:
+        """Write after the features; return False if the disk is full."""
         at = self._place.begin + self._bytes
         try:
             for first in range(0, len(content), _ARRAYS_AT_ONCE):

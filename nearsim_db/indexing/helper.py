@@ -101,7 +101,7 @@ class _Helper:
                 if context.spool is not None:
                     context.spool.finish()
                     spool = context.spool.handle()
-                self._parent.send(Finished(context.signed_early, spool, context.heads, context.texts))
+                self._parent.send(Finished(context.signed_early, spool, context.texts))
 
 
 def _help(database: Database, context: Context) -> None:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.feature_spool import SpoolHandle, SpoolPlace
 from nearsim_db.records import DocId, GenerationId
-from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.store.documents import StoredDocument
 
@@ -35,14 +34,13 @@ class BeginSigning:
 class SignDocuments:
     """Sign a batch of new, committed documents. The answer is `Signed`.
 
-    doc_ids and revisions are int64 of n, ascending, titles and bodies n texts; `with_texts` if these are stored.
+    doc_ids and revisions are int64 of n, ascending, titles and bodies n texts.
     """
 
     doc_ids: NDArray[np.int64]
     revisions: NDArray[np.int64]
     titles: Sequence[str | None]
     bodies: Sequence[str | None]
-    with_texts: bool
 
     def documents(self) -> list[StoredDocument]:
         """Return the documents as the index would read them back."""
@@ -71,7 +69,6 @@ class Finished:
 
     signed: int
     spool: SpoolHandle | None
-    heads: HeadSample
     texts: TextSample
 
 

@@ -31,10 +31,6 @@ class _Batch:
 class NewDocuments(Protocol):
     """Handles batches of new documents in the thread that writes them."""
 
-    @property
-    def needs_texts(self) -> bool:
-        """Whether their texts have to be stored."""
-
     def add(self, batch: SignDocuments) -> None:
         """Handle a batch that is committed."""
 
@@ -117,7 +113,6 @@ class Ingest:
         batch = given.documents
         if not batch:
             return
-        with_texts = added is None or added.needs_texts
         written = document_writes.write_batch(
             connection,
             self._collection_id,
@@ -126,12 +121,11 @@ class Ingest:
             file=given.file,
             dry_run=self._dry_run,
             may_copy=self._database.may_index,
-            with_texts=with_texts,
         )
         self._count(batch, written)
         connection.commit()
         if written.added is not None and added is not None:
-            added.add(_to_sign(batch, written.added, with_texts=with_texts))
+            added.add(_to_sign(batch, written.added))
 
     def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
         for external_id, earlier, line in written.superseded:
@@ -174,10 +168,10 @@ class Ingest:
             raise stopped(record, f"id {record.document.external_id!r} replaces {replaced}")
 
 
-def _to_sign(batch: Sequence[ReadDocument], added: Added, *, with_texts: bool) -> SignDocuments:
+def _to_sign(batch: Sequence[ReadDocument], added: Added) -> SignDocuments:
     titles = [one.document.title for one in batch]
     bodies = [one.document.body for one in batch]
-    return SignDocuments(added.doc_ids, added.revisions, titles, bodies, with_texts)
+    return SignDocuments(added.doc_ids, added.revisions, titles, bodies)
 
 
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:

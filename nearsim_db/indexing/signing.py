@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.helper_process import HelperKilledError, HelperProcess
@@ -47,7 +46,6 @@ class HelperSigner:
         self._helper = helper
         self._context = context
         self._unanswered = 0
-        self._has_all_texts = True
         self.is_ended = False
         self._send(BeginSigning(None if context.spool is None else context.spool.place_for(number)))
 
@@ -59,9 +57,8 @@ class HelperSigner:
     def sign(self, batch: SignDocuments) -> None:
         """Send a batch, and wait for the one before it.
 
-        If the helper was killed, the build signs what it had; raises NearsimError if that is not stored.
+        If the helper was killed, the build signs what it had.
         """
-        self._has_all_texts &= batch.with_texts
         self._send(batch)
         with self._surviving():
             self._await(1)
@@ -89,7 +86,6 @@ class HelperSigner:
         self.is_ended = True
         context = self._context
         context.signed_early += finished.signed
-        context.heads.merge(finished.heads)
         context.texts.merge(finished.texts)
         if context.spool is not None and finished.spool is not None:
             context.spool.merge(finished.spool)
@@ -102,19 +98,13 @@ class HelperSigner:
         except HelperKilledError as error:
             self.is_ended = True
             self._context.helpers.remove(self._helper)
-            if not self._has_all_texts:
-                raise NearsimError(
-                    f"a process that signed documents {error}; run the same command again"
-                ) from None
             self._context.warn(f"a process that signed documents {error}; the build signs those that it had")
 
 
 def sign_new(connection: Connection, context: Context, batch: SignDocuments) -> None:
     """Sign a batch for a generation and commit; if its build has gone past the stage sign, only spool the features."""
     documents = batch.documents()
-    rows = steps.sign_documents(context, documents, must_spool=not batch.with_texts)
-    if not batch.with_texts:
-        context.heads.add(rows, lambda row: context.encoder.text_of(batch.titles[row], batch.bodies[row]))
+    rows = steps.sign_documents(context, documents)
     if generations.lock_signing(connection, context.generation):
         context.sample_texts(documents)
         signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)

@@ -130,7 +130,7 @@ def _bounded(texts: Sequence[str]) -> list[str]:
 
 
 class HeadSample:
-    """The texts with the smallest digests, each the first of its digest: those that `sample_heads` selects."""
+    """The texts with the smallest digests, each the first of its digest: those that `sample_heads` would select."""
 
     def __init__(self) -> None:
         self._texts: dict[bytes, tuple[int, str]] = {}  # with doc_ids, by digest
@@ -143,12 +143,6 @@ class HeadSample:
             digest, doc_id = rows.digests[place].tobytes(), int(rows.doc_ids[place])
             if digest != _NO_DIGEST and (digest not in self._texts or doc_id < self._texts[digest][0]):
                 self._texts[digest] = doc_id, text_of(place)
-        self._trim()
-
-    def merge(self, other: "HeadSample") -> None:
-        """Add what another sample has of the same collection."""
-        for digest, one in other._texts.items():
-            self._texts[digest] = min(one, self._texts.get(digest, one))
         self._trim()
 
     def _trim(self) -> None:
@@ -164,6 +158,3 @@ class HeadSample:
     def texts(self) -> list[str]:
         """Return the texts, in the order of their digests."""
         return [self._texts[digest][1] for digest in sorted(self._texts)[:SAMPLE_SIZE]]
-
-    def __len__(self) -> int:
-        return len(self._texts)

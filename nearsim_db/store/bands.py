@@ -88,12 +88,6 @@ class BandRows:
         order = np.lexsort((owners, hashes))
         return cls(hashes[order], owners[order])
 
-    def shared(self) -> "BandRows":
-        """Return the rows of buckets with several members; the rows of a bucket must all be here."""
-        equal = self.hashes[1:] == self.hashes[:-1]
-        several = np.append(equal, False) | np.append(False, equal)
-        return BandRows(self.hashes[several], self.doc_ids[several])
-
     def full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
         """Return the buckets over the limit, and the figures BUCKET_FIGURES; the rows of a bucket must all be here."""
         starts = np.flatnonzero(np.append(True, self.hashes[1:] != self.hashes[:-1]))
@@ -116,10 +110,10 @@ class LoadedBuckets:
     sample: Ids
 
     @classmethod
-    def of(cls, rows: BandRows, loaded: BandRows, bucket_limit: int) -> "LoadedBuckets":
-        """Return those of all rows of some buckets, of which some were loaded."""
+    def of(cls, rows: BandRows, bucket_limit: int) -> "LoadedBuckets":
+        """Return those of all rows of some buckets."""
         full, figures = rows.full_buckets(bucket_limit)
-        return cls(full, figures, loaded.hashes[::_SAMPLED].copy())
+        return cls(full, figures, rows.hashes[::_SAMPLED].copy())
 
     @classmethod
     def joined(cls, parts: Sequence["LoadedBuckets"]) -> "LoadedBuckets":

@@ -84,20 +84,18 @@ def write_batch(
     file: int = 0,
     dry_run: bool,
     may_copy: bool = False,
-    with_texts: bool = True,
 ) -> Written:
     """Upsert a batch of a file without repeated ids; with `dry_run` only return what would be written.
 
     `file` is the number of the file among those since `begin_files`. With `may_copy`, which needs the rights of the
-    owner of the tables, a batch of new documents is loaded at once and added to those `loaded`; if not `with_texts`,
-    the bodies of these documents are left out.
+    owner of the tables, a batch of new documents is loaded at once and added to those `loaded`.
     """
     if not dry_run:
         partitions.report_changes(connection)
     if may_copy and not dry_run:
         # To look each id up costs more with every document stored; a load that fails leaves dead rows, once a call.
         probed = not loaded.only_new or not loaded.doc_ids
-        added = _copy_if_new(connection, collection_id, batch, probed=probed, with_texts=with_texts)
+        added = _copy_if_new(connection, collection_id, batch, probed=probed)
         loaded.only_new &= added is not None
         if added is not None:
             loaded.doc_ids.frombytes(added.doc_ids.tobytes())
@@ -150,7 +148,6 @@ def _copy_if_new(
     batch: Sequence[ReadDocument],
     *,
     probed: bool,
-    with_texts: bool,
 ) -> Added | None:
     """Load a batch of documents; None if any of them exists, or another session is adding one of them.
 
@@ -167,7 +164,7 @@ def _copy_if_new(
     heads = zip(doc_ids.tolist(), revisions.tolist(), repeat(collection_id))
     try:
         with connection.begin_nested():
-            _load(connection, "copy_documents", ("int8", "int8", "int4"), heads, batch, with_texts=with_texts)
+            _load(connection, "copy_documents", ("int8", "int8", "int4"), heads, batch)
     except UniqueViolation:
         return None
     return Added(doc_ids, revisions)
@@ -224,8 +221,6 @@ def _load(
     types: tuple[str, ...],
     heads: Iterable[tuple[int, ...]],
     batch: Iterable[ReadDocument],
-    *,
-    with_texts: bool = True,
 ) -> None:
     """Load documents by COPY, each after the columns of `types` in `heads`."""
     with driver(connection).cursor() as cursor, cursor.copy(statement(command)) as copy:
@@ -237,7 +232,7 @@ def _load(
                     *head,
                     one.external_id,
                     one.title,
-                    one.body if with_texts else None,
+                    one.body,
                     one.source,
                     one.url,
                     one.published_at,

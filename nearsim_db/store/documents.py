@@ -219,20 +219,3 @@ def sample_documents(connection: Connection, collection_id: CollectionId, size: 
     """Return the doc_ids of a uniform random sample of up to `size` documents, in order."""
     parameters = {"collection_id": collection_id, "size": size, "seed": seed}
     return sorted(fetch_values(connection, statement("sample_documents"), parameters))
-
-
-def origin(part: int, position: int) -> dict[str, object]:
-    """Return the attributes that record the `position` of a document in the input's part number `part`."""
-    return {"part": part, "position": position}
-
-
-def read_unique_origins(
-    connection: Connection, collection_id: CollectionId, leaves: Leaves
-) -> dict[int, NDArray[np.int64]]:
-    """Return the ascending positions of survivors and of documents in no cluster, by part."""
-    found: dict[int, list[NDArray[np.int64]]] = {}
-    for part, positions in fetch_rows(
-        connection, statement("read_unique_origins", leaves), {"collection_id": collection_id}, binary=True
-    ):
-        found.setdefault(part, []).append(np.frombuffer(positions, ">i8").astype(np.int64))
-    return {part: np.concatenate(positions) for part, positions in found.items()}

@@ -12,10 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from nearsim_db import Index
-from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import band_keys, build_processes, feature_spool, ingest
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.feature_spool import FeatureSpool, SpoolPlace
+from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.steps import verify
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
@@ -82,15 +81,6 @@ def test_features_are_returned_under_their_digest(settings: Sequence[str]) -> No
         for got, expected in zip(found, (features[3], features[0], features[1]), strict=False):
             assert got is not None and got.dtype == expected.dtype and (got == expected).all()
         one.close()
-
-
-def test_a_full_folder_is_named() -> None:
-    """In a process that inherits the file, whose own temporary folder may be another."""
-    encoder, rows, features = signed(RECIPE)
-    full = FeatureSpool(encoder, SpoolPlace(os.open("/dev/full", os.O_RDWR), "/the/folder"))
-    with pytest.raises(NearsimError, match="cannot write to /the/folder, where there is no space"):
-        full.add(rows, features, is_needed=True)
-    full.close()
 
 
 @pytest.mark.parametrize("settings", [RECIPE, WEIGHTED], ids=["ids", "weights"])

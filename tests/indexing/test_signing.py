@@ -37,7 +37,7 @@ class Signing:
     signer: HelperSigner
     warnings: list[str]
 
-    def insert(self, first: int, last: int, *, with_texts: bool = True) -> SignDocuments:
+    def insert(self, first: int, last: int) -> SignDocuments:
         """Insert stories, numbered from 1, and return what is to be signed."""
         with self.index.database.engine.begin() as connection:
             for number in range(first, last + 1):
@@ -45,14 +45,14 @@ class Signing:
                     "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)",
                     (f"d{number}", words(number)),
                 )
-        return batch(range(first, last + 1), with_texts=with_texts)
+        return batch(range(first, last + 1))
 
 
-def batch(numbers: Sequence[int], *, with_texts: bool = True) -> SignDocuments:
+def batch(numbers: Sequence[int]) -> SignDocuments:
     """What is to be signed of some stories, whose doc_ids are their numbers."""
     doc_ids = np.array(numbers, np.int64)
     bodies = [words(number) for number in numbers]
-    return SignDocuments(doc_ids, np.ones(len(numbers), np.int64), [None] * len(numbers), bodies, with_texts)
+    return SignDocuments(doc_ids, np.ones(len(numbers), np.int64), [None] * len(numbers), bodies)
 
 
 @contextmanager
@@ -113,9 +113,8 @@ def test_an_ingest_with_helpers_is_exact(database_url: str, monkeypatch: pytest.
 
 
 @pytest.mark.slow("child processes")
-@pytest.mark.parametrize("with_texts", [True, False])
-def test_a_killed_helper(database_url: str, with_texts: bool) -> None:
-    """The build signs what it had, unless the texts are not stored."""
+def test_a_killed_helper(database_url: str) -> None:
+    """The build signs what it had."""
     with helper_signing(database_url) as signing:
         signer, (helper,) = signing.signer, signing.context.helpers
         signer.wait()
@@ -124,13 +123,9 @@ def test_a_killed_helper(database_url: str, with_texts: bool) -> None:
             psycopg.connect(database_url) as holding,
         ):
             holding.execute("LOCK nearsim_index.signature_1")
-            signer.sign(signing.insert(1, 4, with_texts=with_texts))
+            signer.sign(signing.insert(1, 4))
             wait_until(asking, WAITING)
             helper.process.kill()
-            if not with_texts:
-                with pytest.raises(NearsimError, match="was killed by signal 9; run the same command again"):
-                    signer.finish()
-                return
             signer.finish()
         assert signer.is_ended and signing.context.helpers == [] and signing.context.signed_early == 0
         assert signing.warnings == [

@@ -68,7 +68,7 @@ def test_the_sample_of_texts_is_that_of_the_database(order: int) -> None:
     drawn = np.random.default_rng(1).integers(0, 256, (3_000, 16), np.uint8)
     drawn[::7] = drawn[1]  # copies
     drawn[5] = 0  # without features
-    digests, samples = drawn.view("V16").reshape(-1), [HeadSample(), HeadSample()]
+    digests, sample = drawn.view("V16").reshape(-1), HeadSample()
     nothing = np.zeros(len(digests), np.int64)
     rows = SignatureRows(
         np.arange(len(digests)),
@@ -78,10 +78,9 @@ def test_the_sample_of_texts_is_that_of_the_database(order: int) -> None:
         nothing.reshape(-1, 1),
         nothing.astype(np.uint64),
     )
-    for number, at in list(enumerate(range(0, len(digests), 800)))[::order]:
+    for at in range(0, len(digests), 800)[::order]:
         chosen = (rows.doc_ids >= at) & (rows.doc_ids < at + 800)
-        samples[number % 2].add(rows.take(chosen), [str(row) for row in range(at, at + 800)].__getitem__)
-    samples[0].merge(samples[1])
+        sample.add(rows.take(chosen), [str(row) for row in range(at, at + 800)].__getitem__)
     first = {digest.tobytes(): str(number) for number, digest in reversed(list(enumerate(digests)))}
     del first[bytes(16)]
-    assert samples[0].texts() == [first[digest] for digest in sorted(first)[:SAMPLE_SIZE]]
+    assert sample.texts() == [first[digest] for digest in sorted(first)[:SAMPLE_SIZE]]

@@ -1,6 +1,5 @@
 """The order of band rows: by bucket hash, then by doc_id."""
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -43,13 +42,3 @@ def test_rows_are_sorted_by_signed_hash_and_document(
         for key in own
     ]
     assert list(zip(rows.hashes.tolist(), rows.doc_ids.tolist(), strict=True)) == sorted(signed)
-
-
-def test_rows_of_shared_buckets_are_those_whose_hash_recurs() -> None:
-    rows = BandRows.of(np.arange(30), draw(0)[:30])
-    often = Counter(rows.hashes.tolist())
-    every = zip(rows.hashes.tolist(), rows.doc_ids.tolist(), strict=True)
-    shared = rows.shared()
-    found = list(zip(shared.hashes.tolist(), shared.doc_ids.tolist(), strict=True))
-    assert 0 < len(found) < len(rows.hashes)
-    assert found == [row for row in every if often[row[0]] > 1]

@@ -104,7 +104,7 @@ def test_buckets_are_counted_alike_in_memory_and_in_the_table(loaded: Connection
     doc_ids, keys = np.arange(1, HEADS + 1), draw_keys()
     rows = bands.BandRows.of(doc_ids, keys)
     parts = [bands.BandRows.of(doc_ids, keys[:, band : band + 1]) for band in range(keys.shape[1])]
-    joined = bands.LoadedBuckets.joined([bands.LoadedBuckets.of(part, part, limit) for part in parts])
+    joined = bands.LoadedBuckets.joined([bands.LoadedBuckets.of(part, limit) for part in parts])
     for found, figures in (
         rows.full_buckets(limit),
         bands.find_full_buckets(loaded, LEAVES, limit),

@@ -19,30 +19,26 @@ def sign_documents(
     batch: Sequence[StoredDocument],
     *,
     keep_features: bool = False,
-    must_spool: bool = False,
 ) -> SignatureRows:
     """Return the signatures of documents, encoded by all threads.
 
     With `keep_features` the features are cached for the verification that follows, unless there is a spool for them.
-    Those of HTML pages always are kept: to parse a page again would take longer than the rest. With `must_spool` the
-    spool takes them beyond its bounds, as their texts are stored nowhere; raises NearsimError if the disk is full.
+    Those of HTML pages always are kept: to parse a page again would take longer than the rest.
     """
     contents = [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
     step = max(1, -(-len(contents) // (context.threads * 2)))
     runs = [contents[at : at + step] for at in range(0, len(contents), step)]
     is_html = context.encoder.profile.recipe.normalise.html
-    keep = keep_features or is_html or must_spool or context.is_spooling
+    keep = keep_features or is_html or context.is_spooling
     encode = partial(context.encoder.encode, keep_features=keep)
     parts = list(context.pool.map(encode, runs)) or [encode([])]
     rows = _signature_rows(batch, parts)
-    _keep(context, rows, list(chain.from_iterable(part.features for part in parts)), must_spool=must_spool)
+    _keep(context, rows, list(chain.from_iterable(part.features for part in parts)))
     return rows
 
 
-def _keep(
-    context: Context, rows: SignatureRows, features: Sequence[NDArray[Any]], *, must_spool: bool
-) -> None:
-    if context.spool is not None and features and context.spool.add(rows, features, is_needed=must_spool):
+def _keep(context: Context, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> None:
+    if context.spool is not None and features and context.spool.add(rows, features):
         return
     for row, ids in enumerate(features):
         if (digest := rows.digest(row)) is not None:

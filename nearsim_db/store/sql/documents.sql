@@ -189,19 +189,6 @@ WHERE collection_id = %(collection_id)s
 SELECT doc_id FROM nearsim.document WHERE collection_id = %(collection_id)s
 ORDER BY hashint8extended(doc_id, CAST(%(seed)s AS bigint)), doc_id LIMIT %(size)s
 
--- name: read_unique_origins
--- Positions in the input of the documents to keep (survivors, and documents in no cluster), in input order: packed as
--- eight bytes each, at most a million in a row. Relies on document_collection_doc and on the leaf's key.
-SELECT part, string_agg(int8send(position), '' ORDER BY position)
-FROM (
-    SELECT CAST(document.attributes ->> 'part' AS integer) AS part,
-        CAST(document.attributes ->> 'position' AS bigint) AS position
-    FROM nearsim.document LEFT JOIN {cluster_member} AS member USING (doc_id)
-    WHERE document.collection_id = %(collection_id)s AND member.is_survivor IS NOT FALSE
-) AS kept
-GROUP BY part, position / 1000000
-ORDER BY part, position / 1000000
-
 -- name: read_document
 -- A whole document by its external id. Relies on document_external_id_key.
 SELECT doc_id, collection_id, external_id, title, body, vector, source, url, published_at, attributes, revision,

@@ -235,12 +235,6 @@ FROM leased
 WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.doc_id = leased.doc_id
 RETURNING work.doc_id, set_aside_at IS NOT NULL
 
--- name: has_waiting_writes
--- Whether captured writes of a collection, or queued work of a generation, wait to be processed; not whether all
--- collections are to be compared with their documents. Reads all captured changes; relies on work_pkey.
-SELECT EXISTS (SELECT FROM nearsim.change WHERE collection_id = %(collection_id)s)
-    OR EXISTS (SELECT FROM nearsim.work WHERE generation_id = {generation_id})
-
 -- name: has_unfinished_work
 -- Whether work of a stage queued before a moment is still queued or being processed. Failures waiting for a later
 -- attempt do not count; work postponed because its text was changing does. The order makes it walk the index whatever

@@ -227,12 +227,6 @@ def server_time(connection: Connection) -> datetime:
     return now
 
 
-def has_waiting_writes(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> bool:
-    """Whether captured writes of a collection, or queued work of a generation, wait to be processed."""
-    parameters = {"collection_id": collection_id}
-    return bool(fetch_value(connection, statement("has_waiting_writes", leaves), parameters))
-
-
 def has_unfinished_work(connection: Connection, leaves: Leaves, stage: Stage, before: datetime) -> bool:
     """Whether work of a stage, queued before a time of the server's clock, is unfinished."""
     parameters = {"stage": stage, "before": before}
