@@ -139,8 +139,9 @@ def test_a_document_that_another_session_is_adding_is_updated(database_url: str)
     assert [row[0:3:2] for row in stored(database_url, "one")] == [("second", "ours"), ("first", "a")]
 
 
-def test_ids_of_a_batch_are_probed_by_key(database_url: str) -> None:
-    """However many documents the collection and the file have."""
+@pytest.mark.parametrize("name", ["has_any_document", "delete_documents", "purge_documents"])
+def test_ids_of_a_batch_are_probed_by_key(database_url: str, name: str) -> None:
+    """However many documents the collection and the file have, and without statistics of ids, as after a restore."""
     names = [f"d{number}" for number in range(20_000)]
     with psycopg.connect(database_url) as connection:
         connection.execute("INSERT INTO nearsim.collection (name) VALUES ('one')")
@@ -148,8 +149,9 @@ def test_ids_of_a_batch_are_probed_by_key(database_url: str) -> None:
             "INSERT INTO nearsim.document (collection_id, external_id) SELECT 1, unnest(%s::text[])", (names,)
         )
         connection.commit()
+        connection.execute("DELETE FROM pg_statistic WHERE starelid = 'nearsim.document'::regclass")
         connection.execute("ANALYZE nearsim.document")
-        explained = sql.SQL("EXPLAIN (COSTS OFF) {}").format(statement("has_any_document"))
+        explained = sql.SQL("EXPLAIN (COSTS OFF) {}").format(statement(name))
         rows = connection.execute(explained, {"collection_id": 1, "external_ids": names[:2_000]}).fetchall()
     plan = "\n".join(str(row[0]) for row in rows)
     assert "document_external_id_key" in plan and "Seq Scan" not in plan

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from hashlib import md5
 from typing import Any
 from uuid import UUID
 
@@ -208,6 +209,42 @@ def test_twins_are_found_by_index(loaded: Connection) -> None:
     nodes = plan(loaded, "read_twins", {"digests": [UUID(int=1)]})
     scans = [node for node in nodes if node.get("Relation Name") == "signature_7"]
     assert scans and "Seq Scan" not in {node["Node Type"] for node in scans}
+
+
+def test_heads_are_assigned_by_the_index_on_digests(loaded: Connection) -> None:
+    inner = driver(loaded)
+    inner.execute(
+        "INSERT INTO nearsim_index.signature_7 "
+        "(doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id) "
+        "SELECT n, 1, 1, md5((n / 2)::text)::uuid, '\\x00', 0, n FROM generate_series(1, 20000) AS n"
+    )
+    inner.execute(statement("index_signatures", LEAVES))
+    inner.execute("ANALYZE nearsim_index.signature_7")
+    digests = [UUID(md5(str(n).encode(), usedforsecurity=False).hexdigest()) for n in range(1, 301)]
+    nodes = plan(loaded, "reassign_digests", {"digests": digests})
+    assert "Seq Scan" not in {node["Node Type"] for node in nodes}
+    heads = inner.execute(
+        "SELECT doc_id FROM nearsim_index.signature_7 WHERE head_id = doc_id - 1"
+    ).fetchall()
+    assert sorted(heads) == [(2 * n + 1,) for n in range(1, 301)]
+    nodes = plan(loaded, "assign_heads", {})
+    assert "Hashed" not in {node.get("Strategy") for node in nodes}
+    loaded.rollback()
+
+
+def test_documents_within_an_age_are_found_by_index(loaded: Connection) -> None:
+    serve(loaded)
+    inner = driver(loaded)
+    inner.execute(
+        "INSERT INTO nearsim.document (collection_id, external_id, published_at) "
+        "SELECT 7, n, now() - make_interval(mins => n) FROM generate_series(1, 20000) AS n"
+    )
+    inner.execute("ANALYZE nearsim.document")
+    parameters = {"collection_id": 7, "age": 3_600, "documents": 10, "all_signed": False}
+    nodes = plan(loaded, "plan_sign_slices", parameters)
+    reads = [node for node in nodes if node.get("Relation Name") == "document"]
+    assert [(node["Node Type"], node["Index Name"]) for node in reads] == [("Index Scan", "document_age")]
+    loaded.rollback()
 
 
 def serve(connection: Connection) -> None:

@@ -1,6 +1,7 @@
 -- name: plan_sign_slices
 -- Divide the documents without a signature, in doc_id order, into slices; with an age, only documents within it. Reads
--- the whole collection, but no texts; nothing if all are signed.
+-- the whole collection, but no texts; nothing if all are signed. Relies on document_age, with an age: PostgreSQL expects
+-- few documents between two bounds, and a third of them above one.
 INSERT INTO nearsim.build_slice (generation_id, stage, slice_no, low, high, documents, done)
 SELECT {generation_id}, 'sign', (place - 1) / %(documents)s, min(doc_id), max(doc_id), count(*), false
 FROM (
@@ -8,6 +9,7 @@ FROM (
     WHERE NOT CAST(%(all_signed)s AS boolean) AND collection_id = %(collection_id)s
         AND coalesce(published_at, created_at)
             >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+        AND (CAST(%(age)s AS double precision) IS NULL OR coalesce(published_at, created_at) <= 'infinity')
         AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
 ) AS unsigned
 GROUP BY 3

@@ -200,7 +200,14 @@ FROM nearsim.document WHERE collection_id = %(collection_id)s AND external_id = 
 SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
 
 -- name: delete_documents
--- Delete documents by external id; returns those that existed. Relies on document_external_id_key.
+-- Delete documents by external id, looked up one by one; returns those that existed. Relies on
+-- document_external_id_key and document_pkey.
 DELETE FROM nearsim.document
 WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_ids)s AS text[]))
+    AND doc_id = ANY (ARRAY(
+        SELECT found.doc_id FROM unnest(CAST(%(external_ids)s AS text[])) AS query (external_id)
+        CROSS JOIN LATERAL (
+            SELECT doc_id FROM nearsim.document
+            WHERE collection_id = %(collection_id)s AND external_id = query.external_id LIMIT 1
+        ) AS found))
 RETURNING external_id

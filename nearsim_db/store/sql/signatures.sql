@@ -27,9 +27,10 @@ CREATE INDEX ON {signature} (head_id, doc_id) WHERE head_id <> doc_id
 
 -- name: assign_heads
 -- Assign each twin its head: the smallest doc_id with the same digest. Loaded rows are their own heads, so only digests
--- of several documents need a change. Relies on the index on feature_digest.
+-- of several documents need a change. Relies on the index on feature_digest, read in order.
 WITH twins AS (
-    SELECT feature_digest, min(doc_id) AS first_id FROM {signature} WHERE feature_digest IS NOT NULL
+    SELECT feature_digest, min(doc_id) AS first_id
+    FROM (SELECT feature_digest, doc_id FROM {signature} WHERE feature_digest IS NOT NULL ORDER BY feature_digest) AS ordered
     GROUP BY feature_digest HAVING count(*) > 1
 )
 UPDATE {signature} AS signature SET head_id = twins.first_id
@@ -111,15 +112,19 @@ WITH locked AS MATERIALIZED (
 DELETE FROM {signature} WHERE doc_id = ANY (ARRAY(SELECT doc_id FROM locked))
 
 -- name: reassign_digests
--- Make the smallest doc_id the head of each of some digests. Relies on the index on (feature_digest, doc_id).
-WITH first AS (
-    SELECT query.digest, found.doc_id FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
+-- Make the smallest doc_id the head of each of some digests, looked up one by one. Relies on the index on
+-- (feature_digest, doc_id) and on the leaf's key.
+WITH twin AS MATERIALIZED (
+    SELECT found.* FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
     CROSS JOIN LATERAL (
-        SELECT doc_id FROM {signature} WHERE feature_digest = query.digest ORDER BY doc_id LIMIT 1
+        SELECT doc_id, feature_digest, head_id, min(doc_id) OVER () AS first_id
+        FROM {signature} WHERE feature_digest = query.digest OFFSET 0
     ) AS found
+    WHERE found.head_id <> found.first_id
 )
-UPDATE {signature} AS signature SET head_id = first.doc_id
-FROM first WHERE signature.feature_digest = first.digest AND signature.head_id <> first.doc_id
+UPDATE {signature} AS signature SET head_id = twin.first_id
+FROM twin WHERE signature.doc_id = ANY (ARRAY(SELECT doc_id FROM twin)) AND signature.doc_id = twin.doc_id
+    AND signature.feature_digest = twin.feature_digest
 
 -- name: read_document_state
 -- State of a document in a generation: revision, signed revision, features, whether it waits to be signed, whether it
