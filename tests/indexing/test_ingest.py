@@ -183,8 +183,9 @@ def test_values_of_other_types_are_counted_and_the_rest_is_stored(
 ) -> None:
     monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", 2)
     wrong = [float("nan"), 5, b"bytes", ["list"]]
-    given: list[Any] = [Document("first", body=TEXT, published_at=date(2024, 5, 31))]
-    given += [Document(f"{name}{at}", **{name: one}) for name in TEXTS for at, one in enumerate(wrong)]
+    untyped: Any = Document
+    given = [untyped("first", body=TEXT, published_at=date(2024, 5, 31))]
+    given += [untyped(f"{name}{at}", **{name: one}) for name in TEXTS for at, one in enumerate(wrong)]
     given += [Document("last", body=TEXT, attributes={"score": np.float64(0.5)})]
     with index:
         summary = index.add(given)
