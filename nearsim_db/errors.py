@@ -48,6 +48,10 @@ class NotFoundError(NearsimError):
     """A collection, profile or document does not exist."""
 
 
+class EmptyIndexError(NotFoundError):
+    """A profile has no live index since its collection has no documents."""
+
+
 class ConflictError(NearsimError):
     """The name exists already, or another process has the lock."""
 

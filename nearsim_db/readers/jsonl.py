@@ -81,7 +81,7 @@ def _parse_leniently(line: bytes) -> dict[str, Any] | str:
 
 
 def _not_json(message: str, position: int) -> str:
-    return f"not JSON: {message} at character {position + 1:,}"
+    return f"not JSON: {message.removesuffix(' starting at')} at character {position + 1:,}"
 
 
 def _may_be_rounded(record: dict[str, object], vector: str) -> bool:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import EmptyIndexError, NotFoundError
 from nearsim_db.indexing.collections import open_database
 from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Verdict
 from nearsim_db.search import document_state, live_generation
@@ -82,7 +82,7 @@ class Answers:
 
     def least_similarity(self) -> tuple[str, float, float]:
         """The live profile's name, its threshold, and the least similarity that it stores."""
-        generation = self._ask(lambda connection: self._live(connection)[1])
+        generation = self._ask(self._newest)
         threshold = float(generation.recipe["match"]["threshold"])
         is_distance = _metric(generation) == "euclidean"
         return generation.profile, threshold, 1 / (1 + threshold) if is_distance else threshold
@@ -96,7 +96,7 @@ class Answers:
     def metric(self) -> str:
         """The metric of the live generation."""
         with self._database.transaction() as connection:
-            return _metric(self._live(connection)[1])
+            return _metric(self._newest(connection))
 
     def document(self, external_id: str) -> dict[str, Any]:
         """A document as it is stored. Raises NotFoundError."""
@@ -182,6 +182,11 @@ class Answers:
 
         return self._ask(read)
 
+    def _newest(self, connection: Connection) -> Generation:
+        """The live generation of the profile, else its newest."""
+        _, existing = self._generations(connection)
+        return live_generation.choose_newest(connection, self._collection, existing, self._profile())
+
     def _live(self, connection: Connection) -> tuple[Collection, Generation]:
         collection, existing = self._generations(connection)
         chosen = live_generation.choose_live(connection, self._collection, existing, self._profile())
@@ -207,7 +212,10 @@ class Answers:
                 # Once the first row is read, the transaction keeps the tables from being dropped.
                 return list(islice(rows, 1)), rows
 
-            first, rest = retry_if_replaced(query, connection.rollback)
+            try:
+                first, rest = retry_if_replaced(query, connection.rollback)
+            except EmptyIndexError:
+                return
             yield from first
             yield from rest
 

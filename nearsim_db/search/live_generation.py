@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
+from nearsim_db.errors import DEFAULT, EmptyIndexError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId
 from nearsim_db.store import collection_rows, generation_rows, profile_rows, query_rows
 from nearsim_db.store.driver import Connection
@@ -75,11 +75,16 @@ def _names(generations: Sequence[Generation]) -> list[str]:
 def choose_live(
     connection: Connection, collection: str, generations: Sequence[Generation], profile: str | None
 ) -> Generation:
-    """Return the live generation of a profile. Raises NotFoundError, with the reason, if none is live."""
+    """Return the live generation of a profile.
+
+    Raises NotFoundError, with the reason, if none is live, EmptyIndexError if the collection has no documents.
+    """
     generation = choose_newest(connection, collection, generations, profile)
     if generation.state == "live":
         return generation
-    if generation.state == "building" and query_rows.has_documents(connection, generation.collection_id):
+    if not query_rows.has_documents(connection, generation.collection_id):
+        raise EmptyIndexError(f"profile {generation.profile!r} has no live index yet: ingest documents")
+    if generation.state == "building":
         raise NotFoundError(
             f"profile {generation.profile!r} is being built (stage {generation.stage}) and answers when that is done; "
             f"if no process is building it, run: {suggested_command('build', collection)}"

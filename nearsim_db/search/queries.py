@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from nearsim_db.errors import EmptyIndexError
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.readers.memory import checked_query
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
@@ -125,7 +126,11 @@ class Queries:
         `has_more` says whether there are others. Nothing is written. Threads may share an index for this. Raises
         InputError for a value that cannot be stored, and for a text if vectors are compared.
         """
-        return self._lookups.find(checked_query(document), min_similarity, checked_limit(limit))
+        query, most = checked_query(document), checked_limit(limit)
+        try:
+            return self._lookups.find(query, min_similarity, most)
+        except EmptyIndexError:
+            return Matches((), self.metric())
 
     def check_many(
         self, given: Iterable[Document], min_similarity: float = 0.0, limit: int | None = None

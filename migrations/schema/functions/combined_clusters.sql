@@ -80,7 +80,8 @@ BEGIN
                 CASE WHEN keep = 'longest' THEN coalesce(length(document.title), 0)
                     + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,
                 CASE WHEN keep = 'latest' THEN coalesce(document.published_at, document.created_at) END DESC NULLS LAST,
-                coalesce(document.published_at, document.created_at), document.doc_id)
+                coalesce(document.published_at, document.created_at),
+                CASE WHEN keep = 'latest' THEN -document.doc_id ELSE document.doc_id END)
         ) AS ranked
         WHERE ranked.documents > 1
         ORDER BY 1, 3;

@@ -116,6 +116,10 @@ def _handler(monitor: Monitor, client_seconds: float) -> type[BaseHTTPRequestHan
                 case _:
                     self._send(404, "text/plain", b"not found; see /healthz, /livez and /metrics\n")
 
+        def do_HEAD(self) -> None:
+            """Send what GET would, without the body."""
+            self.do_GET()
+
         def log_message(self, format: str, *args: object) -> None:
             """Log no requests."""
 
@@ -145,6 +149,7 @@ def _handler(monitor: Monitor, client_seconds: float) -> type[BaseHTTPRequestHan
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
     return Handler

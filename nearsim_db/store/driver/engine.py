@@ -1,5 +1,6 @@
 """Opening engines, and translation of driver errors."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -236,10 +237,15 @@ def _translate(error: psycopg.Error) -> NearsimError:
             return DatabaseError(f"the database refused ({type(error).__name__}): {message}")
 
 
+_VERDICT = re.compile(r"function (nearsim\.)?(pin_pair|veto_pair|undo_verdict)\b")
+
+
 def _advise(refusal: str, hint: str | None) -> str:
     """Append the role that has the missing rights to the server's permission error, if the role is known."""
     if "row-level security" in refusal:
         need = "to write where collections are kept apart: nearsim db grant USER writer --collection NAME"
+    elif _VERDICT.search(refusal):
+        need = f"to set verdicts, be a nearsim_writer; {_GRANTED} writer"
     elif "must be" in refusal or "permission denied for function" in refusal:
         need = f"to manage and index, be a nearsim_admin; {_GRANTED} admin"
     elif "for schema" in refusal:

@@ -155,14 +155,15 @@ WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 
 -- name: rank_documents
 -- Documents in the order of the keep policy, best first, packed as eight bytes each; ties go to the earlier date, then
--- to the smaller doc_id. Each is looked up, whatever the statistics: the table may count as empty. Relies on
+-- to the smaller doc_id, for latest to the larger one. Each is looked up, whatever the statistics: the table may count as empty. Relies on
 -- document_pkey.
 SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
     CASE WHEN %(policy)s = 'source' THEN array_position(CAST(%(sources)s AS text[]), document.source) END NULLS LAST,
     CASE WHEN %(policy)s = 'longest'
         THEN coalesce(length(document.title), 0) + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,
     CASE WHEN %(policy)s = 'latest' THEN coalesce(document.published_at, document.created_at) END DESC NULLS LAST,
-    coalesce(document.published_at, document.created_at), requested.doc_id), '')
+    coalesce(document.published_at, document.created_at),
+    CASE WHEN %(policy)s = 'latest' THEN -requested.doc_id ELSE requested.doc_id END), '')
 FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
 LEFT JOIN LATERAL (SELECT * FROM nearsim.document WHERE doc_id = requested.doc_id LIMIT 1) AS document ON true
 
