@@ -111,7 +111,7 @@ def below(column: str, value: str, type_name: str = "text") -> sql.Composed:
     return sql.SQL("x.{} < CAST({} AS {})").format(
         sql.Identifier(column),
         sql.Literal(value),
-        sql.SQL(type_name),  # type: ignore[arg-type]
+        sql.SQL(type_name),
     )
 
 
@@ -145,6 +145,12 @@ def repeated(server: Server) -> Iterator[World]:
             )
         with psycopg.connect(world.reader, autocommit=True) as reader:
             reader.execute("CREATE TABLE own.document AS SELECT * FROM nearsim.document")
+            reader.execute(
+                "UPDATE own.document SET published_at = created_at + make_interval(days => (doc_id % 30)::int)"
+            )
+            reader.execute("CREATE INDEX ON own.document (coalesce(published_at, created_at))")
+            reader.execute("CREATE STATISTICS own.lowered ON lower(title) FROM own.document")
+            reader.execute("CREATE STATISTICS own.together (mcv) ON title, source FROM own.document")
             reader.execute("ANALYZE own.document")
         with psycopg.connect(world.url, autocommit=True) as admin:
             admin.execute("ANALYZE")
@@ -189,3 +195,55 @@ def test_row_estimates_depend_on_no_value_of_an_owner(repeated: World) -> None:
     leaking = {one for one in varying if not NUMBERED.search(one.partition(".")[2])}
     assert not leaking
     assert any(one.endswith(".doc_id") for one in varying)
+
+
+# Index expressions of a reader's own table and of nearsim's, and expressions with extended statistics.
+EXPRESSIONS = """
+SELECT nspname, relname, pg_get_indexdef(indexrelid, attnum, false), format_type(atttypid, NULL)
+FROM pg_index JOIN pg_attribute ON attrelid = indexrelid
+JOIN pg_class AS owner ON owner.oid = indrelid JOIN pg_namespace AS schema ON schema.oid = relnamespace
+WHERE nspname IN ('own', 'nearsim', 'nearsim_index') AND indkey[attnum - 1] = 0
+UNION ALL
+SELECT schema, 'document', 'lower(title)', 'text' FROM (VALUES ('own'), ('nearsim')) AS place (schema)
+UNION ALL
+SELECT schema, 'document', 'ROW(title, source)', 'record' FROM (VALUES ('own'), ('nearsim')) AS place (schema)
+"""
+
+
+def estimates(
+    admin: Connection, reader: Connection, table: sql.Identifier, expression: sql.SQL, kind: str
+) -> set[float]:
+    """The rows that a reader sees expected below each stored value of an expression, or equal to a pair of texts."""
+    if kind == "record":
+        conditions = [
+            sql.SQL("x.title = {0} AND x.source = {0}").format(sql.Literal(one))
+            for one in ("own plum", "secret pear", "neither")
+        ]
+    else:
+        stored = sql.SQL("SELECT DISTINCT CAST({} AS text) FROM {} AS x LIMIT 60").format(expression, table)
+        conditions = [
+            sql.SQL("{} < CAST({} AS {})").format(expression, sql.Literal(value), sql.SQL(kind))
+            for (value,) in admin.execute(stored).fetchall()
+            if value
+        ]
+    return {estimate(reader, one, table) for one in conditions}
+
+
+def test_row_estimates_of_expressions_depend_on_no_value_of_an_owner(repeated: World) -> None:
+    with (
+        psycopg.connect(repeated.url, autocommit=True) as admin,
+        psycopg.connect(repeated.reader, autocommit=True) as reader,
+    ):
+        varying = {
+            (schema, name, expression): len(
+                estimates(admin, reader, sql.Identifier(schema, name), sql.SQL(expression), kind)
+            )
+            for schema, name, expression, kind in admin.execute(EXPRESSIONS).fetchall()
+        }
+        age = "COALESCE(published_at, created_at)"
+        for expression in (age, "lower(title)", "ROW(title, source)"):
+            assert varying.pop(("own", "document", expression)) > 1
+            assert varying[("nearsim", "document", expression)] == 1
+        assert not {one: rows for one, rows in varying.items() if rows > 1}
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            reader.execute("CREATE STATISTICS own.foreign_texts ON title, source FROM nearsim.document")

@@ -240,7 +240,7 @@ def test_documents_within_an_age_are_found_by_index(loaded: Connection) -> None:
         "SELECT 7, n, now() - make_interval(mins => n) FROM generate_series(1, 20000) AS n"
     )
     inner.execute("ANALYZE nearsim.document")
-    parameters = {"collection_id": 7, "age": 3_600, "documents": 10, "all_signed": False}
+    parameters: dict[str, object] = {"collection_id": 7, "age": 3_600, "documents": 10, "all_signed": False}
     nodes = plan(loaded, "plan_sign_slices", parameters)
     reads = [node for node in nodes if node.get("Relation Name") == "document"]
     assert [(node["Node Type"], node["Index Name"]) for node in reads] == [("Index Scan", "document_age")]
