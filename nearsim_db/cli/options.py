@@ -3,9 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any
 
-import click
 import typer
-from click.core import ParameterSource
 
 from nearsim_db.cli import completion
 
@@ -24,11 +22,6 @@ def collection_option(help: str, **more: Any) -> Any:
         help=help,
         **more,
     )
-
-
-def from_variable(name: str) -> bool:
-    """Whether the value of an option of the running command comes from its environment variable."""
-    return click.get_current_context().get_parameter_source(name) is ParameterSource.ENVIRONMENT
 
 
 def profile_option(help: str, **more: Any) -> Any:

@@ -87,3 +87,6 @@ def test_files_and_a_collection_exclude_each_other(nearsim: CommandLine, corpus:
     assert "either FILE or --collection" in nearsim.fail("tune", exit_code=2)
     assert "either FILE or --collection" in nearsim.fail("tune", corpus, "-c", "news", exit_code=2)
     assert "collection 'nowhere' does not exist" in nearsim.fail("tune", "-c", "nowhere")
+    elsewhere = CommandLine({**nearsim.environment, "NEARSIM_COLLECTION": "nowhere"})
+    assert "collection 'nowhere' does not exist" in elsewhere.fail("tune")
+    elsewhere.succeed("tune", corpus, "--json")

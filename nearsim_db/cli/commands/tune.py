@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nearsim_db.cli import formats, inputs, option_groups, options, recipes
+from nearsim_db.cli import completion, formats, inputs, option_groups, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -31,7 +31,13 @@ _Files = Annotated[
 ]
 _Collection = Annotated[
     str | None,
-    options.collection_option("Collection to sample, instead of files."),
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="NAME",
+        autocompletion=completion.collections,
+        help="Collection to sample, instead of files. Without files by default that of NEARSIM_COLLECTION.",
+    ),
 ]
 _Output = Annotated[
     Path | None,
@@ -78,6 +84,9 @@ def tune(
     *,
     files: _Files = None,
     collection: _Collection = None,
+    usual_collection: Annotated[
+        str | None, typer.Option("--usual-collection", envvar="NEARSIM_COLLECTION", hidden=True)
+    ] = None,
     output: _Output = None,
     labels: _Labels = None,
     recall: _Recall = 0.995,
@@ -95,8 +104,7 @@ def tune(
     Stores nothing. Starts from --recipe or --preset and keeps its normalisation; shingle.scheme and shingle.k are kept
     if given with --set.
     """
-    if files and options.from_variable("collection"):
-        collection = None
+    collection = collection or (None if files else usual_collection)
     _check(files, collection, recall)
     from nearsim_db.analysis.tuning import TuningOptions, read_labels
     from nearsim_db.analysis.tuning import tune as run
