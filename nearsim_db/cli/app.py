@@ -83,7 +83,8 @@ _COMMANDS = {
         _PLANNING,
         "curve",
         "curve",
-        "curve 25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg",
+        "curve 25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg, or: "
+        "nearsim curve --near 0.2 --far 0.8 --near-probability 0.99 --far-probability 0.01",
     ),
     "tune": _Entry(_PLANNING, "tune", "tune", "tune stories.jsonl.gz --output recipe.toml"),
     "delete": _Entry(_MANAGEMENT, "documents", "delete", "delete story-17 story-18 --yes"),

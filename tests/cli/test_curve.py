@@ -130,6 +130,54 @@ def test_curve_over_distance_falls(plain: CommandLine) -> None:
     assert "euclidean and jaccard have no common axis" in refused
 
 
+def test_sensitivity_is_that_of_the_slides(plain: CommandLine) -> None:
+    given = (
+        "curve",
+        "or(4, and(4))",
+        "and(4, or(4))",
+        "or(4, and(4, and(4, or(4))))",
+        "--near",
+        ".2",
+        "--far",
+        ".8",
+    )
+    shown = plain.succeed(*given).out
+    rows = [line.split() for line in shown.splitlines()[-3:]]
+    published = [("o", 0.8785, 0.0064), ("x", 0.9936, 0.1215), ("+", 0.9999996, 0.0008715)]
+    for row, (mark, near, far) in zip(rows, published, strict=True):
+        assert row[0] == mark
+        assert [float(one) for one in row[1:]] == pytest.approx([near, far], abs=1e-4)
+    for one, (_, near, far) in zip(
+        plain.succeed(*given, "--json").document()["curves"], published, strict=True
+    ):
+        found = one["sensitivity"]
+        assert (found["near_distance"], found["far_distance"]) == (0.2, 0.8)
+        assert found["near_probability"] == pytest.approx(near, abs=1e-4)
+        assert found["far_probability"] == pytest.approx(far, abs=1e-4)
+
+
+def test_design_is_drawn_with_its_sensitivity(plain: CommandLine) -> None:
+    wanted = ("--near", "0.2", "--far", "0.8", "--near-probability", "0.99", "--far-probability", "0.01")
+    (one,) = plain.succeed("curve", *wanted, "--json").document()["curves"]
+    assert one["sensitivity"]["near_probability"] == pytest.approx(
+        1 - (1 - 0.8 ** one["rows"]) ** one["bands"]
+    )
+    assert one["sensitivity"]["near_probability"] >= 0.99
+    assert one["sensitivity"]["far_probability"] == pytest.approx(
+        1 - (1 - 0.2 ** one["rows"]) ** one["bands"]
+    )
+    assert one["sensitivity"]["far_probability"] <= 0.01
+
+
+def test_fifty_curves_have_marks_and_lines_of_their_own(plain: CommandLine, tmp_path: Path) -> None:
+    names = [f"{bands}x4" for bands in range(1, 51)]
+    shown = plain.succeed("curve", *names, "--threshold", 0.6, "--output", tmp_path / "many.svg").out
+    marks = [line[0] for line in shown.splitlines() if line.endswith(" functions")]
+    assert len(set(marks)) == 50
+    drawn = (tmp_path / "many.svg").read_text()
+    assert all(f">{name}" in drawn for name in names)
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "reason"),
     [
@@ -143,7 +191,15 @@ def test_curve_over_distance_falls(plain: CommandLine) -> None:
         (["or(4, and)"], 2, "at character 10: expected ("),
         (["4x4", "--threshold", "1.5"], 2, "--threshold 1.5 is outside the axis, 0 to 1"),
         (["4x4", "--output", "curves.pdf"], 2, "end it in .svg or .png"),
-        (["4x4"] * 9, 2, "9 curves given; at most 8"),
+        (["4x4"] * 51, 2, "51 curves given; at most 50"),
+        (["4x4", "--near", "0.2"], 2, "give both --near and --far"),
+        (["4x4", "--near", "0.8", "--far", "0.2"], 2, "distances of 0.8 and 0.2 are out of range"),
+        (
+            ["--near", "0.2", "--far", "0.8", "--near-probability", "1", "--far-probability", "0.1"],
+            2,
+            "certainty",
+        ),
+        (["--near", "0.2", "--far", "0.8", "--near-probability", "0.9"], 2, "takes all of --near"),
     ],
 )
 def test_invalid_curves_are_refused(

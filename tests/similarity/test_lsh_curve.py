@@ -12,10 +12,12 @@ from scipy.integrate import quad
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import (
     Bin,
+    Sensitivity,
     and_,
     approximate_steepest_point,
     at_least,
     curve,
+    design_bands,
     error_areas,
     fixed_point,
     match_probability,
@@ -169,3 +171,33 @@ def test_areas_of_similarities_below_0() -> None:
     found = error_areas(share, 0.5, [Bin(-1, 1, 2)])
     assert found.false_positives == pytest.approx(quad(share, -1, 0.5)[0], abs=1e-5)
     assert found.false_negatives == pytest.approx(0.5 - quad(share, 0.5, 1)[0], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wanted", [(0.2, 0.8, 0.99, 0.01), (0.3, 0.5, 0.8, 0.3), (0.1, 0.4, 0.95, 0.1), (0.0, 0.5, 1.0, 0.1)]
+)
+def test_design_is_the_fewest_bands_by_brute_force(wanted: tuple[float, float, float, float]) -> None:
+    near, far, least, most = wanted
+
+    def suffices(bands: int, rows: int) -> bool:
+        found = [1 - (1 - (1 - distance) ** rows) ** bands for distance in (near, far)]
+        return found[0] >= least and found[1] <= most
+
+    expected = min((b, r) for b in range(1, 80) for r in range(1, 80) if suffices(b, r))
+    found = design_bands(Sensitivity(*wanted))
+    assert (found.bands, found.rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ((0.5, 0.5, 0.9, 0.1), "distances of 0.5 and 0.5 are out of range"),
+        ((0.2, 0.8, 0.1, 0.9), "probabilities of 0.1 near and 0.9 far are out of range"),
+        ((0.2, 0.8, 1.0, 0.1), "above 0 with certainty"),
+        ((0.2, 0.8, 0.9, 0.0), "below 1 with certainty"),
+        ((0.5, 0.51, 0.999, 0.001), "at most 65,536 bands and rows"),
+    ],
+)
+def test_impossible_designs_are_refused(wanted: tuple[float, float, float, float], reason: str) -> None:
+    with pytest.raises(RecipeError, match=reason):
+        design_bands(Sensitivity(*wanted))

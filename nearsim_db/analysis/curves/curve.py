@@ -1,5 +1,6 @@
 """A named S-curve and the metric of its axis."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,28 @@ class Curve:
     def is_falling(self) -> bool:
         """Whether the axis is a distance."""
         return self.metric == "euclidean"
+
+    def sensitivity(self, near: float, far: float) -> lsh.Sensitivity:
+        """Return the sensitivity at two distances: 1 - Jaccard similarity, degrees for cosines, or Euclidean.
+
+        Raises RecipeError unless they are distances of the metric and `near` is smaller.
+        """
+        most = {"cosine": 180.0, "euclidean": math.inf}.get(self.metric, 1.0)
+        if not (0 <= near < far <= most and math.isfinite(far)):
+            raise RecipeError(
+                f"distances of {near:g} and {far:g} are out of range; choose them in 0..{most:g}, the near one smaller "
+                "than the far one"
+            )
+        return lsh.Sensitivity.of(near, far, lambda distance: self.probability(self._place(distance)))
+
+    def _place(self, distance: float) -> float:
+        match self.metric:
+            case "euclidean":
+                return distance
+            case "cosine":
+                return math.cos(math.radians(distance))
+            case _:
+                return 1 - distance
 
 
 def of_text(text: str, min_shared_bands: int = 1) -> Curve:

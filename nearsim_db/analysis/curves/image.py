@@ -24,8 +24,10 @@ AXES = {
 
 _COLOURS = ("#0b62a4", "#d9480f", "#2b8a3e", "#862e9c", "#a67c00", "#c2255c", "#0c8599", "#495057")
 _FALSE_NEGATIVE, _FALSE_POSITIVE = "#0b62a4", "#2b8a3e"
+_STYLES = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 4)), (0, (8, 4)))
 _POINTS = 201
 _LEGEND_CHARACTERS = 130  # per line of the legend
+_LEGEND_LINE_INCHES = 0.17
 
 
 def draw(curves: Sequence[Curve], measures: Sequence[Measures], threshold: float | None, path: Path) -> None:
@@ -53,6 +55,9 @@ def draw(curves: Sequence[Curve], measures: Sequence[Measures], threshold: float
         # Below the axes, so that it covers no curve.
         longest = max(len(line) for text in axes.get_legend_handles_labels()[1] for line in text.split("\n"))
         columns = max(1, min(4, _LEGEND_CHARACTERS // (longest + 8)))
+        if len(curves) > len(_COLOURS):
+            lines = 1 if threshold is None else 2
+            picture.set_figheight(5.4 + len(curves) / columns * lines * _LEGEND_LINE_INCHES)
         picture.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
         with open_output(path) as stream:
             plain = {"Date": None} if path.suffix.lower() == ".svg" else {}
@@ -80,7 +85,8 @@ def _draw_curve(
         axes.fill_between(
             points, 0, values, far, color=positive, alpha=0.2, lw=0, label=names[1] if is_single else None
         )
-    axes.plot(points, values, color=colour, lw=1.8, label=_legend(curve, measured, is_single))
+    style = _STYLES[place // len(_COLOURS) % len(_STYLES)]
+    axes.plot(points, values, color=colour, ls=style, lw=1.8, label=_legend(curve, measured, is_single))
 
 
 def _legend(curve: Curve, measured: Measures, is_single: bool) -> str:

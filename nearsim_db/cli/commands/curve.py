@@ -1,6 +1,7 @@
 """The command `nearsim curve`: draw the S-curves of bands and recipes."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +14,9 @@ from nearsim_db.errors import NotFoundError, RecipeError
 
 if TYPE_CHECKING:
     from nearsim_db.analysis.curves import Curve, Measures
+    from nearsim_db.similarity.lsh import Sensitivity
 
-_MOST = 8  # curves that can be distinguished in one plot
+_MOST = 50  # curves that can be distinguished in one plot
 _POINTS = 100
 
 
@@ -37,6 +39,38 @@ def curve(
             help="Threshold at which to measure false negatives and false positives. "
             "(default: that of the profile or recipe)",
             show_default=False,
+        ),
+    ] = None,
+    near: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DISTANCE",
+            help="With --far: show the least probability of pairs at this distance or nearer. Jaccard distances are "
+            "1 - similarity, those of cosines are degrees.",
+            show_default=False,
+        ),
+    ] = None,
+    far: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DISTANCE",
+            help="With --near: show the greatest probability of pairs at this distance or farther.",
+            show_default=False,
+        ),
+    ] = None,
+    near_probability: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PROBABILITY",
+            help="With --near, --far and --far-probability: also draw the fewest bands, and their rows, with at least "
+            "this probability at --near.",
+            show_default=False,
+        ),
+    ] = None,
+    far_probability: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PROBABILITY", help="At most this probability at --far, see above.", show_default=False
         ),
     ] = None,
     min_shared_bands: Annotated[
@@ -86,14 +120,17 @@ def curve(
         file = recipe_options.recipe
         name = file.stem if file is not None else recipe_options.preset or "recipe"
         drawn.append(curves.of_profile(name, resolve(chosen)))
+    drawn += _designed(near, far, near_probability, far_probability)
     threshold = _chosen_threshold(drawn, threshold)
+    sensitivities = _sensitivities(drawn, near, far)
     measures = [curves.measure(one, threshold) for one in drawn]
     if output is not None:
         curves.draw(drawn, measures, threshold, output)
     if format.is_machine:
-        _print_figures(format, drawn, measures, threshold)
+        _print_figures(format, drawn, measures, threshold, sensitivities)
     else:
         _print(drawn, measures, threshold)
+        _print_sensitivities(sensitivities)
 
 
 def _of_text(text: str, min_shared_bands: int) -> "Curve":
@@ -115,6 +152,38 @@ def _of_stored(collection: str, name: str) -> "Curve":
             if generation.profile == name:
                 return curves.of_profile(name, profile)
     raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
+
+
+def _designed(
+    near: float | None, far: float | None, near_probability: float | None, far_probability: float | None
+) -> "list[Curve]":
+    """Return the bands designed for the distances and probabilities, if there are any.
+
+    Raises UsageError if options are missing or no bands suffice.
+    """
+    from nearsim_db.analysis import curves
+    from nearsim_db.similarity import lsh
+
+    if (near is None) != (far is None):
+        raise UsageError("a sensitivity is that of two distances; give both --near and --far")
+    if near_probability is None and far_probability is None:
+        return []
+    if near is None or far is None or near_probability is None or far_probability is None:
+        raise UsageError("a design takes all of --near, --far, --near-probability and --far-probability")
+    try:
+        found = lsh.design_bands(lsh.Sensitivity(near, far, near_probability, far_probability))
+    except RecipeError as error:
+        raise UsageError(str(error)) from error
+    return [curves.of_text(f"{found.bands}x{found.rows}")]
+
+
+def _sensitivities(drawn: "list[Curve]", near: float | None, far: float | None) -> "list[Sensitivity] | None":
+    if near is None or far is None:
+        return None
+    try:
+        return [one.sensitivity(near, far) for one in drawn]
+    except RecipeError as error:
+        raise UsageError(f"--near and --far: {error}") from error
 
 
 def _chosen_threshold(drawn: "list[Curve]", wanted: float | None) -> float | None:
@@ -180,8 +249,29 @@ def _print(drawn: "list[Curve]", measures: "list[Measures]", threshold: float | 
     )
 
 
+def _print_sensitivities(found: "list[Sensitivity] | None") -> None:
+    from nearsim_db.cli.output import plots, tables, terminal
+
+    if found is None:
+        return
+    near, far = found[0].near_distance, found[0].far_distance
+    terminal.print_line()
+    terminal.print_line(f"At distances of at most d1 = {near:g} and of at least d2 = {far:g}:")
+    tables.print_table(
+        ("", "p1: at least", "p2: at most"),
+        [
+            (plots.mark(number), f"{one.near_probability:.7g}", f"{one.far_probability:.7g}")
+            for number, one in enumerate(found)
+        ],
+    )
+
+
 def _print_figures(
-    format: Format, drawn: "list[Curve]", measures: "list[Measures]", threshold: float | None
+    format: Format,
+    drawn: "list[Curve]",
+    measures: "list[Measures]",
+    threshold: float | None,
+    sensitivities: "list[Sensitivity] | None",
 ) -> None:
     from nearsim_db.cli.output.documents import print_document
 
@@ -190,12 +280,15 @@ def _print_figures(
         {
             "metric": drawn[0].metric,
             "threshold": threshold,
-            "curves": [_described(one, measured) for one, measured in zip(drawn, measures, strict=True)],
+            "curves": [
+                _described(one, measured, None if sensitivities is None else sensitivities[number])
+                for number, (one, measured) in enumerate(zip(drawn, measures, strict=True))
+            ],
         },
     )
 
 
-def _described(one: "Curve", measured: "Measures") -> dict[str, object]:
+def _described(one: "Curve", measured: "Measures", sensitivity: "Sensitivity | None") -> dict[str, object]:
     construction = one.amplification
     steps = (one.low + (one.high - one.low) * step / _POINTS for step in range(_POINTS + 1))
     return {
@@ -210,5 +303,6 @@ def _described(one: "Curve", measured: "Measures") -> dict[str, object]:
         "probability_at_threshold": measured.found,
         "false_negative_area": measured.areas.false_negatives if measured.areas else None,
         "false_positive_area": measured.areas.false_positives if measured.areas else None,
+        "sensitivity": None if sensitivity is None else asdict(sensitivity),
         "points": [[round(at, 10), one.probability(at)] for at in steps],
     }

@@ -5,7 +5,7 @@ from typing import TextIO
 
 from nearsim_db.cli.output import terminal
 
-MARKS = "ox+*#@%&"
+MARKS = "ox+*#@%&abcdefghijklmnpqrstuvwyzABCDEFGHIJKLMNPQRST"
 _COLOURS = ("cyan", "yellow", "green", "magenta", "red", "blue", "white", "bright_black")
 _ROWS, _GUTTER = 20, 6
 _NARROW, _WIDE, _IN_A_PIPE = 40, 160, 80

@@ -1,7 +1,7 @@
 """Locality-sensitive hashing: the probability that a pair becomes a candidate, and the choice of bands."""
 
 from nearsim_db.similarity.lsh.amplification import Amplification, Sensitivity, and_, at_least, banding, or_
-from nearsim_db.similarity.lsh.choose import BandChoice, choose_bands, choose_keys, pick_bands
+from nearsim_db.similarity.lsh.choose import BandChoice, choose_bands, choose_keys, design_bands, pick_bands
 from nearsim_db.similarity.lsh.curve import (
     Bin,
     ErrorAreas,
@@ -29,6 +29,7 @@ __all__ = [
     "choose_bands",
     "choose_keys",
     "curve",
+    "design_bands",
     "error_areas",
     "fixed_point",
     "match_probability",

@@ -5,6 +5,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from nearsim_db.errors import RecipeError, count_of
+from nearsim_db.similarity.lsh import binomial
+from nearsim_db.similarity.lsh.amplification import MAX_COUNT, Amplification, Sensitivity, banding
 from nearsim_db.similarity.lsh.curve import match_probability
 
 
@@ -104,6 +106,48 @@ def _check(base: float, recall: float) -> None:
         raise RecipeError(f"a threshold of {base} is out of range; choose one above 0 and at most 1")
     if not 0 < recall < 1:
         raise RecipeError(f"a recall of {recall} is out of range; choose one above 0 and below 1")
+
+
+def design_bands(wanted: Sensitivity) -> Amplification:
+    """Return the fewest bands, and of these the fewest rows, that make a family at least as sensitive from MinHash.
+
+    Distances are Jaccard. Raises RecipeError if the request is out of range or takes more than 65,536 bands or rows.
+    """
+    _check_sensitivity(wanted)
+    near, far = 1 - wanted.near_distance, 1 - wanted.far_distance
+    bands = rows = 1
+    # More rows need more bands, so that each step of either rules out all smaller counts.
+    while max(bands, rows) <= MAX_COUNT:
+        if binomial.at_least(1, bands, near**rows) < wanted.near_probability:
+            bands += 1
+        elif binomial.at_least(1, bands, far**rows) > wanted.far_probability:
+            rows += 1
+        else:
+            return banding(bands, rows)
+    raise RecipeError(
+        f"no banding of at most {MAX_COUNT:,} bands and rows has a probability of at least {wanted.near_probability:g} "
+        f"at the distance {wanted.near_distance:g} and at most {wanted.far_probability:g} at {wanted.far_distance:g}; "
+        "choose distances further apart, or probabilities closer together"
+    )
+
+
+def _check_sensitivity(wanted: Sensitivity) -> None:
+    if not 0 <= wanted.near_distance < wanted.far_distance <= 1:
+        raise RecipeError(
+            f"distances of {wanted.near_distance:g} and {wanted.far_distance:g} are out of range; choose Jaccard "
+            "distances in 0..1, the near one smaller than the far one"
+        )
+    if not 0 <= wanted.far_probability < wanted.near_probability <= 1:
+        raise RecipeError(
+            f"probabilities of {wanted.near_probability:g} near and {wanted.far_probability:g} far are out of range; "
+            "choose them in 0..1, the near one larger than the far one"
+        )
+    if wanted.near_probability == 1 and wanted.near_distance > 0:
+        raise RecipeError("no banding finds pairs at a distance above 0 with certainty; choose less than 1")
+    if wanted.far_probability == 0 and wanted.far_distance < 1:
+        raise RecipeError(
+            "no banding excludes pairs at a distance below 1 with certainty; choose more than 0"
+        )
 
 
 def pick_bands(threshold: float, k: int) -> int:
