@@ -9,16 +9,19 @@ from scipy.stats import chi2, chisquare
 
 from nearsim_db.analysis.tuning import read_labels
 from nearsim_db.analysis.tuning.checks import (
+    check_functions,
     check_hash_width,
     check_k_rule,
     check_uniformity,
     chi_squared_tail,
+    function_uniformity,
     magnitude,
     uniformity,
 )
 from nearsim_db.analysis.tuning.labels import best, precision_recall, separating
 from nearsim_db.errors import InputError
 from nearsim_db.similarity.k_rule import KRule, units_of
+from nearsim_db.similarity.sketch.minhash import MinHash
 
 
 @pytest.mark.parametrize("degrees", [12, 100, 1008])
@@ -46,6 +49,36 @@ def test_uneven_hash_is_reported() -> None:
     assert found.p_value < 1e-9
     assert check_uniformity(found, "djb2a").verdict == "warning"
     assert uniformity(np.arange(20, dtype=np.uint64)) is None
+
+
+def test_uniformity_of_each_function_is_pearsons_test_of_its_values() -> None:
+    numbers = np.arange(1, 100_001, dtype=np.uint64)
+    multipliers, addends = [1_103_515_245, 2_654_435_761, 40_503], [12_345, 7, 99]
+    for functions, lowest, values in (("prime32", 0, 4_294_967_311), ("java32", -(2**31), 2**32)):
+        found = function_uniformity(
+            MinHash.with_coefficients(multipliers, addends, 32, functions, "numpy"), numbers
+        )
+        for one, a, b in zip(found, multipliers, addends, strict=True):
+            expected = chisquare(
+                np.bincount([((a * x + b - lowest) % values + lowest) % 13 for x in range(1, 100_001)])
+            )
+            assert (one.ids, one.buckets) == (100_000, 13)
+            assert one.chi_squared == pytest.approx(expected.statistic)
+
+
+def test_function_that_gives_few_values_is_reported_though_the_hash_is_uniform() -> None:
+    ids = np.unique(np.random.default_rng(3).integers(0, 2**64, 50_000, np.uint64))
+    hashed = uniformity(ids)
+    assert hashed is not None
+    assert check_uniformity(hashed, "poly64").verdict == "ok"
+    drawn = function_uniformity(MinHash(128), ids)
+    assert (len(drawn), check_functions(drawn).verdict) == (128, "ok")
+    poor = function_uniformity(MinHash.with_coefficients([2_654_435_761, 2**30], [7, 9], 64, "java32"), ids)
+    found = check_functions(poor)
+    assert found.verdict == "warning"
+    assert "the least uniform is function 1" in found.finding
+    assert "not uniform: 1" in found.finding
+    assert check_functions(function_uniformity(MinHash(8), ids[:20])).verdict == "ok"
 
 
 def test_effective_alphabet_is_two_to_the_entropy() -> None:

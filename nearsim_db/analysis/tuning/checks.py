@@ -3,17 +3,21 @@
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
 from nearsim_db.similarity.k_rule import KRule, Verdict
+from nearsim_db.similarity.sketch import Family
 from nearsim_db.similarity.text import ID_BITS
 
 _FEWEST_EXPECTED = 5
 _BUCKETS = (1009, 101, 13)
 _UNLIKELY = 0.001
+_FUNCTION_BUCKETS = 13
+_MOST_IDS, _MOST_VALUES = 100_000, 16_000_000
 _ALL_COUNTED = 4_000_000
 _CROWDED = 1e-3
 
@@ -47,11 +51,28 @@ def uniformity(ids: NDArray[np.uint64]) -> Uniformity | None:
     """Test distinct ids by their remainders; None if there are too few."""
     for buckets in _BUCKETS:
         if len(ids) >= _FEWEST_EXPECTED * buckets:
-            seen = np.bincount((ids % np.uint64(buckets)).astype(np.int64), minlength=buckets)
-            expected = len(ids) / buckets
-            squared = float(((seen - expected) ** 2).sum() / expected)
-            return Uniformity(len(ids), buckets, squared, chi_squared_tail(squared, buckets - 1))
+            return _pearson(ids, buckets)
     return None
+
+
+def function_uniformity(family: Family, ids: NDArray[np.uint64]) -> list[Uniformity]:
+    """Test the values that each function of a minhash family gives up to 100,000 of distinct ids, over 13 buckets.
+
+    Empty if there are too few ids. The remainders of negative values are those of the floor, 0..12.
+    """
+    most = min(_MOST_IDS, _MOST_VALUES // family.k)
+    chosen = ids[:: -(-len(ids) // most) or 1]
+    if len(chosen) < _FEWEST_EXPECTED * _FUNCTION_BUCKETS:
+        return []
+    values = family.sketch(chosen, np.arange(len(chosen) + 1))  # sets of one id: the least value is its own
+    return [_pearson(one, _FUNCTION_BUCKETS) for one in values.T]
+
+
+def _pearson(values: NDArray[Any], buckets: int) -> Uniformity:
+    seen = np.bincount((values % values.dtype.type(buckets)).astype(np.int64), minlength=buckets)
+    expected = len(values) / buckets
+    squared = float(((seen - expected) ** 2).sum() / expected)
+    return Uniformity(len(values), buckets, squared, chi_squared_tail(squared, buckets - 1))
 
 
 def chi_squared_tail(value: float, degrees: int) -> float:
@@ -113,6 +134,30 @@ def check_uniformity(found: Uniformity | None, base: str) -> Check:
         return Check("hash", "ok", finding)
     return Check(
         "hash", "warning", finding, "the hash is not uniform on these shingles; use hash.base = poly64"
+    )
+
+
+def check_functions(found: list[Uniformity]) -> Check:
+    """Check the functions a x + b, with the p-value of the least uniform multiplied by their number (Bonferroni)."""
+    if not found:
+        return Check(
+            "functions", "ok", "too few distinct shingles to test the uniformity of the functions a x + b"
+        )
+    worst = min(range(len(found)), key=lambda at: found[at].p_value)
+    p_value = min(1.0, found[worst].p_value * len(found))
+    uneven = sum(one.p_value * len(found) < _UNLIKELY for one in found)
+    finding = (
+        f"{len(found):,} functions a x + b spread {found[worst].ids:,} shingles over {found[worst].buckets} buckets; "
+        f"the least uniform is function {worst}, with chi-squared {found[worst].chi_squared:,.1f}, "
+        f"{found[worst].degrees_of_freedom} degrees of freedom, p = {p_value:.3f} among {len(found):,}"
+    )
+    if not uneven:
+        return Check("functions", "ok", finding)
+    return Check(
+        "functions",
+        "warning",
+        f"{finding}; not uniform: {uneven:,}",
+        "estimates will be off: use another sketch.seed, other sketch.coefficients, or sketch.functions = prime32",
     )
 
 

@@ -9,7 +9,8 @@ from nearsim_db.analysis.tuning.labels import LabelScores
 from nearsim_db.analysis.tuning.shingling import Shingling, unit_of
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES
-from nearsim_db.similarity.profile import Profile
+from nearsim_db.similarity.profile import Profile, make_family
+from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
 _LOST_BY_LIMIT = 0.005
@@ -17,12 +18,19 @@ _ENOUGH_LABELS = 50
 _UNITS = {"char": "characters", "word": "words", "sentence": "sentences"}
 
 
-def of_shingles(corpus: Corpus, chosen: Shingling, base: str) -> Sequence[Check]:
-    """Check the k rule, and the uniformity and width of the hash."""
+def of_shingles(corpus: Corpus, chosen: Shingling, recipe: Recipe) -> Sequence[Check]:
+    """Check the k rule, the uniformity of the hash and of a minhash family's functions, and the width of the hash."""
     different, grown = checks.different_ids(corpus.sets, corpus.documents / corpus.sampled)
+    base, family = recipe.hash.base, make_family(recipe)
+    functions = (
+        [checks.check_functions(checks.function_uniformity(family, different))]
+        if family.name == "minhash"
+        else []
+    )
     return [
         checks.check_k_rule(chosen.rule, _UNITS[unit_of(chosen.scheme)]),
         checks.check_uniformity(checks.uniformity(different), base),
+        *functions,
         checks.check_hash_width(base, grown),
     ]
 

@@ -145,7 +145,7 @@ def _propose(
     threshold, why_threshold = choose_threshold(options, label_scores, lowest, recipe.match.threshold)
     reasons = {"shingle.scheme": f"{chosen.name}: {why}", "match.threshold": why_threshold}
     found = [
-        *corpus_checks.of_shingles(corpus, chosen, recipe.hash.base),
+        *corpus_checks.of_shingles(corpus, chosen, recipe),
         *corpus_checks.of_texts(corpus, chosen, run.unspaced),
         *(() if label_scores is None else (corpus_checks.of_labels(label_scores),)),
     ]
