@@ -18,7 +18,6 @@ from nearsim_db.records import Progress
 from nearsim_db.store import build_slices, collection_rows, generation_rows, generations, pairs, partitions
 from nearsim_db.store.build_slices import SlicedStage
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.work import queue
 
 _POLL_SECONDS = 0.05
 _STEPS: dict[SlicedStage, str] = {"sign": "sign", "pairs": "candidates"}  # names in progress reports
@@ -96,9 +95,7 @@ class _Leader:
             self._complete("pairs", connection)
             self._report_whole("pairs")
             pairs.finish_pairs(connection, self._context.leaves)
-            counted = build_slices.sum_counts(connection, self._context.leaves, "pairs")
-            now = queue.server_time(connection).isoformat(timespec="seconds")
-            figures = {**counted, "candidates_counted_at": now}
+            figures = build_slices.sum_counts(connection, self._context.leaves, "pairs")
             generation_rows.add_figures(connection, self._context.generation, figures)
             generation_rows.set_stage(connection, self._context.generation, "clusters")
             build_progress.commit(connection, self._context.generation)

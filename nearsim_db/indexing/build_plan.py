@@ -87,9 +87,8 @@ def add_pair_slices(connection: Connection, context: Context, buckets: LoadedBuc
     bounds = _quantiles(keys, heads * context.encoder.profile.bands)
     build_slices.plan_pairs(connection, leaves, bounds, heads, full)
     now = queue.server_time(connection).isoformat(timespec="seconds")
-    generation_rows.add_figures(
-        connection, context.generation, {**figures, "heads": heads, "buckets_counted_at": now}
-    )
+    dated = {**figures, "buckets_counted_at": now}
+    generation_rows.add_figures(connection, context.generation, dated)
     for message in recipe_warnings.of_limit(limit, figures["links_left_out"], figures["buckets_over_limit"]):
         context.warn(f"profile {context.generation.profile}: {message}")
 

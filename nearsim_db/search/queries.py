@@ -182,8 +182,8 @@ class Queries:
     def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
         """Return counts, bytes and probabilities of the collection and of one profile.
 
-        Counts of buckets and candidates are those of the build, at `buckets_counted_at` and `candidates_counted_at`;
-        with `recount` all band rows are read, and buckets counted now.
+        Counts of buckets are those of the build, at `buckets_counted_at`; with `recount` all band rows are read, and
+        buckets counted now.
         """
         return self._answers.stats(profile_name, recount=recount)
 

@@ -13,7 +13,7 @@ from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.query_rows import count_past_retention
 from nearsim_db.store.work import backlog, leases, queue
 
-# Pairs of heads that a bucket links, and those whose shared bands satisfy the recipe, for each head of the build.
+# Pairs of heads that a bucket links, and those of them whose shared bands satisfy the recipe, for each head.
 _PER_HEAD = {"linked_pairs_per_document": "linked", "candidates_per_document": "candidates"}
 
 
@@ -27,8 +27,8 @@ def stats(
 ) -> dict[str, Any]:
     """Return counts, bytes and probabilities of a collection and one of its generations.
 
-    Counts of buckets and candidates are those of the build, at `buckets_counted_at` and `candidates_counted_at`:
-    workers do not keep them current. With `recount` all band rows are read, and buckets counted now.
+    Counts of buckets are those of the build, at `buckets_counted_at`: workers do not keep them current. With
+    `recount` all band rows are read, and buckets counted now.
     """
     documents = collection_rows.count_documents(connection, collection.collection_id)
     outside = count_past_retention(connection, collection.collection_id, profile.recipe.retain.seconds)
@@ -67,14 +67,13 @@ def _sizes(connection: Connection, generation: Generation) -> dict[str, Any]:
         **sizes,
         "heads": heads,
         "expected_candidates_per_document": generation.figures.get("expected_candidates_per_document"),
-        **{name: _per_head(generation.figures, counted) for name, counted in _PER_HEAD.items()},
-        "candidates_counted_at": generation.figures.get("candidates_counted_at"),
+        **{name: _per_head(generation.figures.get(counted), heads) for name, counted in _PER_HEAD.items()},
         "bytes_per_document": round(index_bytes / sizes["indexed"]) if sizes["indexed"] else None,
     }
 
 
-def _per_head(figures: dict[str, Any], counted: str) -> float | None:
-    return round(figures[counted] / figures["heads"], 2) if counted in figures and figures["heads"] else None
+def _per_head(counted: int | None, heads: int) -> float | None:
+    return round(counted / heads, 2) if counted is not None and heads else None
 
 
 def describe(profile: Profile) -> dict[str, Any]:

@@ -765,9 +765,13 @@ class FirstPublications(View):
     cluster_id: Mapped[int] = mapped_column(BigInteger, comment="The cluster of both")
     doc_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="doc_id of the later document")
     external_id: Mapped[str] = mapped_column(Text(collation="C"), comment="external_id of the later document")
-    title: Mapped[str] = mapped_column(Text, comment="Title of the later document")
-    source: Mapped[str] = mapped_column(Text, comment="Source of the later document")
-    url: Mapped[str] = mapped_column(Text, comment="URL of the later document")
+    title: Mapped[str | None] = mapped_column(
+        Text, comment="Title of the later document; NULL if it has none"
+    )
+    source: Mapped[str | None] = mapped_column(
+        Text, comment="Source of the later document; NULL if it has none"
+    )
+    url: Mapped[str | None] = mapped_column(Text, comment="URL of the later document; NULL if it has none")
     published_at: Mapped[datetime | None] = mapped_column(
         DateTime(timezone=True), comment="When the later document was published; NULL if unknown or infinite"
     )
@@ -775,8 +779,12 @@ class FirstPublications(View):
     first_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the document published first"
     )
-    first_title: Mapped[str] = mapped_column(Text, comment="Title of the document published first")
-    first_source: Mapped[str] = mapped_column(Text, comment="Source of the document published first")
+    first_title: Mapped[str | None] = mapped_column(
+        Text, comment="Title of the document published first; NULL if it has none"
+    )
+    first_source: Mapped[str | None] = mapped_column(
+        Text, comment="Source of the document published first; NULL if it has none"
+    )
     first_published_at: Mapped[datetime] = mapped_column(
         DateTime(timezone=True), comment="When the first document was published"
     )

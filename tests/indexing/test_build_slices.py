@@ -116,8 +116,8 @@ def figures_of(url: str, generation_id: int) -> dict[str, object]:
     """What a build counted."""
     with psycopg.connect(url) as connection:
         row = connection.execute(
-            "SELECT figures - ARRAY['began', 'seconds', 'done', 'total', 'buckets_counted_at', "
-            "'candidates_counted_at'] FROM nearsim.generation "
+            "SELECT figures - ARRAY['began', 'seconds', 'done', 'total', 'buckets_counted_at'] "
+            "FROM nearsim.generation "
             "WHERE generation_id = %s",
             [generation_id],
         ).fetchone()

@@ -37,15 +37,15 @@ COMMENT ON COLUMN nearsim.first_publications.generation_id IS 'The live generati
 COMMENT ON COLUMN nearsim.first_publications.cluster_id IS 'The cluster of both';
 COMMENT ON COLUMN nearsim.first_publications.doc_id IS 'doc_id of the later document';
 COMMENT ON COLUMN nearsim.first_publications.external_id IS 'external_id of the later document';
-COMMENT ON COLUMN nearsim.first_publications.title IS 'Title of the later document';
-COMMENT ON COLUMN nearsim.first_publications.source IS 'Source of the later document';
-COMMENT ON COLUMN nearsim.first_publications.url IS 'URL of the later document';
+COMMENT ON COLUMN nearsim.first_publications.title IS 'Title of the later document; NULL if it has none';
+COMMENT ON COLUMN nearsim.first_publications.source IS 'Source of the later document; NULL if it has none';
+COMMENT ON COLUMN nearsim.first_publications.url IS 'URL of the later document; NULL if it has none';
 COMMENT ON COLUMN nearsim.first_publications.published_at IS
     'When the later document was published; NULL if unknown or infinite';
 COMMENT ON COLUMN nearsim.first_publications.first_id IS 'doc_id of the document published first';
 COMMENT ON COLUMN nearsim.first_publications.first_external_id IS 'external_id of the document published first';
-COMMENT ON COLUMN nearsim.first_publications.first_title IS 'Title of the document published first';
-COMMENT ON COLUMN nearsim.first_publications.first_source IS 'Source of the document published first';
+COMMENT ON COLUMN nearsim.first_publications.first_title IS 'Title of the document published first; NULL if it has none';
+COMMENT ON COLUMN nearsim.first_publications.first_source IS 'Source of the document published first; NULL if it has none';
 COMMENT ON COLUMN nearsim.first_publications.first_published_at IS 'When the first document was published';
 COMMENT ON COLUMN nearsim.first_publications.delay IS
     'Time from the first publication to this one; 0 if both are of the same time, NULL without a date';
