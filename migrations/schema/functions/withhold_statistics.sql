@@ -18,6 +18,14 @@ BEGIN
     LOOP
         EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', relation, withheld);
     END LOOP;
+    -- A new leaf of band: ANALYZE of one row leaves the number of distinct values, and no value; later ones keep it.
+    IF relation::text ~ '^nearsim_index\.band_[0-9]+$' AND pg_relation_size(relation) = 0 THEN
+        EXECUTE format('INSERT INTO %s (bucket_hash, doc_id) VALUES (0, 1)', relation);
+        EXECUTE format('ALTER TABLE %s ALTER bucket_hash SET (n_distinct = -1), ALTER bucket_hash SET STATISTICS -1', relation);
+        EXECUTE format('ANALYZE %s (bucket_hash)', relation);
+        EXECUTE format('ALTER TABLE %s ALTER bucket_hash SET STATISTICS 0', relation);
+        EXECUTE format('TRUNCATE %s', relation);
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION nearsim.withhold_statistics(regclass) IS
