@@ -156,8 +156,19 @@ def test_sensitivity_is_that_of_the_slides(plain: CommandLine) -> None:
         assert found["far_probability"] == pytest.approx(far, abs=1e-4)
 
 
+def test_sensitivity_of_cosines_is_by_angle(plain: CommandLine) -> None:
+    given = ("--preset", "cs246-cosine", "--near", "60", "--far", "120", "--json")
+    (one,) = plain.succeed("curve", *given).document()["curves"]
+    construction = parse(one["amplification"])
+    assert one["sensitivity"]["near_probability"] == pytest.approx(construction.probability(1 - 60 / 180))
+    assert one["sensitivity"]["far_probability"] == pytest.approx(construction.probability(1 - 120 / 180))
+    refused = plain.fail("curve", "--preset", "cs246-cosine", "--near", "60", "--far", "181", exit_code=2)
+    assert "choose them in 0..180" in refused
+
+
 def test_design_is_drawn_with_its_sensitivity(plain: CommandLine) -> None:
     wanted = ("--near", "0.2", "--far", "0.8", "--near-probability", "0.99", "--far-probability", "0.01")
+    assert "0.9999999 " in plain.succeed("curve", "300x3", "--near", "0.6", "--far", "0.8").out
     (one,) = plain.succeed("curve", *wanted, "--json").document()["curves"]
     assert one["sensitivity"]["near_probability"] == pytest.approx(
         1 - (1 - 0.8 ** one["rows"]) ** one["bands"]

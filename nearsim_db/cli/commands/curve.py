@@ -260,10 +260,16 @@ def _print_sensitivities(found: "list[Sensitivity] | None") -> None:
     tables.print_table(
         ("", "p1: at least", "p2: at most"),
         [
-            (plots.mark(number), f"{one.near_probability:.7g}", f"{one.far_probability:.7g}")
+            (plots.mark(number), _below_one(one.near_probability), f"{one.far_probability:.7g}")
             for number, one in enumerate(found)
         ],
     )
+
+
+def _below_one(probability: float) -> str:
+    """Format a lower bound; one below 1 is not rounded to 1."""
+    shown = f"{probability:.7g}"
+    return "0.9999999" if shown == "1" and probability < 1 else shown
 
 
 def _print_figures(
