@@ -13,7 +13,8 @@ from typing import Self, TypeVar
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.store import access, collection_rows
-from nearsim_db.store.citus import placement
+from nearsim_db.store.citus import distribution, placement
+from nearsim_db.store.citus.distribution import Wanted
 from nearsim_db.store.citus.placement import NodeState
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection, Engine
@@ -87,16 +88,25 @@ class Database:
                 revisions.check(connection)
                 return
             state = revisions.read_state(connection)
-        if state is None or not revisions.is_done(state):
+            is_done = state is not None and revisions.is_done(state)
+            is_misplaced = is_done and placement.is_misplaced(connection)
+        if not is_done:
             revisions.upgrade(self.engine, patience_seconds=_EMBEDDED_PATIENCE_SECONDS)
+        if is_misplaced:
+            with self.engine.begin() as connection:
+                distribution.distribute(connection, "auto", lambda message: None)
 
     @staticmethod
     def initialise(
         url: str | None = None,
         patience_seconds: float = revisions.PATIENCE_SECONDS,
         report: Callable[[str], None] = lambda message: None,
+        citus: Wanted = "auto",
     ) -> str:
         """Create or upgrade the schema at `url` (see `connect`); return its revision.
+
+        Band rows are distributed over the nodes of a Citus cluster as `citus` says: `auto` does so on a coordinator
+        with nodes.
 
         Needs the right to create a schema, or schemas that the user owns. Each step waits up to `patience_seconds` for
         its locks, while other sessions hardly wait for it; see docs/upgrading.md. Progress and waits are passed to
@@ -105,7 +115,10 @@ class Database:
         engine = open_engine(url or database_url())
         try:
             with translate_errors():
-                return revisions.upgrade(engine, patience_seconds=patience_seconds, report=report)
+                revision = revisions.upgrade(engine, patience_seconds=patience_seconds, report=report)
+                with engine.begin() as connection:
+                    distribution.distribute(connection, citus, report)
+                return revision
         finally:
             engine.dispose()
 
@@ -116,8 +129,8 @@ class Database:
         try:
             with translate_errors(), engine.connect() as connection:
                 revision = revisions.current_revision(connection)
-                is_distributed = revision is not None and placement.is_distributed(connection)
-                nodes = placement.measure_nodes(connection) if is_distributed else []
+                has_shards = revision is not None and placement.has_shards(connection)
+                nodes = placement.measure_nodes(connection) if has_shards else []
                 return DatabaseState(server_version(connection), revision, tuple(nodes))
         finally:
             engine.dispose()
@@ -131,6 +144,12 @@ class Database:
         """Whether the user may do more than read and write documents."""
         with self.transaction() as connection:
             return access.has_owners_rights(connection)
+
+    @cached_property
+    def is_distributed(self) -> bool:
+        """Whether band rows are on the nodes of a Citus cluster."""
+        with self.transaction() as connection:
+            return placement.is_distributed(connection)
 
     def close(self) -> None:
         """Close all connections."""

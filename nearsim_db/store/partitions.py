@@ -29,7 +29,7 @@ def create(connection: Connection, leaves: Leaves, *, temporary: bool = False) -
 
     The band table of a distributed generation is on the nodes from then on.
     """
-    if leaves.distributed and placement.has_shards(connection, leaves):
+    if leaves.distributed and placement.has_shards(connection, leaves.qualified("band")):
         return  # created and distributed in one transaction
     driver(connection).execute(statement("create_leaves", leaves))
     if leaves.distributed:

@@ -6,7 +6,6 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from nearsim_db.admin import scale_out
 from nearsim_db.store.database import Database
 from tests.builders.scale_out_world import answers, documents, index_at
 from tests.builders.workers import application
@@ -35,9 +34,7 @@ def test_another_user_installs_and_builds(new_cluster: CitusServer, user: str, r
         database = sql.Identifier(str(conninfo_to_dict(url)["dbname"]))
         session.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, name))
         own_url = url.replace("//nearsim@", f"//{user}@")
-        Database.initialise(own_url)
-        with Database.connect(own_url) as opened:
-            assert scale_out.distribute(opened, "auto")
+        Database.initialise(own_url, citus="yes")
         with new_cluster.plain_database() as plain, index_at(own_url) as here, index_at(plain) as there:
             for index in (here, there):
                 index.add(documents(60, seed=5))

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from nearsim_db.errors import ServerError
-from nearsim_db.store.citus import placement
+from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.binaries import Binaries
 from nearsim_db.store.embedded.cluster import Cluster
@@ -159,11 +159,17 @@ class CitusServer:
     @contextmanager
     def plain_database(self) -> Iterator[str]:
         """The URL of a database of the coordinator's server with the schema, without Citus."""
+        with self.bare_database() as url:
+            engine = open_engine(url)
+            revisions.upgrade(engine)
+            engine.dispose()
+            yield url
+
+    @contextmanager
+    def bare_database(self) -> Iterator[str]:
+        """The URL of an empty database of the coordinator's server, without Citus."""
         name = f"plain_{next(self._numbers)}"
         _run(self.coordinator, sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
-        engine = open_engine(self.coordinator.dsn(name))
-        revisions.upgrade(engine)
-        engine.dispose()
         yield self.coordinator.dsn(name)
         _run(self.coordinator, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
@@ -197,11 +203,7 @@ def _started(folder: Path) -> Cluster:
 
 
 def _prepare(url: str, fill: Fill | None) -> None:
-    engine = open_engine(url)
-    revisions.upgrade(engine)
-    with engine.begin() as connection:
-        assert placement.distribute(connection, "yes")
-    engine.dispose()
+    Database.initialise(url, citus="yes")
     if fill is not None:
         fill(url)
 

@@ -30,9 +30,9 @@ COMPARED = {
     "read_anchors": "30edef74090d",
     "read_large_buckets": "6b7abe5e305c",
     "read_shared_buckets": "de2235b63703",
-    "bucket_neighbours": "9aaebebfa925",
-    "candidates": "e9dd236912d0",
-    "compare_sketches": "d795dae552eb",
+    "bucket_neighbours": "0a02b2fbee32",
+    "candidates": "f01f3ebaff30",
+    "compare_sketches": "89d250f3fe59",
 }
 
 

@@ -3,7 +3,7 @@
 -- compared with the recipe's least similarity, because the threshold may be a distance; shared bands are compared with
 -- min_shared_bands if that is given, otherwise with the amplification. Relies on the indexes that pairs_of uses and on the
 -- index of band on (bucket_hash, doc_id).
-CREATE FUNCTION nearsim.bucket_neighbours(
+CREATE OR REPLACE FUNCTION nearsim.bucket_neighbours(
     generation_id integer, doc_id bigint, min_similarity double precision, min_shared_bands integer)
 RETURNS TABLE (other_id bigint, estimate double precision, shared_bands smallint, numbers_differ boolean)
 LANGUAGE plpgsql STABLE ROWS 100

@@ -3,7 +3,7 @@
 -- is an anchor: these are compared for linked pairs only, so the work is bounded by limit x rows. The generation is a
 -- parameter of a statement that is planned with its value, so only its partition is planned and read. Relies on the
 -- partition's index on (bucket_hash, doc_id).
-CREATE FUNCTION nearsim.candidates(collection text DEFAULT NULL, profile text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION nearsim.candidates(collection text DEFAULT NULL, profile text DEFAULT NULL)
 RETURNS TABLE (left_id bigint, right_id bigint, shared_bands smallint)
 LANGUAGE plpgsql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- Compares the bands of two sketches. Two heads are linked if they share a bucket in which the first is an anchor; if
 -- the first is not, the second, which comes later, is not either.
-CREATE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
+CREATE OR REPLACE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
 RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
 LANGUAGE plpgsql STABLE ROWS 1
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$

@@ -22,8 +22,6 @@ CREATE POLICY granted ON nearsim.generation FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.signature FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
-CREATE POLICY granted ON nearsim.band FOR SELECT
-    USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.similar_pair FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.cluster_member FOR SELECT

@@ -71,7 +71,7 @@ def upgrade(
 
 
 def _upgrade(patience: float, citus: CitusChoice, format: Format, *, quiet: bool) -> None:
-    from nearsim_db.admin import access, scale_out
+    from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.indexing.collections import open_database
@@ -79,10 +79,12 @@ def _upgrade(patience: float, citus: CitusChoice, format: Format, *, quiet: bool
 
     is_silent = quiet or format.is_machine
     revision = Database.initialise(
-        patience_seconds=patience, report=(lambda message: None) if is_silent else terminal.print_info
+        patience_seconds=patience,
+        report=(lambda message: None) if is_silent else terminal.print_info,
+        citus=citus.value,
     )
     with open_database() as database:
-        is_distributed = scale_out.distribute(database, citus.value)
+        is_distributed = database.is_distributed
         missing = access.missing_roles(database)
     found = {"schema_revision": revision, "distributed": is_distributed, "missing_roles": missing}
     print_outcome(format, found, f"the schema nearsim is at revision {revision}", quiet=quiet)

@@ -3,18 +3,14 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import Literal
 
 from psycopg import sql
 
 from nearsim_db.errors import DatabaseError
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
-from nearsim_db.store.driver.rows import fetch_all, fetch_rows, fetch_value, fetch_values
+from nearsim_db.store.driver.rows import fetch_all, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
-
-Wanted = Literal["auto", "yes", "no"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +86,11 @@ def is_distributed(connection: Connection) -> bool:
     return bool(fetch_value(connection, statement("is_distributed")))
 
 
+def is_misplaced(connection: Connection) -> bool:
+    """Whether band rows were on nodes, and are on this server: a dump of a cluster's database was restored here."""
+    return is_distributed(connection) and not has_shards(connection)
+
+
 def list_nodes(connection: Connection) -> list[Node]:
     """Return the nodes of the cluster that may hold shards; none without Citus."""
     if fetch_value(connection, statement("find_citus")) is None:
@@ -97,69 +98,20 @@ def list_nodes(connection: Connection) -> list[Node]:
     return fetch_all(connection, Node, statement("list_nodes"))
 
 
-def distribute(connection: Connection, wanted: Wanted) -> bool:
-    """Distribute band rows over the nodes of the cluster, if that is wanted; return whether they are.
-
-    `auto` does it on a coordinator with nodes. Raises DatabaseError if it is wanted, or was done, and cannot be.
-    """
-    done = is_distributed(connection)
-    if wanted == "no" and done:
-        raise DatabaseError("the band rows are on the nodes of a Citus cluster already; leave out --citus no")
-    if done or wanted == "no":
-        return done
-    obstacle = _obstacle(connection)
-    if obstacle and wanted == "yes":
-        raise DatabaseError(f"the band rows cannot be distributed: {obstacle}")
-    if obstacle:
+def has_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> bool:
+    """Whether a table exists and is on the nodes."""
+    if fetch_value(connection, statement("find_citus")) is None:
         return False
-    _distribute(connection)
-    return True
-
-
-def has_shards(connection: Connection, leaves: Leaves) -> bool:
-    """Whether a generation's band table exists and is on the nodes."""
-    return bool(fetch_value(connection, statement("is_leaf_distributed"), {"leaf": leaves.qualified("band")}))
+    return bool(fetch_value(connection, statement("has_shards"), {"table": table}))
 
 
 def distribute_leaf(connection: Connection, leaves: Leaves) -> None:
     """Move a generation's empty band table to the nodes, in the transaction that created it."""
-    _close_policy(connection, leaves.table("band"))
+    close_policy(connection, leaves.table("band"))
     driver(connection).execute(statement("distribute_band_leaf"), {"leaf": leaves.qualified("band")})
 
 
-def _obstacle(connection: Connection) -> str:
-    """Return why the band rows cannot be distributed, empty if they can."""
-    nodes = list_nodes(connection)
-    if not nodes:
-        return (
-            "this database has no Citus with nodes: CREATE EXTENSION citus, then SELECT citus_add_node(...)"
-        )
-    if not fetch_value(connection, statement("is_coordinator")):
-        return "this server is a node of the cluster; use its coordinator"
-    if local := fetch_values(connection, statement("list_local_generations")):
-        names = ", ".join(map(str, local))
-        return (
-            f"generations {names} have band rows on this server; drop their profiles, or use a new database"
-        )
-    if fetch_value(connection, statement("find_isolation")):
-        return (
-            "collections are kept apart (nearsim db isolation), which needs policies that Citus does not have"
-        )
-    return ""
-
-
-def _distribute(connection: Connection) -> None:
-    inner = driver(connection)
-    inner.execute(statement("keep_from_nodes"))
-    for node, reason in fetch_rows(connection, statement("join_owners_on_nodes")):
-        raise DatabaseError(f"{node} refuses this user's membership of nearsim_admin: {reason}")
-    _close_policy(connection, sql.Identifier(SCHEMA, "band"))
-    for file in files("nearsim_db.store").joinpath("citus/functions").iterdir():
-        inner.execute(file.read_bytes())
-    inner.execute(statement("set_distributed"))
-    inner.execute(statement("distribute_bands"))
-
-
-def _close_policy(connection: Connection, table: sql.Identifier) -> None:
+def close_policy(connection: Connection, table: sql.Identifier) -> None:
+    """Let no reader of an isolated collection read a table of band rows."""
     for name in ("drop_band_policy", "create_closed_policy"):
         driver(connection).execute(statement(name, table=table))

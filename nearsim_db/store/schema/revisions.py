@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nearsim_db.errors import SchemaError
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import check_server, is_lock_conflict
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
@@ -102,6 +103,11 @@ def check(connection: Connection) -> str:
         raise SchemaError(
             f"the schema is at revision {state.revision}, this version of nearsim needs {newest_revision()}; "
             "run: nearsim db init"
+        )
+    if placement.is_misplaced(connection):
+        raise SchemaError(
+            "the database was restored from a dump of a Citus cluster, and its band rows have not been placed yet; "
+            "as its owner run: nearsim db init"
         )
     return state.revision
 

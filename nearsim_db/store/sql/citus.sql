@@ -63,9 +63,36 @@ SELECT pg_catalog.create_distributed_table(CAST(%(leaf)s AS regclass), 'bucket_h
 -- Distribute new generations.
 ALTER TABLE nearsim.generation ALTER COLUMN distributed SET DEFAULT true
 
--- name: is_leaf_distributed
--- Whether a leaf exists and is distributed. Catalog only.
-SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = pg_catalog.to_regclass(%(leaf)s))
+-- name: set_local
+-- Keep the band rows of all generations on this server.
+ALTER TABLE nearsim.generation ALTER COLUMN distributed SET DEFAULT false;
+UPDATE nearsim.generation SET distributed = false WHERE distributed
+
+-- name: has_shards
+-- Whether a table exists and is distributed. Catalog only.
+SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = pg_catalog.to_regclass(%(table)s))
+
+-- name: list_local_leaves
+-- Generations, but for those of temporary collections, whose band table exists and is not distributed. Reads all
+-- generations.
+SELECT generation_id
+FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
+JOIN pg_catalog.pg_class ON pg_class.oid = pg_catalog.to_regclass('nearsim_index.band_' || generation_id)
+WHERE NOT temporary AND NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = pg_class.oid)
+ORDER BY generation_id
+
+-- name: list_band_leaves
+-- Generations whose band table exists. Reads all generations.
+SELECT generation_id FROM nearsim.generation
+WHERE pg_catalog.to_regclass('nearsim_index.band_' || generation_id) IS NOT NULL ORDER BY generation_id
+
+-- name: grant_leaf_rights
+-- Policies and privileges of a generation's own tables.
+SELECT nearsim.grant_partition_rights({generation_id})
+
+-- name: truncate_local_rows
+-- Drop the rows that a distributed table and its partitions had on this server, which nothing reads any more.
+SELECT pg_catalog.truncate_local_data_after_distributing_table(CAST(%(table)s AS regclass))
 
 -- name: find_isolation
 -- Whether collections are kept apart. Catalog only.

@@ -1,0 +1,3 @@
+-- Apart from the other policies: db init creates it again where a dump of a Citus cluster was restored.
+CREATE POLICY granted ON nearsim.band FOR SELECT
+    USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
