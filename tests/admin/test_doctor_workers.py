@@ -1,5 +1,6 @@
 """What doctor says of workers that run, have stopped, or fall behind."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -39,16 +40,13 @@ def test_a_worker_without_heartbeat_is_not_running(other: Application, connectio
     leases.open_lease(connection, "host:17")
     connection.commit()
     (found,) = findings("workers")
-    assert (found.verdict, found.finding) == (
-        "warning",
-        "1 running: host:17; 9 changes waiting, the oldest for 3600 s",
-    )
+    assert found.verdict == "warning"
+    assert re.fullmatch(r"1 running: host:17; 9 changes waiting, the oldest for 36\d\d s", found.finding)
     other.execute("UPDATE nearsim.lease SET beat_at = now() - interval '67 s'")
     (found,) = findings("workers")
-    assert (found.verdict, found.finding) == (
-        "warning",
-        "host:17 has sent no heartbeat for 67 s; 9 changes waiting, the oldest for 3600 s",
-    )
+    assert found.verdict == "warning"
+    silent = r"host:17 has sent no heartbeat for (6[7-9]|7\d) s; 9 changes waiting, the oldest for 36\d\d s"
+    assert re.fullmatch(silent, found.finding)
     assert "end it" in found.advice
     other.execute("DELETE FROM nearsim.change")
     leases.open_lease(connection, "host:18")

@@ -85,7 +85,8 @@ def tune(
     files: _Files = None,
     collection: _Collection = None,
     usual_collection: Annotated[
-        str | None, typer.Option("--usual-collection", envvar="NEARSIM_COLLECTION", hidden=True)
+        str | None,
+        typer.Option("--usual-collection", metavar="NAME", envvar="NEARSIM_COLLECTION", hidden=True),
     ] = None,
     output: _Output = None,
     labels: _Labels = None,
