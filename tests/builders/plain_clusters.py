@@ -96,7 +96,7 @@ class Evidence:
         source, date, length = self.facts[doc_id]
         place = sources.index(source) if source in sources else len(sources)
         first = {"source": place, "longest": -length, "latest": _LATEST - date, "earliest": 0}[policy]
-        return first, date, doc_id
+        return first, date, -doc_id if policy == "latest" else doc_id
 
 
 def is_between(vetoes: Iterable[Tie], one: set[int], other: set[int]) -> bool:

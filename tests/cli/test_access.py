@@ -75,7 +75,8 @@ def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, u
     for command in WRITING:
         refused = reader.fail(*command)
         assert "permission denied" in refused or "must be owner" in refused, command
-        assert "nearsim_admin; an administrator grants it: nearsim db grant USER" in refused, command
+        needed = "nearsim_writer" if command[0] == "verdict" else "nearsim_admin"
+        assert f"{needed}; an administrator grants it: nearsim db grant USER" in refused, command
     assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
 
 

@@ -142,7 +142,7 @@ def test_clusters_are_components_of_the_combined_pairs(url: str, profiles: list[
     sign = -1 if profiles == ["headline", "body"] else 1
     for cluster_id, size, doc_id, name, is_survivor, survivor_id, survivor in rows:
         members = found[cluster_id]
-        best = min(members, key=lambda one: (sign * dates[one], numbers[one]))
+        best = min(members, key=lambda one: (sign * dates[one], sign * numbers[one]))
         assert (survivor, survivor_id, is_survivor) == (best, numbers[best], name == best)
         assert (size, doc_id) == (len(members), numbers[name])
         assert cluster_id == min(numbers[one] for one in members)
