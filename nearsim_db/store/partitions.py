@@ -3,6 +3,7 @@
 import psycopg
 from psycopg import sql
 
+from nearsim_db.errors import UnreachableError
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import autocommitting, corruption_message, driver
@@ -73,10 +74,18 @@ def drop(connection: Connection, leaves: Leaves) -> None:
 
 
 def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
-    """Return the row counts of a generation, and its sizes in bytes with indexes."""
+    """Return the row counts of a generation, and its sizes in bytes with indexes.
+
+    Raises UnreachableError if a node does not answer.
+    """
     sizes = {"signature": "signature", "band": "band", "pair": "similar_pair"}
     parameters = {name: leaves.qualified(parent) for name, parent in sizes.items()}
-    row = fetch_row(connection, statement("count_generation", leaves), parameters)
+    try:
+        row = fetch_row(connection, statement("count_generation", leaves), parameters)
+    except psycopg.errors.InvalidTextRepresentation as error:  # a node's failure instead of a size
+        raise UnreachableError(
+            f"a node of the cluster does not answer: {error.diag.message_primary}"
+        ) from error
     return dict(zip(_COUNTS, map(int, row), strict=True))
 
 

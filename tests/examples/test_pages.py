@@ -19,7 +19,7 @@ READ = ("text", "toml", "json", "")
 NOT_RUN = {
     "measures for minutes to hours": 6,
     "is a part of an application's env.py": 1,
-    "needs a Citus cluster": 5,
+    "needs a Citus cluster": 6,
     "needs a container engine": 1,
     "needs a server of the reader's own": 4,
     "needs vectors of a model": 1,

@@ -129,19 +129,26 @@ def test_a_promotion_ends_though_a_node_was_killed_during_it(
     assert found[1] == found[0]
 
 
-def test_the_doctor_reports_a_node_with_too_few_prepared_transactions(
-    citus: CitusServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "value", "verdict", "words"),
+    [
+        ("max_prepared_transactions", "1", "problem", "limit of 1 prepared transaction"),
+        ("wal_level", "replica", "warning", "wal_level replica"),
+    ],
+)
+def test_the_doctor_reports_a_setting_of_a_node(
+    citus: CitusServer, monkeypatch: pytest.MonkeyPatch, name: str, value: str, verdict: str, words: str
 ) -> None:
     node = citus.nodes[0]
     with citus.database() as url:
         monkeypatch.setenv("NEARSIM_DATABASE_URL", url)
-        with setting(node, "max_prepared_transactions", "1"):
+        with setting(node, name, value):
             _restart(node)
             first, second = _nodes()
         _restart(node)
-        assert (first.verdict, second.verdict) == ("problem", "ok")
-        assert "limit of 1 prepared transaction" in first.finding
-        assert "max_prepared_transactions" in first.advice
+        assert (first.verdict, second.verdict) == (verdict, "ok")
+        assert words in first.finding
+        assert name in first.advice
         assert [one.verdict for one in _nodes()] == ["ok", "ok"]
 
 

@@ -201,6 +201,8 @@ def test_nodes_of_a_cluster_are_private_and_keep_their_data() -> None:
     for service in servers.values():
         assert service["image"].startswith("citusdata/citus:${CITUS_VERSION:-13.")
         assert service["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
+        assert service["environment"]["PGPASSWORD"] == service["environment"]["POSTGRES_PASSWORD"]
+        assert service["command"] == ["postgres", "-c", "wal_level=logical"]
     commands = " ".join(services["nodes"]["command"])
     assert all(f"citus_add_node('{name}', 5432)" in commands for name in ("node1", "node2"))
     page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8").replace(".example.org", "")

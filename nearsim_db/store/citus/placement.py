@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import psycopg
 from psycopg import sql
 
 from nearsim_db.errors import DatabaseError
@@ -26,8 +27,8 @@ class Node:
 class NodeState:
     """What a node holds: shards of band rows, their bytes with indexes, and their rows as of their last ANALYZE.
 
-    `prepared_transactions` and `connections` are its limits. `obstacle` is why it does not answer, empty if
-    it does; if it does not, the figures are 0.
+    `prepared_transactions`, `connections` and `wal_level` are its settings. `obstacle` is why it does not answer, empty
+    if it does; if it does not, the figures are 0.
     """
 
     host: str
@@ -38,6 +39,7 @@ class NodeState:
     rows: int = 0
     prepared_transactions: int = 0
     connections: int = 0
+    wal_level: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,29 @@ def measure_nodes(connection: Connection) -> list[NodeState]:
         return NodeState(host, port, "", **json.loads(result)) if answers else NodeState(host, port, result)
 
     return fetch_all(connection, make, statement("measure_nodes"))
+
+
+def list_missing_members(connection: Connection) -> dict[str, list[str]]:
+    """Return by node, as host:port, the commands that create roles and memberships of this server that it lacks."""
+    here = fetch_value(connection, statement("list_members"))
+    needed = [command for is_needed, command in here if is_needed]
+    asked = {"command": statement("list_members").as_string()}
+    missing = {}
+    for host, port, answers, result in fetch_rows(connection, statement("ask_nodes"), asked):
+        there = {command for _, command in json.loads(result or "[]")} if answers else set(needed)
+        missing[f"{host}:{port}"] = [command for command in needed if command not in there]
+    return missing
+
+
+def find_refusal(connection: Connection) -> str:
+    """Return why a node refuses the current user, with the node's name; empty if none does."""
+    inner = driver(connection)
+    try:
+        with inner.transaction():
+            inner.execute(statement("reach_nodes"))
+    except psycopg.OperationalError as error:
+        return error.diag.message_primary or str(error)
+    return ""
 
 
 def is_distributed(connection: Connection) -> bool:

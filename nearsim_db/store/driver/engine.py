@@ -231,6 +231,11 @@ def _translate(error: psycopg.Error) -> NearsimError:
             return UnreachableError(f"the server is shutting down or starting: {message}; try again")
         case pg.InternalError_() if _is_node_failure(error):
             return UnreachableError(f"a node of the cluster cannot be reached: {message}; try again")
+        case psycopg.OperationalError() if _is_of_node(error):
+            return UnreachableError(
+                f"a node of the cluster refuses this user or cannot be reached: {error.diag.message_primary}; "
+                "start it, or see Passwords in docs/scale-out.md"
+            )
         case psycopg.OperationalError():
             return UnreachableError(f"the database cannot be reached, or the connection was lost: {message}")
         case _:

@@ -100,17 +100,42 @@ SELECT nearsim.is_isolated()
 
 -- name: measure_nodes
 -- Each node that may hold shards: host, port, whether it answers, and the shards of band rows on it, their bytes with
--- indexes, their rows as of their last ANALYZE, its max_prepared_transactions and max_connections as JSON, or why it does
--- not answer. One command a node; catalog only.
+-- indexes, their rows as of their last ANALYZE, its max_prepared_transactions, max_connections and wal_level as JSON, or
+-- why it does not answer. One command a node; catalog only.
 SELECT nodename, nodeport, success, result FROM pg_catalog.run_command_on_workers($command$
     SELECT json_build_object('shards', count(*), 'bytes', coalesce(sum(pg_total_relation_size(oid)), 0),
         'rows', CAST(coalesce(sum(greatest(reltuples, 0)), 0) AS bigint),
         'prepared_transactions', CAST(current_setting('max_prepared_transactions') AS integer),
-        'connections', CAST(current_setting('max_connections') AS integer))
+        'connections', CAST(current_setting('max_connections') AS integer), 'wal_level', current_setting('wal_level'))
     FROM pg_catalog.pg_class
     WHERE relkind = 'r' AND relnamespace = to_regnamespace('nearsim_index') AND relname ~ '^band_[0-9]+_[0-9]+$'
     $command$)
 ORDER BY nodename, nodeport
+
+-- name: ask_nodes
+-- What a command returns on each node: host, port, whether it answers, and the result. One command a node.
+SELECT nodename, nodeport, success, result FROM pg_catalog.run_command_on_workers(%(command)s)
+
+-- name: reach_nodes
+-- Connect to each node; fails with the reason if one refuses. Reads at most a row of each shard.
+SELECT FROM nearsim.band LIMIT 1
+
+-- name: list_members
+-- The commands that create the roles of this server, and their memberships of those of nearsim, as a JSON array of pairs:
+-- whether the role is of nearsim or may read, and the command; so that servers are compared. Superusers are left out.
+-- Catalog only.
+SELECT json_agg(json_build_array(
+    rolname IN ('nearsim_admin', 'nearsim_writer', 'nearsim_reader')
+        OR rolcanlogin AND pg_has_role(role.oid, to_regrole('nearsim_reader'), 'USAGE') IS TRUE, command)
+    ORDER BY position, command)
+FROM pg_catalog.pg_roles AS role
+CROSS JOIN LATERAL (VALUES
+    (1, 'CREATE ROLE ' || quote_ident(rolname) || CASE WHEN rolname ~ '^nearsim_' THEN '' ELSE ' LOGIN' END),
+    (2, (SELECT 'GRANT ' || granted || ' TO ' || quote_ident(rolname)
+        FROM unnest(ARRAY['nearsim_admin', 'nearsim_writer', 'nearsim_reader']) WITH ORDINALITY AS ours (granted, place)
+        WHERE granted <> rolname AND pg_has_role(role.oid, to_regrole(granted), 'USAGE') ORDER BY place LIMIT 1))
+) AS needed (position, command)
+WHERE command IS NOT NULL AND NOT rolsuper AND (rolcanlogin OR rolname ~ '^nearsim_')
 
 -- name: propagate_settings
 -- Apply SET LOCAL also on the nodes, until the transaction ends.
