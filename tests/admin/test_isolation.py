@@ -239,6 +239,7 @@ def test_functions_of_a_user_see_no_row_of_the_other_tenant(world: World) -> Non
             "pairs",
             "combined_pairs",
             "clusters",
+            "first_publications",
             "verdict",
             "verdicts",
             "collection",

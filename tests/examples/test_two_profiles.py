@@ -9,7 +9,7 @@ import pytest
 from docs.generate import QUERIES
 from tests.builders.command_line import CommandLine
 from tests.examples.conftest import EXAMPLES
-from tests.examples.test_queries import DBT, EMPTY, SQL_TARGETS, ask, dbt_renderer, grafana
+from tests.examples.test_queries import DBT, EMPTY, SQL_TARGETS, ask, dbt_renderer, grafana, run_session
 from tests.servers.databases import Server
 
 # It combines profiles.
@@ -28,7 +28,7 @@ def url(server: Server) -> Iterator[str]:
 
 
 def answers(url: str) -> dict[str, list[str]]:
-    """The rows of all queries, by their names."""
+    """The rows of all queries, by their names, and what the psql session prints."""
     texts = {f"docs {path.stem}": path.read_text("utf-8") for path in QUERIES.glob("*.sql")}
     texts |= {f"grafana {title}": grafana(text) for title, text in SQL_TARGETS.items() if title not in EMPTY}
     render = dbt_renderer()
@@ -37,11 +37,12 @@ def answers(url: str) -> dict[str, list[str]]:
             text = render((DBT / "models" / f"{name}.sql").read_text("utf-8"))
             connection.execute(f"CREATE TEMPORARY VIEW {name} AS {text}".encode())
             texts[f"dbt {name}"] = f"SELECT * FROM {name}"  # noqa: S608
-        return {
+        found = {
             name: sorted(map(str, ask(connection, text)))
             for name, text in texts.items()
             if name.partition(" ")[2] not in COMBINING
         }
+    return found | {"psql session": [run_session(url).stdout]}
 
 
 def test_a_second_profile_changes_no_answer(url: str) -> None:
