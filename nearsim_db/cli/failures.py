@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import sys
 from typing import Any
 
@@ -24,7 +23,20 @@ class UsageError(NearsimError):
 
 
 class Commands(TyperGroup):
-    """Command group that reports expected errors as one line and an exit code; others keep their traceback."""
+    """Command group that reports errors of input, database and system as one line and an exit code.
+
+    Others keep their traceback.
+    """
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        """Parse the options before the command, of which --install-completion writes to the home folder."""
+        try:
+            return super().make_context(*given, **named)
+        except (typer.Exit, typer.Abort):  # are RuntimeErrors
+            raise
+        except (OSError, RuntimeError) as error:
+            _print_error(f"the completion cannot be installed: {error}")
+            raise typer.Exit(1) from error
 
     def invoke(self, ctx: Any) -> Any:
         """Run the invoked command."""
@@ -38,7 +50,8 @@ class Commands(TyperGroup):
             raise typer.Exit(INTERRUPTED) from interrupt
         except OSError as error:
             if error.errno not in _OUTPUT_ERRORS:
-                raise
+                _print_error(_describe(error))
+                raise typer.Exit(1) from error
             _discard_output()
             if error.errno == errno.EPIPE:
                 # The reader of the output closed the pipe.
@@ -57,16 +70,24 @@ def _full_disk(error: NearsimError) -> str:
     """Return a hint if the embedded server failed because its disk is full, otherwise an empty string."""
     if not isinstance(error, UnreachableError | ServerError):
         return ""
+    from nearsim_db.store.embedded import free_bytes
     from nearsim_db.store.settings import from_environment
 
     settings = from_environment()
-    if settings.database_url is not None:
+    try:
+        if settings.database_url is not None or free_bytes(settings.home) >= _NO_DISK:
+            return ""
+    except ServerError:  # no folder for the server, as the error itself says
         return ""
-    home = settings.home
-    place = next(folder for folder in (home, *home.parents) if folder.exists())
-    if shutil.disk_usage(place).free >= _NO_DISK:
-        return ""
-    return f"; the disk of {home} is full: free space and run the same command again to resume"
+    return f"; the disk of {settings.home} is full: free space and run the same command again to resume"
+
+
+def _describe(error: OSError) -> str:
+    named = f": {error.filename}" if error.filename else ""
+    remedy = (
+        "; set TMPDIR to one that can be written to" if "temporary directory" in str(error.strerror) else ""
+    )
+    return f"{error.strerror or error}{named}{remedy}"
 
 
 def _discard_output() -> None:

@@ -4,35 +4,45 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import NearsimError, ServerError
 
 BUILD_MEGABYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`database_url` is None to use the embedded server; `home` contains its data.
+    """`database_url` is None to use the embedded server, whose folder is `home`; `given_home` is NEARSIM_HOME.
 
     Workers delete events older than `keep_events`, an age such as "7 days", or none. Each process of a build keeps up
     to `build_megabytes` of band keys and sketches in memory.
     """
 
     database_url: str | None
-    home: Path
+    given_home: str | None
     backend: str | None
     threads: int
     keep_events: str = "7 days"
     build_megabytes: int = BUILD_MEGABYTES
+
+    @property
+    def home(self) -> Path:
+        """Return the folder with the embedded server's data. Raises ServerError if the user has no home folder."""
+        try:
+            return Path(self.given_home).expanduser().absolute() if self.given_home else _default_home()
+        except RuntimeError as error:
+            raise ServerError(
+                f"user {os.geteuid()} has no home folder for the data of the embedded server; set NEARSIM_HOME to a "
+                "folder, or NEARSIM_DATABASE_URL to a server of yours"
+            ) from error
 
 
 def from_environment() -> Settings:
     """Read NEARSIM_DATABASE_URL, _HOME, _BACKEND (numba or numpy), _THREADS, _KEEP_EVENTS and
     _BUILD_MEMORY.
     """
-    home = os.environ.get("NEARSIM_HOME")
     return Settings(
         database_url=os.environ.get("NEARSIM_DATABASE_URL") or None,
-        home=Path(home).expanduser().absolute() if home else default_home(),
+        given_home=os.environ.get("NEARSIM_HOME"),
         backend=_backend(),
         threads=_threads(os.environ.get("NEARSIM_THREADS")),
         keep_events=os.environ.get("NEARSIM_KEEP_EVENTS") or "7 days",
@@ -52,7 +62,7 @@ def _backend() -> str | None:
     return backend
 
 
-def default_home() -> Path:
+def _default_home() -> Path:
     """Return the platform's user data folder; for root a system folder, as the server runs as another user."""
     if os.geteuid() == 0:
         return Path("/var/lib/nearsim")

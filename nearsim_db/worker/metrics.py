@@ -1,10 +1,9 @@
 """A worker's metrics and health."""
 
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
@@ -14,6 +13,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from nearsim_db.errors import NearsimError
+from nearsim_db.store.embedded import free_bytes
 from nearsim_db.store.work.backlog import Backlog
 
 _ROUND_SECONDS = 10.0
@@ -59,7 +59,8 @@ class Monitor:
         build = Gauge("nearsim_info", "Version of nearsim", ["version"], registry=self.registry)
         build.labels(version("nearsim-db")).set(1)
         self._disk = Gauge("nearsim_disk_free_bytes", "Free disk space", ["place"], registry=self.registry)
-        self.watch_disk("temporary", Path(tempfile.gettempdir()))
+        with suppress(OSError):  # there is none that can be written to, nor does a worker need it
+            self.watch_disk("temporary", Path(tempfile.gettempdir()))
         self.registry.register(_BacklogCollector(self))
         self.read_backlog: Callable[[], Backlog] | None = None
         self.not_followed: list[str] = []  # why attached tables are not followed
@@ -71,8 +72,7 @@ class Monitor:
 
     def watch_disk(self, place: str, folder: Path) -> None:
         """Export the free space of the disk of a folder, which may not exist yet."""
-        existing = next(one for one in (folder, *folder.parents) if one.exists())
-        self._disk.labels(place).set_function(lambda: shutil.disk_usage(existing).free)
+        self._disk.labels(place).set_function(lambda: free_bytes(folder))
 
     def count_batch(self, stage: str, taken: int, counts: Mapping[str, int]) -> None:
         """Count a batch: its documents, and of these "failed" and "set aside", and the "pairs" stored."""

@@ -1,6 +1,8 @@
-"""Messages for a server that stopped because its disk is full."""
+"""Messages for a server that stopped because its disk is full, and for folders that cannot be used."""
 
 import shutil
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,12 +16,14 @@ from nearsim_db.errors import InputError, NearsimError, UnreachableError
 FULL = "is full: free space and run the same command again"
 
 
-def complaint(error: NearsimError, environment: dict[str, str | None]) -> str:
+def complaint(error: NearsimError | Callable[[], object], environment: dict[str, str | None]) -> str:
     app = typer.Typer(cls=Commands)
 
     @app.command()
     def fail() -> None:
-        raise error
+        if isinstance(error, NearsimError):
+            raise error
+        error()
 
     @app.command()
     def rest() -> None: ...
@@ -51,3 +55,12 @@ def test_full_disk_of_the_embedded_server_is_reported(
     shown = complaint(error, {"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(home)})
     assert shown.startswith(f"error: {error}")
     assert (f"the disk of {home} {FULL}" in shown) == reported
+
+
+def test_without_a_temporary_folder_the_error_names_tmpdir(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nonexistent"])
+    shown = complaint(tempfile.gettempdir, {})
+    assert shown == (
+        "error: No usable temporary directory found in ['/nonexistent']; set TMPDIR to one that can be written to\n"
+    )

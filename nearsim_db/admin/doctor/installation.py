@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import platform
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def check_embedded_server(settings: Settings) -> Iterator[Finding]:
     try:
         state = embedded.status(settings.home)
     except NearsimError as error:
-        yield Finding("embedded server", "problem", str(error), "pip install 'nearsim-db[embedded]'")
+        yield Finding("embedded server", "problem", str(error))
         return
     data = _data_major(state.data_directory)
     programs = state.version.partition(".")[0]
@@ -77,8 +76,7 @@ def _data_major(data_directory: Path) -> str | None:
 
 
 def _check_disk(data_directory: Path) -> Finding:
-    place = next(folder for folder in (data_directory, *data_directory.parents) if folder.exists())
-    free = shutil.disk_usage(place).free
+    free = embedded.free_bytes(data_directory)
     verdict: Verdict = "problem" if free < _NO_DISK else "warning" if free < _LITTLE_DISK else "ok"
     advice = "" if verdict == "ok" else "free some space, or set NEARSIM_HOME to a folder on a larger disk"
     return Finding("free disk", verdict, f"{free / _GIBIBYTE:,.1f} GiB at {data_directory}", advice)

@@ -92,6 +92,15 @@ class Account:
         """Whether this user may enter the folder, including all of its parents."""
         return self.run(["/bin/sh", "-c", 'test -x "$1"', "sh", str(folder)]).returncode == 0
 
+    def require_name(self) -> None:
+        """Raise ServerError unless this user has a name, which initdb looks up."""
+        if self.run(["/usr/bin/env", "id", "-un"]).returncode != 0:
+            raise ServerError(
+                f"PostgreSQL cannot create the embedded server for user ID {self.user_id}, which has no entry in "
+                "/etc/passwd. Add one (in a container: run as a user of the image), or set NEARSIM_DATABASE_URL to a "
+                "server of yours."
+            )
+
     def require_entry(self, folder: Path) -> None:
         """Raise ServerError, naming the outermost closed folder, unless this user may enter `folder`."""
         if self.is_current or self.can_enter(folder):

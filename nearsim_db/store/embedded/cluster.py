@@ -88,6 +88,7 @@ class Cluster:
             self._require_version()
             return
         parent = self.data_directory.parent
+        self.account.require_name()
         self.account.make_folder(parent)
         prefix = f"{self.data_directory.name}.partial-"
         with self._sole_user() as descriptor:

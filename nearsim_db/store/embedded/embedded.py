@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -114,6 +115,11 @@ def status(home: Path) -> ServerStatus:
             dsn=connection_uri(files.socket_directory(server_account())),
             log=files.log,
         )
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free space on the disk of a folder, which may not exist yet or be closed to this user."""
+    return shutil.disk_usage(next(one for one in (folder, *folder.parents) if os.access(one, os.F_OK))).free
 
 
 def _hand_out(home: Path, *, keep: bool, idle_seconds: float, overrides: Mapping[str, str]) -> str:
