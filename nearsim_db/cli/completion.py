@@ -27,7 +27,7 @@ def presets(incomplete: str) -> list[tuple[str, str]]:
 def recipe_keys(incomplete: str) -> list[tuple[str, str]]:
     """Return the recipe keys that begin so, as KEY=, each with its default."""
     from nearsim_db.similarity.recipe import Recipe, to_mapping
-    from nearsim_db.similarity.recipe.differences import flatten
+    from nearsim_db.similarity.recipe.writing import flatten
 
     defaults = {f"{key}=": str(value) for key, value in flatten(to_mapping(Recipe())).items()}
     return [(key, f"default {defaults[key]}") for key in _beginning(list(defaults), incomplete)]

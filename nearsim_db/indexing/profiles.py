@@ -4,7 +4,7 @@ from nearsim_db.errors import NearsimError, NotFoundError, RecipeConflictError
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import Recipe, to_mapping
-from nearsim_db.similarity.recipe.differences import differing_keys
+from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import generation_rows, generations, profile_rows
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database

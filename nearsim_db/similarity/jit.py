@@ -1,9 +1,13 @@
-"""Compilation of kernels. Imports numba, so only kernel modules import this, lazily."""
+"""Compilation of kernels, and mixing in them. Imports numba, so only kernel modules import this, lazily."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from numba import uint64
+
+from nearsim_db.similarity.mixing import FMIX64_FIRST, FMIX64_SECOND
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -24,3 +28,16 @@ def inlined(function: Kernel) -> Kernel:
 
 def _compiler(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
     return numba.njit(cache=cache, nogil=True, boundscheck=False, error_model="numpy")
+
+
+_FIRST = np.uint64(FMIX64_FIRST)
+_SECOND = np.uint64(FMIX64_SECOND)
+
+
+@inlined
+def fmix64(value: np.uint64) -> np.uint64:
+    """Mix one value."""
+    value = uint64(value)
+    value = (value ^ (value >> uint64(33))) * _FIRST
+    value = (value ^ (value >> uint64(33))) * _SECOND
+    return value ^ (value >> uint64(33))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Ints
-from nearsim_db.analysis.tuning.histogram import Histogram, histogram, valley
-from nearsim_db.analysis.tuning.pair_sample import PairSample, sample_pairs
+from nearsim_db.analysis.tuning.pair_sample import Histogram, PairSample, histogram, sample_pairs, valley
 from nearsim_db.analysis.tuning.sampling import Reservoir
 
 _EDGES = (0.0, 0.1, 0.3, 0.6, 1.01)

@@ -13,7 +13,7 @@ from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Normalise, Recipe, override
-from nearsim_db.similarity.text import invisible
+from nearsim_db.similarity.text import normalise
 from nearsim_db.similarity.text.normalise import make_fold
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.plain_text import (
@@ -54,13 +54,13 @@ def fold(text: str) -> str:
 
 
 def test_the_table_is_unicodes_default_ignorable_code_point() -> None:
-    listed = {chr(code) for first, last in invisible.RANGES for code in range(first, last + 1)}
+    listed = {chr(code) for first, last in normalise.RANGES for code in range(first, last + 1)}
     assert listed == set(IGNORABLE)
     assert len(listed) == 4_174
 
 
 def test_the_scripts_without_spaces_are_those_of_line_breaking_class_sa() -> None:
-    listed = {chr(code) for first, last in invisible.UNSPACED for code in range(first, last + 1)}
+    listed = {chr(code) for first, last in normalise.UNSPACED for code in range(first, last + 1)}
     named = {character for character in CHARACTERS if is_unspaced(character)}
     assert named - listed == set()
     assert {character for character in listed - named if unicodedata.name(character, "")} == set()
@@ -134,15 +134,15 @@ def test_kept_invisible_characters_split_words() -> None:
 @examples(300)
 @given(text=any_text)
 def test_dropping_equals_a_plain_python_walk(text: str) -> None:
-    dropped = invisible.drop(text)
+    dropped = normalise.drop(text)
     assert dropped == without_invisible(text)
-    assert invisible.drop(dropped) == dropped
+    assert normalise.drop(dropped) == dropped
 
 
 def test_a_megabyte_of_invisible_characters_takes_less_than_a_second() -> None:
     for piece in ("\u200b\u2060", "a\u200b", "ก\u200b", "\U000e0100"):
         text = piece * (1_000_000 // len(piece.encode()))
-        assert cpu_seconds(partial(invisible.drop, text)) < 1
+        assert cpu_seconds(partial(normalise.drop, text)) < 1
 
 
 def test_no_visible_character_folds_to_an_invisible_one() -> None:

@@ -24,7 +24,7 @@ from nearsim_db.similarity.lsh import (
 from nearsim_db.similarity.profile import resolve, restore
 from nearsim_db.similarity.recipe import override, to_mapping
 from nearsim_db.similarity.sketch import MinHash, band_keys, make_family, shared_bands
-from nearsim_db.similarity.sketch.java_random import next_ints
+from nearsim_db.similarity.sketch.minhash import next_ints
 from tests.builders import plain_sketches
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")

@@ -3,8 +3,7 @@
 import json
 
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.similarity.recipe.differences import differing_keys
-from nearsim_db.similarity.recipe.writing import to_mapping
+from nearsim_db.similarity.recipe.writing import differing_keys, to_mapping
 
 STORED = json.loads(json.dumps(to_mapping(Recipe())))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearsim_db.similarity.text.sentences import split
+from nearsim_db.similarity.text.words import split
 from tests.builders.plain_text import any_text, sentences
 from tests.builders.selection import examples
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.similarity.recipe import Normalise
-from nearsim_db.similarity.text import combining, separators
+from nearsim_db.similarity.text import normalise, separators
 from nearsim_db.similarity.text.kernels import text_kernels
 from nearsim_db.similarity.text.normalise import from_texts, make_fold, squeeze
 from tests.builders.cpu_time import cpu_seconds
@@ -126,8 +126,8 @@ def test_long_runs_of_combining_characters_are_normalised_like_short_ones(parts:
 def test_the_shortest_long_run_is_sorted_wherever_it_begins(mark: str) -> None:
     for before in range(70):
         text = "é" * before + "\u0300" + mark * 31
-        assert combining.sort_long_runs(f"{text}é", "NFD") == "é" * before + mark * 31 + "\u0300é"
-    assert combining.sort_long_runs(f"\u0300{mark * 30}é", "NFD") == f"\u0300{mark * 30}é"
+        assert normalise.sort_long_runs(f"{text}é", "NFD") == "é" * before + mark * 31 + "\u0300é"
+    assert normalise.sort_long_runs(f"\u0300{mark * 30}é", "NFD") == f"\u0300{mark * 30}é"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_only_known_starters_decompose_to_combining_characters() -> None:
         if not unicodedata.combining(character)
         and unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
     }
-    assert found == set(combining.STARTERS)
+    assert found == set(normalise.STARTERS)
 
 
 @cache

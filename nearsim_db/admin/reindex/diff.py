@@ -16,7 +16,7 @@ from nearsim_db.admin.reindex.diff_result import (
 from nearsim_db.admin.reindex.limits import CheckedLimit, Limits, check_limits
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
-from nearsim_db.similarity.recipe.differences import differing_keys
+from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import diffs
 from nearsim_db.store.diffs import GenerationTables
 from nearsim_db.store.driver import Connection

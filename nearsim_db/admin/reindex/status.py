@@ -7,7 +7,7 @@ from typing import Any
 from nearsim_db.admin.reindex.estimate import StageProgress, estimate, seconds_by_stage
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import profiles
-from nearsim_db.similarity.recipe.differences import differing_keys
+from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import build_slices, collection_rows, generation_rows, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation

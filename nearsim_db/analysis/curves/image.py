@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearsim_db.analysis.curves.curve import Curve
-from nearsim_db.analysis.curves.measures import Measures
+from nearsim_db.analysis.curves.curve import Curve, Measures
 from nearsim_db.errors import NearsimError
 from nearsim_db.readers.output import open_output
 

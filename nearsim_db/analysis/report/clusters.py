@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from nearsim_db.analysis.report.contents import Clusters, ListedCluster
-from nearsim_db.analysis.report.suspicion import suspicion
+from nearsim_db.analysis.report.findings import suspicion
 from nearsim_db.store import reports
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from nearsim_db.admin.reindex import Difference
 from nearsim_db.admin.reindex.diff_result import SampledPair
-from nearsim_db.analysis.report import charts, formats
+from nearsim_db.analysis.report import charts, contents
 from nearsim_db.analysis.report.charts import Chart
 from nearsim_db.analysis.report.contents import Report
-from nearsim_db.analysis.report.findings import find
-from nearsim_db.analysis.report.suspicion import WEIGHTS
+from nearsim_db.analysis.report.findings import WEIGHTS, find
 from nearsim_db.analysis.text_diff import Diff, compare
 from nearsim_db.errors import NearsimError
 
@@ -75,12 +74,12 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=PackageLoader("nearsim_db.analysis.report"),
         autoescape=True,
-        finalize=formats.visible,
+        finalize=contents.visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= formats.FILTERS
+    environment.filters |= contents.FILTERS
     return environment
 
 

@@ -1,8 +1,7 @@
 """Tuning: propose a recipe from a sample of the user's documents, with the cost of each choice."""
 
-from nearsim_db.analysis.tuning.commented_recipe import commented
 from nearsim_db.analysis.tuning.labels import Labels, read_labels
-from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, TuningOptions
+from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, TuningOptions, commented
 from nearsim_db.analysis.tuning.sampling import Sample, draw
 from nearsim_db.analysis.tuning.tuning import tune
 

@@ -1,17 +1,33 @@
-"""The result of tuning: a proposed recipe, and what it is based on."""
+"""The proposal: choice of threshold, sketch size and bands, and the recipe as TOML with its reasons."""
 
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from nearsim_db.analysis.tuning import labels
 from nearsim_db.analysis.tuning.checks import Check
-from nearsim_db.analysis.tuning.corpus import Forecast
-from nearsim_db.analysis.tuning.histogram import Histogram
+from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
 from nearsim_db.analysis.tuning.labels import Labels, LabelScores
+from nearsim_db.analysis.tuning.pair_sample import Histogram
 from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
-from nearsim_db.errors import NearsimError
-from nearsim_db.similarity.profile import Profile
+from nearsim_db.errors import NearsimError, RecipeError
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES
+from nearsim_db.similarity.profile import Profile, resolve
+from nearsim_db.similarity.recipe import Recipe, override, to_toml
 
+RECALLS = (0.9, 0.95, 0.99, 0.995, 0.999)
+SKETCHES = (64, 128, 256)
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+_LARGER = (128, 256, 512, 1024)
+LEAST_THRESHOLD, MOST_THRESHOLD = 0.5, 0.95
+LEAST_LABELLED = 0.1
+_WEB_PAGES = f"--preset web-pages ({presets.load('web-pages').match.threshold:g})"
+_STEPS = 20  # thresholds are proposed in steps of 0.05
 RECALL = 0.995
+_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +81,126 @@ class Tuning:
         if self.proposed is None:
             raise NearsimError(f"no recipe is proposed: {self.refusal}")
         return self.proposed
+
+
+def choose_threshold(
+    options: TuningOptions, label_scores: LabelScores | None, lowest: float | None, own: float
+) -> tuple[float, str]:
+    """Return the threshold and the reason; `lowest` is the valley, `own` the threshold of the recipe."""
+    if options.threshold is not None:
+        return options.threshold, "given"
+    if label_scores is not None and label_scores.best.f1 > 0:
+        value = labels.separating(label_scores.points, label_scores.best)
+        why = f"the best F1 of the labelled pairs, {label_scores.best.f1:.3f}"
+        if value >= LEAST_LABELLED:
+            return value, why
+        return LEAST_LABELLED, (
+            f"{why}, is at {value:g}, which is too low: below {LEAST_LABELLED} bands rarely reach the recall, and at "
+            "high cost; set a lower threshold with --threshold"
+        )
+    if lowest is None:
+        return own, (
+            "the recipe's own, as there is no clear valley between near and random pairs; inspect the histogram and "
+            "some pairs above and below it"
+        )
+    value = math.floor(lowest * _STEPS + 0.5) / _STEPS
+    if value < own < LEAST_THRESHOLD:
+        return (
+            own,
+            f"the recipe's own; near and random pairs separate at {lowest:.2f}: set that threshold with --threshold",
+        )
+    if value < LEAST_THRESHOLD <= own:
+        return LEAST_THRESHOLD, (
+            f"near and random pairs separate at {lowest:.2f}, but texts that share less than half of their shingles "
+            f"are rarely near-duplicates, and cost more; for web pages with menus and comments use {_WEB_PAGES}, or "
+            "set --threshold"
+        )
+    value = min(value, MOST_THRESHOLD)
+    return value, f"the valley between near and random pairs, at about {lowest:.2f}"
+
+
+def with_threshold(recipe: Recipe, threshold: float, recall: float, k: int | None = None) -> Recipe:
+    """Return the recipe with a threshold, a recall and optionally a sketch size, for which bands are chosen."""
+    settings = [f"match.threshold={threshold!r}", f"bands.recall={recall!r}"]
+    return override(recipe, settings if k is None else [*settings, f"sketch.k={k}"])
+
+
+def choose_sketch(corpus: Corpus, recipe: Recipe, threshold: float, recall: float) -> tuple[Profile, str]:
+    """Return the profile with the recipe's own sketch size, or a larger one to reach the recall or reduce candidates.
+
+    Also returns the reason. Raises RecipeError if no sketch size reaches the recall.
+    """
+    own = recipe.sketch.k
+    best: tuple[float, Profile] | None = None
+    refused: RecipeError | None = None
+    for k in (own, *(larger for larger in _LARGER if larger > own)):
+        try:
+            profile = resolve(with_threshold(recipe, threshold, recall, k))
+        except RecipeError as error:
+            refused = error
+            continue
+        expected = corpus.forecast(profile).candidates
+        if best is None or expected < 0.8 * best[0]:
+            best = expected, profile
+        if best[0] <= MANY_CANDIDATES:
+            break
+    if best is None:
+        assert refused is not None
+        raise refused
+    return best[1], _why_sketch(best[1].recipe.sketch.k, own, best[0])
+
+
+def _why_sketch(k: int, own: int, expected: float) -> str:
+    if k == own:
+        few = f"the recipe's own; about {expected:,.2f} candidate pairs per document are few enough"
+        return (
+            few
+            if expected <= MANY_CANDIDATES
+            else "the recipe's own; a larger one would hardly reduce the candidates"
+        )
+    return f"{own} would give more candidate pairs per document, or not reach the recall"
+
+
+def alternatives(corpus: Corpus, recipe: Recipe, threshold: float) -> Iterator[Forecast]:
+    """Yield forecasts for other recalls and sketch sizes; infeasible ones are omitted."""
+    sizes = sorted({*SKETCHES, recipe.sketch.k})
+    for k in sizes:
+        for recall in RECALLS:
+            yield from _forecasts(corpus, [with_threshold(recipe, threshold, recall, k)])
+
+
+def thresholds(corpus: Corpus, recipe: Recipe, recall: float, chosen: float) -> Iterator[Forecast]:
+    """Yield forecasts for other thresholds and the chosen one."""
+    wanted = sorted({*THRESHOLDS, chosen})
+    yield from _forecasts(corpus, [with_threshold(recipe, one, recall) for one in wanted])
+
+
+def _forecasts(corpus: Corpus, recipes: Sequence[Recipe]) -> Iterator[Forecast]:
+    for recipe in recipes:
+        try:
+            yield corpus.forecast(resolve(recipe))
+        except RecipeError:
+            continue
+
+
+def commented(recipe: Recipe, heading: str, reasons: Mapping[str, str]) -> str:
+    """Return the recipe as TOML; `reasons`, by key path such as match.threshold, become comments above the keys."""
+    lines = [*_comment(heading), ""]
+    section = ""
+    for line in to_toml(recipe).splitlines():
+        if line.startswith("["):
+            section = line.strip("[]") + "."
+        reason = reasons.get(section + line.partition(" = ")[0])
+        lines += [*(_comment(reason) if reason else ()), line]
+    return "\n".join([*lines, ""])
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,11 +1,18 @@
-"""Shinglings: the schemes and sizes of shingles to compare."""
+"""Shinglings: the schemes and sizes of shingles to compare, and the choice of the best."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nearsim_db.similarity.k_rule import KRule
+from nearsim_db.similarity.k_rule import KRule, Verdict
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
 _SIZES = {"word": range(1, 6), "char": range(3, 10)}
+FEWEST_NEAR = 10
+_ALIKE = 0.03  # gaps this close are equal: another sample could rank them differently
+_ALIKE_F1 = 0.005
+_WORDS_COST_LESS = 0.1  # a fifth of the shingles: characters must widen the gap by this much
+_QUIET = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +76,58 @@ def unit_of(scheme: str) -> str:
 def with_f1(one: Shingling, f1: float) -> Shingling:
     """Return the shingling with the F1 of the labelled pairs."""
     return replace(one, best_f1=f1)
+
+
+def choose(
+    scored: Sequence[Shingling], near_pairs: int, unspaced: float, own: tuple[str, int]
+) -> tuple[Shingling, str]:
+    """Return the best shingling, and the reason."""
+    if len(scored) == 1:
+        return scored[0], "given"
+    if scored[0].best_f1 is not None:
+        most = max(one.best_f1 or 0.0 for one in scored)
+        best = _widest([one for one in scored if (one.best_f1 or 0.0) >= most - _ALIKE_F1], own)
+        return best, f"the highest F1 on the labelled pairs, {best.best_f1:.3f}"
+    verdicts: tuple[Verdict, ...] = ("ok", "warning", "problem")
+    # Single words and characters are listed for comparison only: they ignore order.
+    longer = [one for one in scored if (one.scheme, one.k) not in (("word", 1), ("char", 1))] or scored
+    sound = next(found for v in verdicts if (found := [one for one in longer if one.rule.verdict == v]))
+    words = [one for one in sound if one.scheme == "word" and one.short < NOTABLE_SHARE]
+    if unspaced >= NOTABLE_SHARE:
+        words = []
+    characters = [one for one in sound if one.scheme == "char"]
+    if near_pairs < FEWEST_NEAR:
+        return _without_near_pairs(words or characters or sound, own)
+    others = [one for one in sound if one.scheme not in ("word", "char")]
+    found = [_widest(group, own) for group in (words, characters) if group]
+    found = found or [_widest(others or sound, own)]
+    best = found[0]
+    if len(found) == 2 and found[1].gap > found[0].gap + _WORDS_COST_LESS:
+        best = found[1]
+    return best, _reason(best, found, bool(words), unspaced)
+
+
+def _widest(group: Sequence[Shingling], own: tuple[str, int]) -> Shingling:
+    """Return the recipe's own shingling if its gap is among the widest, otherwise the shortest of those."""
+    most = max(one.gap for one in group)
+    widest = [one for one in group if one.gap >= most - _ALIKE]
+    return min(widest, key=lambda one: ((one.scheme, one.k) != own, one.k))
+
+
+def _without_near_pairs(group: Sequence[Shingling], own: tuple[str, int]) -> tuple[Shingling, str]:
+    kept = [one for one in group if (one.scheme, one.k) == own]
+    quiet = [one for one in group if one.random <= _QUIET and one.rule.verdict == "ok"]
+    best = (kept or sorted(quiet or group, key=lambda one: one.k if quiet else one.random))[0]
+    why = "the recipe's own" if kept else "the shortest that random pairs rarely share"
+    return best, f"{why}; there are too few near pairs to score"
+
+
+def _reason(best: Shingling, found: Sequence[Shingling], words: bool, unspaced: float) -> str:
+    scores = f"near pairs from {best.near:.2f}, random ones up to {best.random:.2f}"
+    if best.scheme == "char" and not words:
+        why = "the script has no spaces" if unspaced >= NOTABLE_SHARE else "the texts are too short for words"
+        return f"{scores}; {why}"
+    if best.scheme == "word" and len(found) == 2:
+        other = found[1]
+        return f"{scores}; {other.name} give a gap of {other.gap:.2f} instead of {best.gap:.2f}, with more shingles"
+    return scores

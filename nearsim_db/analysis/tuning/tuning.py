@@ -4,25 +4,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nearsim_db.analysis.tuning import (
-    banding,
-    corpus_checks,
-    labels,
-    shingle_choice,
-    shingle_scores,
-    shingling,
-)
+from nearsim_db.analysis.tuning import corpus_checks, labels, proposal, reference_pairs, shingling
 from nearsim_db.analysis.tuning.checks import Check
 from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
-from nearsim_db.analysis.tuning.histogram import histogram, valley
 from nearsim_db.analysis.tuning.labels import Labels, LabelScores, Point
-from nearsim_db.analysis.tuning.pair_sample import sample_pairs
-from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, TuningOptions
-from nearsim_db.analysis.tuning.reference_pairs import find_reference_pairs
+from nearsim_db.analysis.tuning.pair_sample import histogram, sample_pairs, valley
+from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, TuningOptions, choose_threshold
 from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
-from nearsim_db.analysis.tuning.threshold_choice import choose_threshold
 from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity import recipe_warnings
@@ -61,7 +51,7 @@ def tune(
     chosen_options = options or TuningOptions()
     _check(sample, recipe)
     run = _Run(sample, recipe, chosen_options, threads, progress)
-    texts = shingle_scores.draw_texts(sample.texts, chosen_options.seed)
+    texts = reference_pairs.draw_texts(sample.texts, chosen_options.seed)
     scripts = recipe_warnings.TextSample()
     scripts.add(texts)
     run.unspaced = scripts.unspaced / max(scripts.texts, 1)
@@ -71,13 +61,13 @@ def tune(
         unit: count_units(recipe, unit, texts)
         for unit in {shingling.unit_of(scheme) for scheme, _ in schemes}
     }
-    pairs = find_reference_pairs(
+    pairs = reference_pairs.find_reference_pairs(
         recipe, sample.texts, run.unspaced >= 0.5, chosen_options.seed, threads, progress
     )
-    scored = list(shingle_scores.score(recipe, schemes, pairs, run.units, threads, progress))
+    scored = list(reference_pairs.score(recipe, schemes, pairs, run.units, threads, progress))
     if labels_found is not None:
         scored = [shingling.with_f1(one, _score_labels(run, labels_found, one).best.f1) for one in scored]
-    chosen, why = shingle_choice.choose(
+    chosen, why = shingling.choose(
         scored, pairs.near_pairs, run.unspaced, (recipe.shingle.scheme, recipe.shingle.k)
     )
     return _propose(run, scored, chosen, why, pairs.near_pairs, labels_found)
@@ -123,7 +113,7 @@ def _score_labels(run: _Run, labelled: Labels, one: Shingling) -> LabelScores:
     left = np.array([rows[pair[0]] for pair in labelled.pairs], np.int64)
     right = np.array([rows[pair[1]] for pair in labelled.pairs], np.int64)
     duplicate = np.array([pair[2] for pair in labelled.pairs], bool)
-    points = labels.precision_recall(shingle_scores.similarities(sets, left, right), duplicate)
+    points = labels.precision_recall(reference_pairs.similarities(sets, left, right), duplicate)
     positive = int(duplicate.sum())
     best = labels.best(points) or Point(1.0, 0.0, 0.0, 0.0)
     return LabelScores(positive, len(duplicate) - positive, points, best)
@@ -157,8 +147,8 @@ def _propose(
         refusal = str(error)
         found.append(Check("bands", "problem", refusal))
     start = recipe if proposed is None else proposed.profile.recipe
-    alternatives = list(banding.alternatives(corpus, start, threshold))
-    thresholds = list(banding.thresholds(corpus, start, options.recall, threshold))
+    alternatives = list(proposal.alternatives(corpus, start, threshold))
+    thresholds = list(proposal.thresholds(corpus, start, options.recall, threshold))
     return Tuning(
         sample, scored, chosen, near_pairs, sets.twins, len(sets), spread, lowest, threshold, proposed, refusal, found,
         alternatives, thresholds, labelled, label_scores,
@@ -178,7 +168,7 @@ def _with_bands(
     corpus: Corpus, recipe: Recipe, threshold: float, recall: float, reasons: dict[str, str]
 ) -> Proposal:
     """Choose bands for a threshold, and add the reasons. Raises RecipeError if none reach the recall."""
-    profile, why_sketch = banding.choose_sketch(corpus, recipe, threshold, recall)
+    profile, why_sketch = proposal.choose_sketch(corpus, recipe, threshold, recall)
     forecast = corpus.forecast(profile)
     kept = corpus.kept_by_limit(profile)
     chosen = {"sketch.k": why_sketch, "bands.recall": _why_bands(forecast, kept)}

@@ -166,7 +166,7 @@ def _draw(
     text_of = Encoder(resolve(start)).text_of
     if source is not None:
         return draw(source, text_of, *extent, progress)
-    from nearsim_db.analysis.tuning.collection_sample import draw_from_collection
+    from nearsim_db.analysis.tuning.sampling import draw_from_collection
     from nearsim_db.indexing.collections import open_database
 
     assert collection is not None

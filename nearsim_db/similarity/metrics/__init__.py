@@ -1,13 +1,10 @@
 """Exact similarity measures of two documents, which sketches estimate."""
 
-from nearsim_db.similarity.metrics.angle import angle
-from nearsim_db.similarity.metrics.containment import containment
 from nearsim_db.similarity.metrics.contract import FEATURE, Metric, Scores
-from nearsim_db.similarity.metrics.cosine import Cosine, cosine
-from nearsim_db.similarity.metrics.euclidean import Euclidean, euclidean
 from nearsim_db.similarity.metrics.jaccard import (
     Jaccard,
     Threshold,
+    containment,
     count_overlaps,
     exact_threshold,
     intersection_size,
@@ -16,7 +13,8 @@ from nearsim_db.similarity.metrics.jaccard import (
     reach_mask,
     reaches,
 )
-from nearsim_db.similarity.metrics.weighted_jaccard import WeightedJaccard, weighted_jaccard
+from nearsim_db.similarity.metrics.vectors import Cosine, Euclidean, angle, cosine, euclidean
+from nearsim_db.similarity.metrics.weighted import WeightedJaccard, weighted_jaccard
 
 METRICS: dict[str, Metric] = {
     metric.name: metric for metric in (Jaccard(), WeightedJaccard(), Cosine(), Euclidean())

@@ -3,6 +3,7 @@
 Thresholds are decided on integers: 7 of 10 reaches 0.7, whatever 7 / 10 is in binary.
 """
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -104,3 +105,13 @@ def exact_threshold(threshold: Threshold) -> Fraction:
 @lru_cache(maxsize=64)
 def _fraction(decimal: str) -> Fraction:
     return Fraction(decimal)
+
+
+def containment(left: Ids, right: Ids) -> tuple[float, float]:
+    """Return |A ∩ B| / |A| and |A ∩ B| / |B| of two sorted arrays of distinct ids, each in [0, 1] (Broder 1997).
+
+    The share of an empty set is NaN. `BottomK` sketches estimate both.
+    """
+    shared = intersection_size(left, right)
+    of_left, of_right = (shared / len(ids) if len(ids) else math.nan for ids in (left, right))
+    return of_left, of_right

@@ -1,10 +1,9 @@
 """Recipes: all parameters of a profile as plain data, read from TOML and validated."""
 
-from nearsim_db.similarity.recipe.earlier import with_earlier_values, without_later_keys
 from nearsim_db.similarity.recipe.reading import from_mapping, load, override, parse
 from nearsim_db.similarity.recipe.sections import DEFAULT_RECALL, Bands, Normalise, Recipe, Shingle, Sketch
 from nearsim_db.similarity.recipe.validation import keep_policy, retained_seconds
-from nearsim_db.similarity.recipe.writing import to_mapping, to_toml
+from nearsim_db.similarity.recipe.writing import to_mapping, to_toml, with_earlier_values, without_later_keys
 
 __all__ = [
     "DEFAULT_RECALL",

@@ -1,15 +1,19 @@
-"""Recipes from TOML and from nested dictionaries, and changes of single keys."""
+"""Recipes from TOML and from nested dictionaries, changes of single keys, and messages about errors.
 
+A message has the key first, then the value or the choices, and the remedy.
+"""
+
+import difflib
 import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
+from msgspec import Struct
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.recipe import messages
 from nearsim_db.similarity.recipe.sections import Recipe
 from nearsim_db.similarity.recipe.validation import FAMILY_OPTIONS, OPTIONS
 from nearsim_db.similarity.recipe.writing import to_mapping
@@ -59,11 +63,11 @@ def load(path: Path) -> Recipe:
 
 def from_mapping(data: dict[str, Any]) -> Recipe:
     """Convert nested dictionaries (TOML, or the JSON stored with a generation) to a recipe."""
-    messages.refuse_unknown_keys(data, Recipe, "")
+    refuse_unknown_keys(data, Recipe, "")
     try:
         return msgspec.convert(data, Recipe)
     except msgspec.ValidationError as error:
-        raise RecipeError(messages.readable(str(error), data, Recipe)) from error
+        raise RecipeError(readable(str(error), data, Recipe)) from error
 
 
 def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
@@ -120,3 +124,62 @@ def _split_setting(setting: str) -> tuple[str, Any]:
     except ValueError:
         read = {}
     return path.strip(), read["value"] if read.keys() == {"value"} else text.strip()
+
+
+def refuse_unknown_keys(data: dict[str, Any], struct: type[Struct], prefix: str) -> None:
+    """Raise RecipeError for an unknown key, suggesting the closest known one."""
+    known = {field.name: field for field in msgspec.structs.fields(struct)}
+    for key, value in data.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"choose one of {', '.join(known)}"
+            raise RecipeError(f"unknown key {prefix}{key} in this version; {hint}")
+        section = known[key].type
+        if isinstance(section, type) and issubclass(section, Struct):
+            if not isinstance(value, dict):
+                raise RecipeError(f"{key} is a section; write [{key}] and its keys below it")
+            refuse_unknown_keys(value, section, f"{prefix}{key}.")
+
+
+def readable(message: str, data: dict[str, Any], recipe: type[Struct]) -> str:
+    """Convert msgspec's 'Expected `int` >= 1 - at `$.shingle.k`' to a message with the key and the value first."""
+    found = re.fullmatch(r"(?P<what>.*?) - at `\$\.?(?P<key>[^`]*)`", message, re.DOTALL)
+    if found is None:
+        return message
+    value: Any = data
+    kind: Any = recipe
+    for name in found["key"].partition("[")[0].split("."):
+        value = value[name]
+        kind = next(field.type for field in msgspec.structs.fields(kind) if field.name == name)
+    if found["what"].startswith("Invalid enum value"):
+        choices = " or ".join(_choices(kind))
+        return f"{found['key']} is {value!r}, which is unknown to this version; choose {choices}"
+    return f"{found['key']} is {value!r}; it must be {_in_words(found['what'])}"
+
+
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_KINDS = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+}
+
+
+def _in_words(expected: str) -> str:
+    """Describe what msgspec expects, as in 'Expected `int` >= 1' or 'Expected `str | array`, got `int`'."""
+    bound = re.fullmatch(r"Expected `[^`]*` (?P<relation>[<>]=?) (?P<number>\S+)", expected)
+    if bound is not None:
+        return f"{_BOUNDS[bound['relation']]} {bound['number'].removesuffix('.0')}"
+    kinds = re.match(r"Expected `(?P<kinds>[^`]*)`", expected)
+    if kinds is None:
+        return expected
+    named = (kind for kind in kinds["kinds"].split(" | ") if kind != "null")
+    return " or ".join(_KINDS.get(kind, kind) for kind in named)
+
+
+def _choices(kind: Any) -> list[str]:
+    if get_origin(kind) is Literal:
+        return list(get_args(kind))
+    return [choice for part in get_args(kind) for choice in _choices(part)]

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch.java_random import next_ints
 from nearsim_db.similarity.sketch.kernels import PRIME, Ids, Offsets, Weights, sketch_kernels
 from nearsim_db.similarity.sketch.positional import Linear, check_id_bits, check_size
 
@@ -142,3 +141,18 @@ def make(k: int, seed: int, id_bits: int, options: Mapping[str, Any], backend: s
         multipliers, addends = zip(*given, strict=True)
         return MinHash.with_coefficients(multipliers, addends, id_bits, functions, backend)
     return MinHash(k, seed, id_bits, functions, backend)
+
+
+_MULTIPLIER = 0x5DEECE66D
+_ADDEND = 0xB
+_STATE_MASK = (1 << 48) - 1
+
+
+def next_ints(seed: int, count: int) -> NDArray[np.int32]:
+    """Return the first `count` results of nextInt() of a java.util.Random with this seed (any 64-bit long)."""
+    state = (seed ^ _MULTIPLIER) & _STATE_MASK
+    words = []
+    for _ in range(count):
+        state = (state * _MULTIPLIER + _ADDEND) & _STATE_MASK
+        words.append(state >> 16)
+    return np.array(words, np.uint32).view(np.int32)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.similarity.text import sentences, separators
+from nearsim_db.similarity.text import separators, words
 from nearsim_db.similarity.text.kernels import TextKernels, text_kernels
 from nearsim_db.similarity.text.normalise import Canonical, from_texts, low_bytes, make_fold, squeeze
 from nearsim_db.similarity.text.words import WordFilter, word_filter
@@ -92,7 +92,7 @@ class Shingler:
 
     def _sentence_shingles(self, texts: Sequence[str]) -> Shingles:
         """Normalise each sentence by itself; newlines, which no normalised word contains, then separate them."""
-        parts = [sentences.split(text) for text in texts]
+        parts = [words.split(text) for text in texts]
         canonical = self._squeeze([sentence for document in parts for sentence in document])
         lines = iter([canonical.text(i) for i in range(len(canonical.offsets) - 1)])
         per_document = [[next(lines) for _ in document] for document in parts]

@@ -1,22 +1,107 @@
 """Normalisation: from raw text to canonical UTF-8, all documents of a batch in one buffer.
 
 HTML, invisible characters, Unicode form and the case of non-ASCII text are handled in Python; runs of separators and
-ASCII case by the kernels.
+ASCII case by the kernels. Invisible characters are those that Unicode calls default-ignorable (UAX #44): soft hyphen,
+joiners, variation selectors, marks of direction.
+
+Long runs of combining characters are sorted beforehand: unicodedata sorts each run by combining class with an
+insertion sort, which takes quadratic time but on runs that are short or sorted. The normal form is the same.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import assert_never
+from functools import cache
+from itertools import accumulate, groupby
+from typing import Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.recipe import Normalise
-from nearsim_db.similarity.text import combining, invisible, separators
+from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.kernels import TextKernels
 from nearsim_db.similarity.text.markup import strip_html
+
+# Default_Ignorable_Code_Point of DerivedCoreProperties.txt, the same 4,174 code points in Unicode 14.0 to 16.0.
+RANGES = (
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+# Scripts of line breaking class SA (UAX #14), which have no spaces between words: Thai and Lao, Myanmar with its
+# extensions, Khmer, Tai Le and New Tai Lue with the Khmer symbols, Tai Tham, Tai Viet, Ahom.
+UNSPACED = (
+    (0xE00, 0xEFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1950, 0x19FF), (0x1A20, 0x1AAF), (0xA9E0, 0xA9FF),
+    (0xAA60, 0xAADF), (0x116D0, 0x116FF), (0x11700, 0x1174F),
+)  # fmt: skip
+
+_ZERO_WIDTH_SPACE = "\u200b"
+
+
+def _class(*ranges: tuple[int, int]) -> str:
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+_RUN = re.compile(f"[{_class(*RANGES)}]+")
+# Beyond U+FFFF any character, which takes half the time.
+_POSSIBLE = re.compile(f"[{_class(*(one for one in RANGES if one[1] < 0x10000), (0x10000, 0x10FFFF))}]")
+_UNSPACED = re.compile(f"[{_class(*UNSPACED)}]")
+
+
+def drop(text: str) -> str:
+    """Return a text without invisible characters, except ZERO WIDTH SPACE between words of scripts without spaces."""
+    if not _POSSIBLE.search(text):
+        return text
+    return _RUN.sub(_remainder, text)
+
+
+def _remainder(run: re.Match[str]) -> str:
+    """Return what stays of a run: a ZERO WIDTH SPACE before or after a character of a script without spaces."""
+    if _ZERO_WIDTH_SPACE not in run[0]:
+        return ""
+    begin, end = run.span()
+    around = run.string[max(0, begin - 1) : begin] + run.string[end : end + 1]
+    return _ZERO_WIDTH_SPACE if _UNSPACED.search(around) else ""
+
+
+_LONG = 32
+# Starters whose decomposition begins with a combining character.
+STARTERS = "\u0f73\u0f75\u0f81\uff9e\uff9f"
+
+
+def sort_long_runs(text: str, form: Literal["NFD", "NFKD"]) -> str:
+    """Return a text with the same normal form (`form` or its composed counterpart) and sorted long runs."""
+    if not _mark().search(text[_LONG - 1 :: _LONG]):
+        return text  # a long run has a mark at one of these places
+    return _long_runs().sub(lambda found: _sorted(found[0], form), text)
+
+
+def _sorted(run: str, form: Literal["NFD", "NFKD"]) -> str:
+    decomposed = "".join(unicodedata.normalize(form, character) for character in run)
+    parts: list[str] = []
+    for combines, group in groupby(decomposed, lambda character: unicodedata.combining(character) > 0):
+        characters = list(group)
+        parts += sorted(characters, key=unicodedata.combining) if combines else characters
+    return "".join(parts)
+
+
+@cache
+def _marks() -> str:
+    """Return the class of characters that may combine; beyond U+FFFF any, which is faster than a long list."""
+    marks = "".join(character for character in map(chr, range(0x10000)) if unicodedata.combining(character))
+    return f"[{marks}{STARTERS}\U00010000-\U0010ffff]"
+
+
+@cache
+def _mark() -> re.Pattern[str]:
+    return re.compile(_marks())
+
+
+@cache
+def _long_runs() -> re.Pattern[str]:
+    return re.compile(f"{_marks()}{{{_LONG},}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +160,7 @@ def make_fold(rules: Normalise) -> Callable[[str], str]:
             text = strip_html(text)
         if text.isascii():
             return text
-        return _fold_unicode(invisible.drop(text) if drops_invisible else text, rules)
+        return _fold_unicode(drop(text) if drops_invisible else text, rules)
 
     return fold
 
@@ -100,8 +185,8 @@ def _to_form(text: str, rules: Normalise) -> str:
         case "none":
             return text
         case "nfc":
-            return unicodedata.normalize("NFC", combining.sort_long_runs(text, "NFD"))
+            return unicodedata.normalize("NFC", sort_long_runs(text, "NFD"))
         case "nfkc":
-            return unicodedata.normalize("NFKC", combining.sort_long_runs(text, "NFKD"))
+            return unicodedata.normalize("NFKC", sort_long_runs(text, "NFKD"))
         case _:
             assert_never(rules.unicode)

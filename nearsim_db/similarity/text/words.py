@@ -1,5 +1,6 @@
-"""Word filtering: drop short words and stop words, stem the rest."""
+"""Words and sentences: filtering of short words and stop words, stemming, sentence boundaries."""
 
+import re
 import threading
 from collections.abc import Callable
 
@@ -7,8 +8,18 @@ from msgspec.structs import replace
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.recipe import Recipe, Shingle
-from nearsim_db.similarity.text.english import CLASSIC
 
+# 127 words, in the order in which the list was published.
+_WORDS = """
+i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it
+its itself they them their theirs themselves what which who whom this that these those am is are was were be been
+being have has had having do does did doing a an the and but if or because as until while of at by for with about
+against between into through during before after above below to from up down in out on off over under again further
+then once here there when where why how all any both each few more most other some such no nor not only own same so
+than too very s t can will just don should now
+"""
+
+CLASSIC = tuple(_WORDS.split())
 CLASSIC_ENGLISH = ("en", "english")
 LONG_ENGLISH = "en-long"  # the library's list of 1,333 words, which "en" meant at first
 
@@ -107,3 +118,31 @@ def _stemmer(language: str) -> Callable[[list[str]], list[str]] | None:
         return [word if len(word) > LONGEST_STEMMED else stemmers.stem_words([word])[0] for word in words]
 
     return stem
+
+
+_MARKS = ".!?…。！？｡"
+_CLOSERS = "\"'”’»)\\]」』）"
+_CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+
+# A run of marks, with closing quotes and brackets, ends a sentence before a space. CJK marks need no space; nor do
+# ! and ? before CJK, which NFKC makes of their wide forms. A blank line ends a sentence too. Runs match only from
+# their first mark and without backtracking, so the time is linear also for text of dots alone.
+_END = re.compile(
+    rf"""(?<![{_MARKS}])[{_MARKS}]*[。！？｡][{_MARKS}]*+[{_CLOSERS}]*+\s*+
+       | (?<![{_MARKS}])[{_MARKS}]++[{_CLOSERS}]*+\s++
+       | (?<![{_MARKS}])[{_MARKS}]*[!?][{_CLOSERS}]*+(?=[{_CJK}])
+       | \n\s*\n
+    """,
+    re.VERBOSE,
+)
+
+
+def split(text: str) -> list[str]:
+    """Return the sentences of a text in order, without blank ones."""
+    parts: list[str] = []
+    begin = 0
+    for end in _END.finditer(text):
+        parts.append(text[begin : end.end()])
+        begin = end.end()
+    parts.append(text[begin:])
+    return [part for part in parts if part.strip()]

@@ -9,8 +9,7 @@ import numpy as np
 from numba import int64, uint64, uintp
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.compiled_mixing import fmix64
-from nearsim_db.similarity.jit import compiled
+from nearsim_db.similarity.jit import compiled, fmix64
 from nearsim_db.similarity.mixing import FMIX64_FIRST
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets
 from nearsim_db.similarity.sketch.kernels.compiled_agreements import count_agreements as count_agreements

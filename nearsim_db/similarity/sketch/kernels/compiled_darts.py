@@ -4,8 +4,7 @@ import numpy as np
 from numba import float64, int64, uint32, uint64
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.compiled_mixing import fmix64
-from nearsim_db.similarity.jit import compiled, inlined
+from nearsim_db.similarity.jit import compiled, fmix64, inlined
 from nearsim_db.similarity.mixing import GOLDEN
 from nearsim_db.similarity.sketch.kernels import Darts, Ids, Offsets, Weights
 

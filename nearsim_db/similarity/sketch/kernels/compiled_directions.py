@@ -6,8 +6,7 @@ import numpy as np
 from numba import int64, uint64
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.compiled_mixing import fmix64
-from nearsim_db.similarity.jit import compiled
+from nearsim_db.similarity.jit import compiled, fmix64
 from nearsim_db.similarity.mixing import GOLDEN
 from nearsim_db.similarity.sketch.kernels import Counts, Directions, Ids, Offsets
 

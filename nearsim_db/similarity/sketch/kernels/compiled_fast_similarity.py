@@ -4,8 +4,7 @@ import numpy as np
 from numba import uint32, uint64, uintp
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.compiled_mixing import fmix64
-from nearsim_db.similarity.jit import compiled
+from nearsim_db.similarity.jit import compiled, fmix64
 from nearsim_db.similarity.sketch.kernels import ROUND_MIX, HashRounds, Ids, Offsets
 
 _ROUND_MIX = np.uint32(ROUND_MIX)

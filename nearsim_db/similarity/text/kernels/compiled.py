@@ -7,8 +7,7 @@ two to five times as long. A sum of a signed and an unsigned integer would be a 
 import numpy as np
 from numba import uint8, uint32, uint64, uintp
 
-from nearsim_db.similarity.compiled_mixing import fmix64
-from nearsim_db.similarity.jit import compiled
+from nearsim_db.similarity.jit import compiled, fmix64
 from nearsim_db.similarity.text import poly64
 from nearsim_db.similarity.text.kernels import Bytes, Ids, Offsets
 from nearsim_db.similarity.text.kernels.compiled_distinct import distinct as distinct
