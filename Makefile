@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: env test quick test-all test-citus lint style docs generated demo clean unit majors browser promtool
+.PHONY: env test quick test-all test-citus lint style docs generated golden demo clean unit majors browser promtool
 
 # Where PYTHONDONTWRITEBYTECODE is set, Python would compile nearsim anew in each of its processes.
 env: .venv/.installed
@@ -34,6 +34,10 @@ demo: env
 
 docs generated: env
 	$(BIN)/python -m docs.generate
+
+# What other programs rely on, after an addition: review the difference.
+golden: env
+	$(BIN)/pytest tests/contract -q --write-golden
 
 # The versions that the image is built with, and their hashes.
 constraints: env

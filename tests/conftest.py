@@ -38,6 +38,7 @@ _ORDER = (
     "worker",
     "search",
     "cli",
+    "contract",
     "analysis",
     "scale_out",
     "examples",

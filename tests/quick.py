@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # Folders of tests that are not named after a room, and the room whose tests they complete.
-ROOM_OF = {"schema": "store", "sql": "store", "examples": "cli"}
+ROOM_OF = {"schema": "store", "sql": "store", "examples": "cli", "contract": "cli"}
 
 
 def layers() -> list[set[str]]:
