@@ -23,7 +23,7 @@ from benchmarks.options import RECIPE, Changes, RecipeFile
 from benchmarks.tfidf import with_vectors
 from benchmarks.truth import Ints, read_documents, wilson_interval
 from nearsim_db.index import Index
-from nearsim_db.indexing.collections import temporary_collection
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.records import Document
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
@@ -84,12 +84,16 @@ def _index(url: str | None, documents: Sequence[Document], recipe: Recipe) -> tu
     """Return the pairs of an index as left * n + right, and the candidates per head."""
     rows = {document.external_id: row for row, document in enumerate(documents)}
     name = f"accuracy-{os.getpid()}"
-    with Index.connect(url, collection=name) as index, temporary_collection(index.database, name):
+    with Index.connect(url, collection=name) as index:
         index.create_profile("accuracy", recipe)
-        index.add(documents)
-        ends = np.array([(rows[pair.left], rows[pair.right]) for pair in index.pairs()], np.int64)
+        try:
+            index.add(documents)
+            ends = np.array([(rows[pair.left], rows[pair.right]) for pair in index.pairs()], np.int64)
+            candidates = index.stats()["candidates_per_document"] or 0.0
+        finally:
+            delete_collection(index.database, name)
         ends = np.sort(ends.reshape(-1, 2), axis=1)
-        return ends[:, 0] * len(rows) + ends[:, 1], index.stats()["candidates_per_document"] or 0.0
+        return ends[:, 0] * len(rows) + ends[:, 1], candidates
 
 
 def expand(features: FeatureSets, true: TruePairs) -> TruePairs:

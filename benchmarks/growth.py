@@ -45,7 +45,7 @@ from benchmarks.processes import Cost, processor_seconds, run_measured
 from benchmarks.skewed import HOT_SHARE, corpus_documents, with_hot_bucket
 from benchmarks.templates import with_family
 from nearsim_db import Document, Index
-from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe.reading import load

@@ -14,7 +14,6 @@ from nearsim_db.errors import DEFAULT, ConflictError, DuplicateError, InputError
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge, shingle_length
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.catch_up import CatchUp
-from nearsim_db.indexing.collections import open_database
 from nearsim_db.indexing.ingest import Ingest
 from nearsim_db.indexing.ingest_checked import CheckedIngest
 from nearsim_db.indexing.purge import Purged
@@ -71,7 +70,7 @@ class Index(Queries):
 
         The collection is created when it is first written to.
         """
-        return cls(open_database(url), collection, profile, progress)
+        return cls(Database.connect(url), collection, profile, progress)
 
     def add(self, given: Iterable[Document], on_duplicate: OnDuplicate | None = None) -> IngestSummary:
         """Insert or replace documents by external_id, and bring every profile up to date.

@@ -6,7 +6,7 @@ from functools import partial
 
 from nearsim_db.errors import ConflictError, InputError
 from nearsim_db.index import Index
-from nearsim_db.indexing import attached_table, collections
+from nearsim_db.indexing import attached_table, drop_generation
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe
@@ -149,7 +149,7 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
         collection = collection_rows.get_collection(connection, name)
         attachment = attachments.get_attachment(connection, collection.collection_id, name)
     if not keep:
-        return collections.delete_collection(database, name)
+        return drop_generation.delete_collection(database, name)
     if attachment.table is None:
         raise InputError(
             f"the table of collection {name!r} was dropped with its texts, which cannot be kept; without --keep, the "

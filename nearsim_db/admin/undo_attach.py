@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from nearsim_db.admin.attach import Attached
 from nearsim_db.errors import BuildStoppedError, DatabaseError, NearsimError
-from nearsim_db.indexing import attached_table, collections, profiles
+from nearsim_db.indexing import attached_table, drop_generation, profiles
 from nearsim_db.store import collection_rows, profile_rows
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.database import Database
@@ -41,7 +41,7 @@ def _can_continue(error: Exception) -> bool:
 def _undo(database: Database, attached: Attached) -> None:
     """Drop the triggers, and delete what the attachment created: documents, profiles, the collection."""
     if not attached.before.collection:
-        collections.delete_collection(database, attached.collection)
+        drop_generation.delete_collection(database, attached.collection)
         return
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, attached.collection)

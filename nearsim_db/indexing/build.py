@@ -47,8 +47,7 @@ def build(
         with _timed(engine, context, name):
             stages[name]()
             _vacuum(engine, context, name)
-    if not context.generation.temporary:
-        discard_indexed(engine, context.generation, context.retained_seconds)
+    discard_indexed(engine, context.generation, context.retained_seconds)
 
 
 def join(engine: Engine, context: Context, between: Callable[[], None], keys: BandKeys | None = None) -> int:
@@ -106,8 +105,7 @@ class _Leader:
         self._report_whole("clusters")
         with self._engine.connect() as connection:
             steps.rebuild_clusters(connection, self._context)
-            if not generation.temporary:
-                partitions.attach(connection, leaves)
+            partitions.attach(connection, leaves)
             build_slices.delete_slices(connection, leaves)
             # The row is locked from here on, so the build cannot be paused between this check and its end.
             generation_rows.set_stage(connection, generation, "done")
@@ -160,8 +158,6 @@ def _vacuum(engine: Engine, context: Context, stage: str) -> None:
     loaded = {"sign": "signature", "pairs": "similar_pair", "clusters": "cluster_member"}
     with engine.connect(autocommit=True) as connection:
         if stage in loaded:
-            partitions.vacuum(
-                connection, context.leaves, loaded[stage], only_analyze=context.generation.temporary
-            )
+            partitions.vacuum(connection, context.leaves, loaded[stage])
         if stage == "clusters":
             partitions.analyze_if_stale(connection)

@@ -31,7 +31,7 @@ _MOST_ROWS_PER_SLICE = 2_500_000
 def plan_signing(connection: Connection, context: Context) -> None:
     """Divide the documents to sign into slices, unless that is done."""
     generation, leaves, age = context.generation, context.leaves, context.retained_seconds
-    partitions.create(connection, leaves, temporary=generation.temporary)
+    partitions.create(connection, leaves)
     connection.commit()
     retention.begin(connection, leaves, age)
     connection.commit()

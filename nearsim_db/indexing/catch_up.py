@@ -41,10 +41,9 @@ class CatchUp:
             self._contexts.warn("what was written waits for a worker: this user may not index it")
 
     def update_after_error(self, collection_id: CollectionId) -> None:
-        """Index what was written before an error, unless that is temporary; an error of this becomes a warning."""
+        """Index what was written before an error; an error of this becomes a warning."""
         try:
-            if not any(one.temporary for one in self._generations(collection_id)):
-                self.update(collection_id)
+            self.update(collection_id)
         except Exception as error:
             self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: nearsim build")
 
@@ -103,26 +102,20 @@ class CatchUp:
 
     def build(self, generation: Generation) -> None:
         """Build a generation, from the stage at which it stopped."""
-        # Changes are processed later, and a temporary collection may have features of texts that it does not store.
         with (
-            self._context(generation, is_kept=generation.temporary) as context,
+            self._context(generation) as context,
             helpers(self._database, context, self._contexts.warn) as running,
         ):
             build.build(self._database.engine, context, self._progress, running.check)
 
     @contextmanager
-    def _context(self, generation: Generation, *, is_kept: bool = False) -> Iterator[Context]:
-        """Return the context that has the generation's spool, or a new one; it is closed unless it is kept."""
+    def _context(self, generation: Generation) -> Iterator[Context]:
+        """Return the context that has the generation's spool, or a new one; it is closed after the block."""
         context = self._spooled.pop(generation.generation_id, None)
         context = context or self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
         try:
             yield context
-        except BaseException:
-            context.close()
-            raise
-        if is_kept:
-            self._spooled[generation.generation_id] = context
-        else:
+        finally:
             context.close()
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:

@@ -1,4 +1,4 @@
-"""Drop generations without blocking sessions that use other generations; wait for those that read this one."""
+"""Drop generations, or whole collections, without blocking sessions that use others; wait for those that read them."""
 
 import math
 from collections.abc import Callable
@@ -9,8 +9,10 @@ from functools import partial
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from nearsim_db.errors import NotFoundError
-from nearsim_db.store import generation_rows, generations, partitions
+from nearsim_db.indexing import attached_table
+from nearsim_db.store import collection_rows, generation_rows, generations, partitions
 from nearsim_db.store.attached.attachments import limit_lock_wait
+from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_lock_timeout, retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
@@ -52,8 +54,7 @@ def finish(engine: Engine, generation: Generation, patience_seconds: float = mat
     autocommit = engine.connect(autocommit=True)
     with translate_errors(), autocommit as connection:
         try:
-            if not generation.temporary:
-                _retry_for(patience_seconds, partial(_detach, connection, generation))
+            _retry_for(patience_seconds, partial(_detach, connection, generation))
             _retry_for(patience_seconds, partial(_drop, engine, generation))
         except RetryError:
             return Dropped(generation, False, partitions.list_lock_holders(connection, generation.leaves))
@@ -95,3 +96,24 @@ def _drop_locked(connection: Connection, generation: Generation) -> None:
     limit_lock_wait(connection, _TABLE_MILLISECONDS)
     generation_rows.reread(connection, generation)
     generation_rows.drop_generation(connection, generation)
+
+
+def delete_collection(database: Database, name: str) -> int:
+    """Delete a collection with its documents and indexes; return the number of documents.
+
+    Builds of its indexes stop at their next step.
+    """
+    with database.transaction() as connection:
+        collection = collection_rows.get_collection(connection, name)
+        existing = generation_rows.list_generations(connection, collection.collection_id)
+        generations.mark_abandoned(connection, existing)
+    with database.builder(collection.collection_id):
+        attached_table.drop_triggers(database.engine, collection.collection_id)
+        documents = database.count_documents(collection)
+        with database.transaction() as connection:
+            existing = generation_rows.list_generations(connection, collection.collection_id)
+        for generation in existing:
+            finish(database.engine, generation)
+        with database.transaction() as connection:
+            collection_rows.delete_collection(connection, collection)
+    return documents

@@ -53,7 +53,7 @@ class EarlySigning:
     def __enter__(self) -> Self:
         for context in self._contexts:
             with self._engine.begin() as connection:
-                partitions.create(connection, context.leaves, temporary=context.generation.temporary)
+                partitions.create(connection, context.leaves)
             context.spool = FeatureSpool.create(context.encoder)
         if len(self._contexts) == 1:
             (context,) = self._contexts

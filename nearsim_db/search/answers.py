@@ -6,7 +6,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nearsim_db.errors import EmptyIndexError, NotFoundError
-from nearsim_db.indexing.collections import open_database
 from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Verdict
 from nearsim_db.search import document_state, live_generation
 from nearsim_db.search.retry import retry_if_replaced
@@ -30,7 +29,7 @@ Answer = TypeVar("Answer")
 @contextmanager
 def open_answers(collection: str, profile: str | None = None) -> Iterator["Answers"]:
     """Connect to the database for the block, and read the answers of a collection."""
-    with open_database() as database:
+    with Database.connect() as database:
         yield Answers(database, collection, lambda: profile)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import autocommitting, driver
+from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import statement
 
@@ -25,7 +25,6 @@ class Collection:
 
     collection_id: CollectionId
     name: str
-    temporary: bool
     created_at: datetime
 
 
@@ -43,19 +42,19 @@ def get_collection(connection: Connection, name: str) -> Collection:
     return found
 
 
-def list_collections(connection: Connection, *, temporary: bool = False) -> list[Collection]:
-    """Return all collections by name, either the permanent or the temporary ones."""
-    return fetch_all(connection, Collection, statement("list_collections"), {"temporary": temporary})
+def list_collections(connection: Connection) -> list[Collection]:
+    """Return all collections by name."""
+    return fetch_all(connection, Collection, statement("list_collections"))
 
 
 def list_unindexed(connection: Connection) -> list[Collection]:
-    """Return the permanent collections with documents and without a profile."""
+    """Return the collections with documents and without a profile."""
     return fetch_all(connection, Collection, statement("list_unindexed_collections"))
 
 
-def create_collection(connection: Connection, name: str, *, temporary: bool = False) -> Collection:
+def create_collection(connection: Connection, name: str) -> Collection:
     """Create a collection. Raises ConflictError if the name is taken or not allowed."""
-    if not _insert_collection(connection, name, temporary=temporary):
+    if not _insert_collection(connection, name):
         raise ConflictError(f"collection {name!r} already exists")
     return get_collection(connection, name)
 
@@ -68,7 +67,7 @@ def ensure_collection(connection: Connection, name: str) -> Collection:
     found = find_collection(connection, name)
     if found is not None:
         return found
-    _insert_collection(connection, name, temporary=False)
+    _insert_collection(connection, name)
     return get_collection(connection, name)
 
 
@@ -81,10 +80,9 @@ def _refuse_name(name: str) -> None:
         )
 
 
-def _insert_collection(connection: Connection, name: str, *, temporary: bool) -> bool:
+def _insert_collection(connection: Connection, name: str) -> bool:
     _refuse_name(name)
-    parameters = {"name": name, "temporary": temporary}
-    return fetch_value(connection, statement("create_collection"), parameters) is not None
+    return fetch_value(connection, statement("create_collection"), {"name": name}) is not None
 
 
 def rename_collection(connection: Connection, name: str, new_name: str) -> None:
@@ -101,11 +99,6 @@ def delete_collection(connection: Connection, collection: Collection) -> None:
     """Delete a collection with its documents and profiles; its generations must have been dropped."""
     parameters = {"collection_id": collection.collection_id}
     driver(connection).execute(statement("delete_collection"), parameters)
-
-
-def vacuum_documents(connection: Connection) -> None:
-    """Vacuum the table of documents; the connection must be in autocommit."""
-    autocommitting(connection).execute(statement("vacuum_documents"))
 
 
 def count_documents(connection: Connection, collection_id: CollectionId) -> int:

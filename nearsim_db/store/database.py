@@ -245,7 +245,7 @@ class Database:
                 leases.end_lease(connection, lease_id)
 
     def collections(self) -> list[Collection]:
-        """Return the permanent collections, by name."""
+        """Return the collections, by name."""
         with self.transaction() as connection:
             return collection_rows.list_collections(connection)
 

@@ -35,7 +35,7 @@ class Generation:
 
     `replaces` is the generation beside which it was started, None for the first of a profile. Workers build a
     `detached` one; a `dropping` one waits until its tables have no readers. The band rows of a `distributed` one are on
-    the nodes of a Citus cluster. In a `temporary` collection its tables are unlogged, not attached, and local.
+    the nodes of a Citus cluster.
     """
 
     generation_id: GenerationId
@@ -43,7 +43,6 @@ class Generation:
     profile: str
     collection_id: CollectionId
     collection: str
-    temporary: bool
     state: State
     stage: Stage
     recipe: dict[str, Any]
@@ -63,7 +62,7 @@ class Generation:
     @property
     def leaves(self) -> Leaves:
         """Return the names of its own tables."""
-        return Leaves(self.generation_id, self.distributed and not self.temporary)
+        return Leaves(self.generation_id, self.distributed)
 
     @property
     def is_first_build(self) -> bool:

@@ -75,11 +75,6 @@ class Collection(Base):
         Integer, Identity(always=True), primary_key=True, comment="Number of the collection"
     )
     name: Mapped[str] = mapped_column(Text, comment="Name, unique")
-    temporary: Mapped[bool] = mapped_column(
-        Boolean,
-        server_default=text("false"),
-        comment="Whether it belongs to one run of nearsim dedupe, which deletes it at its end",
-    )
     created_at: Mapped[datetime] = mapped_column(
         DateTime(timezone=True), server_default=text("now()"), comment="When it was created"
     )

@@ -25,8 +25,8 @@ _COUNTS = (
 )
 
 
-def create(connection: Connection, leaves: Leaves, *, temporary: bool = False) -> None:
-    """Create a generation's own tables, standalone; without write-ahead log if they are temporary.
+def create(connection: Connection, leaves: Leaves) -> None:
+    """Create a generation's own tables, standalone.
 
     The band table of a distributed generation is on the nodes from then on.
     """
@@ -35,8 +35,6 @@ def create(connection: Connection, leaves: Leaves, *, temporary: bool = False) -
     driver(connection).execute(statement("create_leaves", leaves))
     if leaves.distributed:
         placement.distribute_leaf(connection, leaves)
-    if temporary:
-        driver(connection).execute(statement("set_leaves_unlogged", leaves))
 
 
 def attach(connection: Connection, leaves: Leaves) -> None:
@@ -44,7 +42,7 @@ def attach(connection: Connection, leaves: Leaves) -> None:
     for name in PARENTS:
         parent = sql.Identifier(SCHEMA, name)
         driver(connection).execute(statement("attach_leaf", leaves, parent=parent, leaf=leaves.table(name)))
-    driver(connection).execute(statement("capture_generation", leaves))
+    driver(connection).execute(statement("create_capture_triggers", leaves))
 
 
 def detach(connection: Connection, leaves: Leaves) -> None:
@@ -89,10 +87,9 @@ def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
     return dict(zip(_COUNTS, map(int, row), strict=True))
 
 
-def vacuum(connection: Connection, leaves: Leaves, parent: str, *, only_analyze: bool = False) -> None:
-    """VACUUM (ANALYZE) one of a generation's tables, or only ANALYZE it; the connection must be in autocommit."""
-    command = "analyze_leaf" if only_analyze else "vacuum_leaf"
-    autocommitting(connection).execute(statement(command, leaf=leaves.table(parent)))
+def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
+    """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit."""
+    autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
 
 
 def analyze_parents(connection: Connection) -> None:

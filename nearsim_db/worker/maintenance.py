@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from nearsim_db.indexing import drop_generation, retention
 from nearsim_db.search import events
-from nearsim_db.store import collection_rows, generation_rows, lookup_requests, partitions
+from nearsim_db.store import generation_rows, lookup_requests, partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Engine
 from nearsim_db.worker.scope import Scope
@@ -51,13 +51,8 @@ def drop_generations(scope: Scope) -> None:
 def remove_expired_documents(scope: Scope, between: Callable[[], None]) -> None:
     """Remove documents past their retention from all indexes; `between` is called after each slice."""
     with scope.engine.connect() as connection:
-        permanent = {one.collection_id for one in collection_rows.list_collections(connection)}
         generations = generation_rows.list_generations(connection, scope.collection_id)
-        contexts = [
-            scope.contexts.find(connection, one.generation_id)
-            for one in generations
-            if one.collection_id in permanent
-        ]
+        contexts = [scope.contexts.find(connection, one.generation_id) for one in generations]
     for context in contexts:
         if context is not None and not scope.stopping():
             retention.sweep(scope.engine, context, between)

@@ -12,7 +12,7 @@ from nearsim_db.worker.contexts import Contexts
 
 @dataclass(slots=True)
 class Scope:
-    """The collection that a worker works on, or all permanent (non-temporary) ones if `collection` is None.
+    """The collection that a worker works on, or all if `collection` is None.
 
     `collection_id` is known after the first `refresh`. `stopping` says whether the worker was asked to stop.
     """

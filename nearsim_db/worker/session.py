@@ -38,7 +38,7 @@ _SUMMARY_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What a worker works on: one collection, or all permanent (non-temporary) ones if it is None.
+    """What a worker works on: one collection, or all if it is None.
 
     Work of leases without a heartbeat for `silence_seconds` is released. Events older than `keep_events` are deleted:
     an age such as "7 days", "none" to keep all, or None to use the configured value.

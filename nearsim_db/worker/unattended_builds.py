@@ -14,7 +14,7 @@ from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
-from nearsim_db.store import build_slices, collection_rows, generation_rows, generations, query_rows
+from nearsim_db.store import build_slices, generation_rows, generations, query_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
@@ -48,14 +48,13 @@ class UnattendedBuilds:
     def run(self) -> None:
         """Build each generation that is unattended and due, and help with those that others build."""
         with self._scope.engine.connect() as connection:
-            permanent = {one.collection_id for one in collection_rows.list_collections(connection)}
             found = generation_rows.list_generations(connection, self._scope.collection_id)
         existing = {one.generation_id for one in found}
         self.failed = {id: error for id, error in self.failed.items() if id in existing}
         for generation in found:
             is_due = time.monotonic() >= self._retry_at.get(generation.generation_id, 0.0)
             is_ours = generation.is_first_build or (generation.state == "building" and generation.detached)
-            if generation.state == "building" and generation.collection_id in permanent and is_due:
+            if generation.state == "building" and is_due:
                 with self._scope.engine.connect() as connection:
                     if not (is_ours and self._build_if_unlocked(connection, generation)):
                         self._join(connection, generation)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from nearsim_db.errors import DatabaseError, NearsimError
-from nearsim_db.indexing.collections import open_database
+from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import cause_of_interruption
 from nearsim_db.store.settings import from_environment
 from nearsim_db.store.work.leases import SILENCE_SECONDS
@@ -22,7 +22,7 @@ _log = logging.getLogger("nearsim.worker")
 
 
 class Worker:
-    """Works on one collection, or on all permanent ones; any number of workers may run, on any number of machines.
+    """Works on one collection, or on all; any number of workers may run, on any number of machines.
 
     `url` as in `Database.connect`; the rest as in `WorkerOptions`. Events are logged to the logger `nearsim.worker`:
     each record has `event`, its name, and mostly `facts`, a mapping.
@@ -96,7 +96,7 @@ class Worker:
     @contextmanager
     def _session(self) -> Iterator[Session]:
         with (
-            open_database(self._url) as database,
+            Database.connect(self._url) as database,
             open_session(
                 database, self._options, self.monitor, lambda: self._stopping, self._lost_leases
             ) as session,

@@ -4,7 +4,7 @@ import random
 
 from nearsim_db import Document, Index
 from nearsim_db.admin import attach
-from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database

@@ -64,9 +64,6 @@ def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, u
     refused = reader.fail("pairs")
     assert "permission denied for schema nearsim" in refused and "nearsim db grant USER reader" in refused
     filled.succeed("db", "grant", user_of(user), "reader")
-    with psycopg.connect(url) as connection:
-        # What a killed dedupe left is for others to drop.
-        connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('left over', true)")
     for command in READING:
         reported = reader.succeed(*command).out
         assert reported == as_user(filled, user).succeed(*command).out

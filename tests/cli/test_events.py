@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, counts, write_jsonl
-from tests.builders.workers import application, ask
+from tests.builders.workers import application
 
 
 @contextmanager
@@ -84,14 +84,6 @@ def test_pruned_events_are_reported_as_missed(filled: CommandLine, database_url:
     assert f"to {last} were removed before they were read" in filled.fail("events", "--after", 0)
     assert "requires an age" in filled.fail("events", "prune", "--older-than", "none", exit_code=2)
     assert "the age of events" in filled.fail("events", "prune", "--older-than", "soon", exit_code=2)
-
-
-def test_temporary_collections_publish_no_events(
-    nearsim: CommandLine, stories: Path, tmp_path: Path, database_url: str
-) -> None:
-    nearsim.succeed("dedupe", stories, "--output", tmp_path / "unique.jsonl", "--quiet")
-    with application(database_url) as reading:
-        assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0
 
 
 @pytest.mark.slow("starts a process")

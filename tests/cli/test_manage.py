@@ -63,9 +63,7 @@ def test_pending_changes_are_reported(filled: CommandLine, database_url: str) ->
     assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
     assert filled.succeed("work", "list").out == "no documents in the work queue\n"
     with psycopg.connect(database_url) as connection:
-        connection.execute(
-            "INSERT INTO nearsim.collection (name, temporary) VALUES ('own', false), ('gone', true)"
-        )
+        connection.execute("INSERT INTO nearsim.collection (name) VALUES ('own')")
         connection.execute(
             "INSERT INTO nearsim.document (collection_id, external_id)"
             " SELECT collection_id, 'e' FROM nearsim.collection"
@@ -218,9 +216,7 @@ def test_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
     reported = filled.succeed("doctor", "--json").document()
     verdicts = {one["check"]: one["verdict"] for one in reported["checks"]}
     assert reported["ok"] is True
-    assert {verdicts[name] for name in ("database", "schema", "jit", "builds", "temporary collections")} == {
-        "ok"
-    }
+    assert {verdicts[name] for name in ("database", "schema", "jit", "builds")} == {"ok"}
     advice = {one["check"]: one["advice"] for one in reported["checks"]}
     assert "ALTER ROLE CURRENT_USER SET work_mem = '64MB'" in advice["work_mem"]
     assert "ALTER SYSTEM SET shared_buffers" in advice["shared_buffers"]
@@ -229,16 +225,14 @@ def test_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
     assert "ok       schema" in filled.succeed("doctor").out
 
 
-def test_doctor_finds_leftovers(filled: CommandLine, database_url: str) -> None:
+def test_doctor_finds_an_unfinished_build(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
-        connection.execute("INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-1-2', true)")
         connection.execute("UPDATE nearsim.generation SET state = 'building', stage = 'pairs'")
     shown = filled.succeed("doctor").out
     assert "collection default: profile default is not built\n" in shown
     for command in (["pairs"], ["clusters"], ["similar", "storm"]):
         assert "profile 'default' is being built (stage pairs)" in filled.fail(*command)
     assert "or: nearsim build\n" in shown
-    assert "1 left by killed runs of dedupe\n" in shown
 
 
 def test_doctor_names_missing_rights(filled: CommandLine, database_url: str) -> None:

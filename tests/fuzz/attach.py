@@ -12,7 +12,7 @@ from psycopg import sql
 from benchmarks.own_server import binaries_by_major, own_server
 from nearsim_db.admin.attach import attach_table
 from nearsim_db.indexing import attached_sweep, attached_table
-from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.records import CollectionId, DocId
 from nearsim_db.store import collection_rows, documents
 from nearsim_db.store.attached.tables import Columns

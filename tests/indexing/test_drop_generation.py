@@ -2,16 +2,14 @@
 
 import pytest
 
-from nearsim_db import Database, Document, Index
+from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
-from nearsim_db.indexing import collections
-from nearsim_db.indexing.collections import delete_collection, open_database, temporary_collection
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.rows import fetch_value, fetch_values
+from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.generation_rows import list_generations
-from tests.builders.selection import some
 
 pytestmark = pytest.mark.each_major
 
@@ -71,38 +69,3 @@ def test_an_interrupted_drop_is_finished(database_url: str, engine: Engine) -> N
             partitions.detach(connection, generation.leaves)
         index.delete_profile("default")
         assert leaf_tables(engine) == 0
-
-
-def test_leftovers_of_killed_runs_are_removed(database_url: str, engine: Engine) -> None:
-    with Database.connect(database_url) as database:
-        with engine.begin() as connection:
-            connection.execute(
-                "INSERT INTO nearsim.collection (name, temporary) VALUES ('dedupe-of-a-killed-run', true)"
-            )
-        with temporary_collection(database, "dedupe-of-a-live-run"), open_database(database_url):
-            with engine.connect() as connection:
-                names = fetch_values(connection, "SELECT name FROM nearsim.collection")
-            assert names == ["dedupe-of-a-live-run"]
-    with engine.connect() as connection:
-        assert fetch_value(connection, "SELECT count(*) FROM nearsim.collection") == 0
-
-
-@pytest.mark.parametrize("is_read", some([False, True], "VACUUM waits five seconds for a reader"))
-def test_space_of_deleted_documents_is_freed(
-    database_url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, is_read: bool
-) -> None:
-    monkeypatch.setattr(collections, "_VACUUM_FROM", 500)
-    size = "SELECT pg_relation_size(CAST('nearsim.document' AS regclass))"
-    with Database.connect(database_url) as database, engine.connect() as reader:
-        with temporary_collection(database, "passing") as temporary, engine.begin() as connection:
-            connection.execute(
-                "INSERT INTO nearsim.document (collection_id, external_id, body) "
-                "SELECT %s, n, repeat('word ', 100) FROM generate_series(1, 600) AS n",
-                [temporary.collection.collection_id],
-            )
-            before = fetch_value(connection, size)
-            if is_read:
-                fetch_value(reader, "SELECT count(*) FROM nearsim.document")
-        with engine.connect() as connection:
-            assert fetch_value(connection, "SELECT count(*) FROM nearsim.document") == 0
-            assert fetch_value(connection, size) == (before if is_read else 0)

@@ -10,7 +10,6 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex, promote
 from nearsim_db.indexing import promotion_events
-from nearsim_db.indexing.collections import temporary_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.work import leases, queue
 from nearsim_db.worker.worker import Worker
@@ -179,12 +178,3 @@ def test_generation_is_promoted_and_retired_under_load(index: Index, database_ur
         wait_until(reading, IDLE)
         watcher.catch_up()
         assert {"generation_gone", "generation_live", "pair_found"} <= watcher.kinds
-
-
-def test_temporary_collections_publish_no_events(index: Index, database_url: str) -> None:
-    index.collection = "passing"
-    with temporary_collection(index.database, "passing"):
-        index.add(Document(f"d{number}", body=ALIKE) for number in range(3))
-        with application(database_url) as reading:
-            assert ask(reading, "SELECT count(*) FROM nearsim.event") == 0
-            assert ask(reading, "SELECT count(published_left_id) FROM nearsim.generation") == 0

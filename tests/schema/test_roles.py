@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe
 from tests.builders.logins import TEXTS, fill, login, user_of
 from tests.builders.relations import identifier
@@ -35,7 +35,7 @@ ASKING = {
 WRITING = {
     ("document", "INSERT"): None,
     ("document", "UPDATE"): None,
-    ("collection", "INSERT"): {"name", "temporary"},
+    ("collection", "INSERT"): {"name"},
     ("verdict", "INSERT"): {"collection_id", "left_id", "right_id", "verdict", "by", "why"},
     ("verdict", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
 }

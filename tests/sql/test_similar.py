@@ -242,10 +242,4 @@ def several(engine: Engine) -> Engine:
             "WITH made AS (INSERT INTO nearsim.collection (name) VALUES ('bare') RETURNING collection_id) "
             "INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'c' FROM made"
         )
-        # Collections of one run do not stand in the way of others.
-        driver(connection).execute(
-            "WITH made AS (INSERT INTO nearsim.collection (name, temporary) VALUES ('run', true) "
-            "RETURNING collection_id) "
-            "INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'b' FROM made"
-        )
     return engine

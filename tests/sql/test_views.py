@@ -304,7 +304,7 @@ def test_every_document_has_a_state(whole: World) -> None:
 
 def test_documents_have_a_row_per_profile_or_one_without(whole: World) -> None:
     whole.index.create_profile("other", whole.profile.recipe)
-    whole.ask("INSERT INTO nearsim.collection (name, temporary) VALUES ('bare', false), ('gone soon', true)")
+    whole.ask("INSERT INTO nearsim.collection (name) VALUES ('bare')")
     whole.ask(
         "INSERT INTO nearsim.document (collection_id, external_id) "
         "SELECT collection_id, 'lonely' FROM nearsim.collection WHERE name <> 'default'"

@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store import lookup_requests
 from nearsim_db.store.driver import Connection, Engine

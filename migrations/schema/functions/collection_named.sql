@@ -8,10 +8,10 @@ BEGIN
     SELECT array_agg(known.collection_id), string_agg(quote_literal(known.name), ', ' ORDER BY known.name)
     INTO ids, names
     FROM nearsim.collection AS known
-    WHERE known.name = collection_named.collection OR collection_named.collection IS NULL AND NOT known.temporary;
+    WHERE known.name = collection_named.collection OR collection_named.collection IS NULL;
     IF ids IS NULL AND collection_named.collection IS NOT NULL THEN
         SELECT string_agg(quote_literal(known.name), ', ' ORDER BY known.name) INTO names
-        FROM nearsim.collection AS known WHERE NOT known.temporary;
+        FROM nearsim.collection AS known;
         RAISE EXCEPTION 'collection % does not exist; existing collections: %',
             quote_literal(collection_named.collection), coalesce(names, 'none yet') USING ERRCODE = 'no_data_found';
     ELSIF ids IS NULL THEN

@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_capture_triggers(text) IS
-    'Internal (used by capture_generation): creates the triggers that capture changes of the tables with a suffix';
+    'Internal (used by every build): creates the triggers that capture changes of the tables with a suffix';

@@ -15,8 +15,7 @@ BEGIN
         WHERE document.collection_id = place.collection_id
             AND document.external_id = document_named.external_id COLLATE "C"
         LIMIT 1) AS found
-    WHERE CASE WHEN document_named.collection IS NULL THEN NOT place.temporary
-        ELSE place.name = document_named.collection END;
+    WHERE document_named.collection IS NULL OR place.name = document_named.collection;
     IF cardinality(doc_ids) = 1 THEN
         RETURN doc_ids[1];
     ELSIF doc_ids IS NULL THEN

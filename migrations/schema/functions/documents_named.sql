@@ -12,7 +12,7 @@ BEGIN
     FROM nearsim.collection AS found
     JOIN nearsim.document AS one ON one.collection_id = found.collection_id AND one.external_id = a
     JOIN nearsim.document AS other ON other.collection_id = found.collection_id AND other.external_id = b
-    WHERE found.name = documents_named.collection OR documents_named.collection IS NULL AND NOT found.temporary;
+    WHERE found.name = documents_named.collection OR documents_named.collection IS NULL;
     IF cardinality(names) > 1 THEN
         RAISE EXCEPTION 'documents ''%'' and ''%'' are in several collections; name one of: %',
             a, b, array_to_string(names, ', ') USING ERRCODE = 'invalid_parameter_value';
@@ -22,7 +22,7 @@ BEGIN
         WHERE NOT EXISTS (
             SELECT FROM nearsim.document JOIN nearsim.collection AS found USING (collection_id)
             WHERE document.external_id = asked.external_id
-                AND (found.name = documents_named.collection OR documents_named.collection IS NULL AND NOT found.temporary))
+                AND (found.name = documents_named.collection OR documents_named.collection IS NULL))
         ORDER BY position LIMIT 1;
         IF FOUND THEN
             RAISE EXCEPTION 'there is no document ''%''%', unknown, coalesce(' in collection ''' || collection || '''', '')

@@ -79,7 +79,7 @@ BEGIN
         EXECUTE format('GRANT INSERT (%s), UPDATE (%s) ON nearsim.document TO nearsim_writer', columns, columns);
     ELSE
         GRANT INSERT, UPDATE ON nearsim.document TO nearsim_writer;
-        GRANT INSERT (name, temporary) ON nearsim.collection TO nearsim_writer;
+        GRANT INSERT (name) ON nearsim.collection TO nearsim_writer;
     END IF;
     GRANT INSERT (collection_id, left_id, right_id, verdict, by, why), UPDATE (undone_by, undone_why, undone_at)
         ON nearsim.verdict TO nearsim_writer;

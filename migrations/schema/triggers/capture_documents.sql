@@ -1,11 +1,7 @@
--- Of a temporary collection only updates are captured: its process indexes the documents that it inserts.
 CREATE FUNCTION nearsim.capture_inserted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO nearsim.change (collection_id, doc_id, revision)
-    SELECT collection_id, doc_id, revision FROM after_rows
-    WHERE NOT EXISTS (
-        SELECT FROM nearsim.collection WHERE collection.collection_id = after_rows.collection_id AND temporary);
+    INSERT INTO nearsim.change (collection_id, doc_id, revision) SELECT collection_id, doc_id, revision FROM after_rows;
     RETURN NULL;
 END
 $$;

@@ -5,8 +5,7 @@ BEGIN
     INSERT INTO nearsim.pending_event (generation_id, kind, collection_id, profile_id)
     SELECT OLD.generation_id, CASE WHEN TG_OP = 'UPDATE' AND NEW.state = 'live' THEN 'live' ELSE 'not_live' END,
         collection_id, profile_id
-    FROM nearsim.profile JOIN nearsim.collection USING (collection_id)
-    WHERE profile_id = OLD.profile_id AND NOT temporary;
+    FROM nearsim.profile WHERE profile_id = OLD.profile_id;
     RETURN OLD;
 END
 $$;

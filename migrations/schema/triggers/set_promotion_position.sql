@@ -6,10 +6,7 @@ BEGIN
         NEW.published_left_id := NULL;
         NEW.published_right_id := NULL;
         DELETE FROM nearsim.work WHERE generation_id = OLD.generation_id AND stage = 'publish';
-    ELSIF NOT (
-        SELECT temporary FROM nearsim.profile JOIN nearsim.collection USING (collection_id)
-        WHERE profile_id = NEW.profile_id)
-    THEN
+    ELSE
         NEW.published_left_id := 0;
         NEW.published_right_id := 0;
         INSERT INTO nearsim.work (generation_id, doc_id, stage) VALUES (NEW.generation_id, 0, 'publish')

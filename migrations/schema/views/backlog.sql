@@ -18,7 +18,7 @@ FROM (
 JOIN nearsim.generation USING (generation_id)
 JOIN nearsim.profile USING (profile_id)
 JOIN nearsim.collection USING (collection_id)
-WHERE NOT collection.temporary AND generation.state <> 'abandoned'
+WHERE generation.state <> 'abandoned'
 UNION ALL
 SELECT collection.name, NULL, noted.collection_id, NULL, NULL, 'change', noted.waiting, noted.waiting, 0, 0, 0,
     noted.oldest_queued_at

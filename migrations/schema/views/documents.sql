@@ -32,8 +32,7 @@ SELECT collection.name, NULL, collection.collection_id, NULL, document.doc_id, d
     document.revision, 'not indexed', NULL, NULL, NULL, NULL
 FROM nearsim.collection
 JOIN nearsim.document USING (collection_id)
-WHERE NOT collection.temporary
-    AND NOT EXISTS (SELECT FROM nearsim.live_generations AS live WHERE live.collection_id = collection.collection_id);
+WHERE NOT EXISTS (SELECT FROM nearsim.live_generations AS live WHERE live.collection_id = collection.collection_id);
 
 COMMENT ON VIEW nearsim.documents IS
     'Every document once per live profile of its collection, with its state in the index';

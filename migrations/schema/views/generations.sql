@@ -7,8 +7,7 @@ SELECT collection.name AS collection, profile.name AS profile, collection.collec
     generation.replaces, generation.detached, generation.dropping, generation.ready_at, generation.retired_at
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
-JOIN nearsim.collection USING (collection_id)
-WHERE NOT collection.temporary;
+JOIN nearsim.collection USING (collection_id);
 
 COMMENT ON VIEW nearsim.generations IS 'All builds of all profiles in any state; the other views show live ones only';
 COMMENT ON COLUMN nearsim.generations.collection IS 'Name of the collection';

@@ -14,7 +14,7 @@ SELECT generation.generation_id, profile.profile_id, profile.name AS profile,
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
 JOIN nearsim.collection USING (collection_id)
-WHERE generation.state = 'live' AND NOT collection.temporary;
+WHERE generation.state = 'live';
 
 COMMENT ON VIEW nearsim.live_generations IS
     'The live generation of each profile, with the parts of its recipe that other views use';

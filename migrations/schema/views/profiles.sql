@@ -30,8 +30,7 @@ LEFT JOIN LATERAL (
 ) AS generation ON true
 LEFT JOIN LATERAL (
     SELECT CAST(generation.recipe #>> '{match,threshold}' AS double precision) ^ generation.rows AS band
-) AS alike ON true
-WHERE NOT collection.temporary;
+) AS alike ON true;
 
 COMMENT ON VIEW nearsim.profiles IS
     'All profiles: recipe, live generation and counts of its build (buckets as of buckets_counted_at; nearsim.buckets counts them now)';

@@ -1,4 +1,4 @@
-"""Checks of the indexes: builds, queue, reindexes, leftovers."""
+"""Checks of the indexes: builds, queue, reindexes."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,6 @@ def check(connection: Connection) -> Iterator[Finding]:
     yield from _check_attached(connection)
     yield _check_set_aside(connection)
     yield from _check_reindexes(connection)
-    yield _check_temporary(connection)
 
 
 def _check_builds(connection: Connection, *, has_workers: bool) -> Iterator[Finding]:
@@ -41,7 +40,7 @@ def _check_builds(connection: Connection, *, has_workers: bool) -> Iterator[Find
         if not unfinished:
             continue
         is_finished = False
-        if _is_unlocked(connection, Lock.BUILD, collection):
+        if _is_unlocked(connection, collection):
             remedy = f"{by_worker}; or: {suggested_command('build', collection.name)}"
             yield Finding(
                 "builds", "warning", f"collection {collection.name}: {', '.join(unfinished)}", remedy
@@ -129,21 +128,8 @@ def _describe(one: Generation) -> str:
     return f"generation {one.generation_id} of profile {one.profile} of collection {one.collection}"
 
 
-def _check_temporary(connection: Connection) -> Finding:
-    temporary = collection_rows.list_collections(connection, temporary=True)
-    left = sum(_is_unlocked(connection, Lock.TEMPORARY, collection) for collection in temporary)
-    if not left:
-        return Finding("temporary collections", "ok", "no leftovers")
-    return Finding(
-        "temporary collections",
-        "warning",
-        f"{left} left by killed runs of dedupe",
-        "none needed: the next command that uses the database drops them",
-    )
-
-
-def _is_unlocked(connection: Connection, kind: Lock, collection: Collection) -> bool:
-    is_free = take_lock(connection, kind, collection.collection_id, wait=False)
+def _is_unlocked(connection: Connection, collection: Collection) -> bool:
+    is_free = take_lock(connection, Lock.BUILD, collection.collection_id, wait=False)
     if is_free:
-        release_lock(connection, kind, collection.collection_id)
+        release_lock(connection, Lock.BUILD, collection.collection_id)
     return is_free

@@ -61,12 +61,12 @@ def grant(
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
     chosen = _role(role)
     if collection and chosen == "admin":
         raise UsageError("an admin sees all collections; use --collection with reader or writer")
-    with open_database() as database:
+    with Database.connect() as database:
         is_new = access.grant(database, user, chosen, collection or ())
         more = access.rights_beyond(database, user, chosen, collection or ())
     if format.is_machine:
@@ -94,10 +94,10 @@ def revoke(
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
     chosen = _role(role)
-    with open_database() as database:
+    with Database.connect() as database:
         was_granted = access.revoke(database, user, chosen, collection or ())
         more = [] if chosen == "reader" or collection else access.rights_beyond(database, user, "reader")
     if format.is_machine:
@@ -147,9 +147,9 @@ def isolation(
 
     from nearsim_db.admin import access
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
-    with open_database() as database:
+    with Database.connect() as database:
         if action is not Action.STATUS:
             access.set_isolation(database, wanted=action is Action.ON)
         state = access.read_isolation(database)

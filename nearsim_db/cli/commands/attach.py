@@ -84,14 +84,14 @@ def attach(
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
     from nearsim_db.index import Index
-    from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.attached.tables import Columns
+    from nearsim_db.store.database import Database
 
     chosen = recipe_options.chosen_if_any(threshold)
     if chosen is not None:
         service.refuse_vectors(chosen)
     columns = Columns(id, text, title, source, url, published_at)
-    with open_database() as database, progress_bars(quiet or format.is_machine) as progress:
+    with Database.connect() as database, progress_bars(quiet or format.is_machine) as progress:
         attached = service.attach_table(database, table, columns, collection)
         with (
             recipe_options.advising_reindex(attached.collection, profile, threshold),
@@ -154,12 +154,12 @@ def detach(
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
     from nearsim_db.index import Index
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
     collection = _required(collection)
     if not keep:
         confirm(f"Delete collection {collection!r} with its index? The table itself is not changed.", yes=yes)
-    with open_database() as database, progress_bars(quiet or format.is_machine) as progress:
+    with Database.connect() as database, progress_bars(quiet or format.is_machine) as progress:
         documents = service.detach(database, collection, keep=keep, progress=progress)
         if keep:
             with Index(database, collection, progress=progress) as index:
@@ -183,9 +183,9 @@ def _list(format: Format) -> None:
     from nearsim_db.admin import attach as service
     from nearsim_db.cli.output import tables, terminal
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
-    with open_database() as database:
+    with Database.connect() as database:
         rows = [_row(one) for one in service.list_attachments(database)]
     if format.is_machine:
         print_document(format, rows)

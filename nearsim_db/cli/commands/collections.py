@@ -37,9 +37,9 @@ Name = Annotated[
 def create(name: NewName, format: formats.ResultFormat = Format.TABLE, quiet: options.Quiet = False) -> None:
     """Create an empty collection; ingest also creates a missing one."""
     from nearsim_db.cli.output.documents import print_outcome
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
-    with open_database() as database:
+    with Database.connect() as database:
         database.create_collection(name)
     print_outcome(format, {"created": name}, f"created collection {name}", quiet=quiet)
 
@@ -53,13 +53,13 @@ def list_collections(
 ) -> None:
     """List the collections."""
     from nearsim_db.cli.output import layouts, streams
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
     chosen = formats.chosen_format(format, output)
     layout = layouts.of_facts(
         "collections", ("collection", "documents", "follows", "created_at"), if_empty=_NONE
     )
-    with open_database() as database:
+    with Database.connect() as database:
         streams.write(layout, _described(database), chosen, output, limit, quiet=quiet)
 
 
@@ -108,9 +108,9 @@ def rename(
 ) -> None:
     """Rename a collection; its documents, indexes and queued work are kept."""
     from nearsim_db.cli.output.documents import print_outcome
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
-    with open_database() as database:
+    with Database.connect() as database:
         database.rename_collection(name, new_name)
     done = {"renamed": name, "collection": new_name}
     print_outcome(format, done, f"renamed collection {name} to {new_name}", quiet=quiet)
@@ -125,10 +125,11 @@ def delete(
 ) -> None:
     """Delete a collection with its documents, profiles and indexes; asks for confirmation on a terminal."""
     from nearsim_db.cli.output.documents import print_outcome
-    from nearsim_db.indexing.collections import delete_collection, open_database
+    from nearsim_db.indexing.drop_generation import delete_collection
+    from nearsim_db.store.database import Database
 
     confirm(f"Delete collection {name!r} with all its documents and indexes?", yes=yes)
-    with open_database() as database:
+    with Database.connect() as database:
         documents = delete_collection(database, name)
     done = f"deleted collection {name} with {count_of(documents, 'document')}"
     print_outcome(format, {"deleted": name, "documents": documents}, done, quiet=quiet)

@@ -89,10 +89,10 @@ def show(
     from nearsim_db.cli.output import events as events_output
     from nearsim_db.cli.output import streams
     from nearsim_db.cli.output.logs import NoteHandler, logged_to
-    from nearsim_db.indexing.collections import open_database
     from nearsim_db.search.events import Follower, choose, read
+    from nearsim_db.store.database import Database
 
-    with open_database() as database, _until_terminated(follow) as received:
+    with Database.connect() as database, _until_terminated(follow) as received:
         wanted = choose(database, collection, profile, _names(kind))
         if follow:
             follower = Follower(database, wanted, after, new=new, stopping=received.is_set)
@@ -112,13 +112,13 @@ def prune(
 ) -> None:
     """Remove old events of all collections; workers also do so periodically."""
     from nearsim_db.cli.output.documents import print_outcome
-    from nearsim_db.indexing.collections import open_database
     from nearsim_db.search import events
+    from nearsim_db.store.database import Database
 
     age_seconds = events.kept_seconds(older_than)
     if age_seconds is None:
         raise UsageError("--older-than requires an age")
-    with open_database() as database:
+    with Database.connect() as database:
         removed = events.prune(database.engine, age_seconds)
     print_outcome(format, {"removed": removed}, f"removed events: {removed:,}", quiet=quiet)
 

@@ -72,9 +72,9 @@ def export(
     not. An output file is complete or absent.
     """
     from nearsim_db.cli.output import terminal
-    from nearsim_db.indexing.collections import open_database
     from nearsim_db.search.export_columns import parse_columns
     from nearsim_db.search.export_file import Target, write_export
+    from nearsim_db.store.database import Database
 
     try:
         chosen = parse_columns(columns or [])
@@ -84,7 +84,7 @@ def export(
     except InputError as error:
         raise UsageError(str(error)) from error
     target = Target(output, encoding, terminal.escaped_cell, terminal.escaped_strings)
-    with progress_bars(quiet) as progress, open_database() as database:
+    with progress_bars(quiet) as progress, Database.connect() as database:
         written, warnings = write_export(
             database, collection, profile, keep.value, chosen, target, limit, progress
         )

@@ -203,9 +203,9 @@ def status(
     """Show the generations of a profile, or of all, and the progress of each."""
     from nearsim_db.admin.reindex.status import read_status
     from nearsim_db.cli.output.reindex_status import print_status
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
-    with open_database() as database, database.transaction() as connection:
+    with Database.connect() as database, database.transaction() as connection:
         found = read_status(connection, collection, profile)
     print_status(found, collection, format=format)
 
@@ -216,12 +216,12 @@ def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Rei
     from nearsim_db.cli.output import reindex as output
     from nearsim_db.cli.output import terminal
     from nearsim_db.errors import BuildStoppedError, NearsimError
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
     warnings: list[str] = []
     reindex: Reindex | None = None
     try:
-        with progress_bars(quiet) as progress, open_database() as database:
+        with progress_bars(quiet) as progress, Database.connect() as database:
             reindex = Reindex(database, collection, profile, progress, warnings.append)
             yield reindex
     except (KeyboardInterrupt, NearsimError) as error:

@@ -54,12 +54,12 @@ def diff(
     from nearsim_db.admin.reindex import Reindex
     from nearsim_db.cli.output import diff as diff_output
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import open_output
+    from nearsim_db.store.database import Database
 
     allowed = limit_options.parsed()
     _refuse_output(output, format=format)
-    with progress_bars(quiet or format.is_machine) as progress, open_database() as database:
+    with progress_bars(quiet or format.is_machine) as progress, Database.connect() as database:
         found = Reindex(database, collection, profile, progress).diff(
             generation, samples=samples, limits=allowed
         )

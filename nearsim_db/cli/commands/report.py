@@ -64,13 +64,13 @@ def report(
     from nearsim_db.analysis.report import render as render_page
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.cells import json_row
-    from nearsim_db.indexing.collections import open_database
     from nearsim_db.readers.output import open_output
+    from nearsim_db.store.database import Database
 
     place = output or STANDARD_OUTPUT
     readers.refuse_overwriting_inputs([place], rejects or [])
     chosen = Options(top, diffs, title, tuple(rejects or ()))
-    with progress_bars(quiet or as_json) as progress, open_database() as database:
+    with progress_bars(quiet or as_json) as progress, Database.connect() as database:
         found = gather(database, collection, profile, chosen, progress)
         page = None if as_json else render_page(found)
     with open_output(place) as stream:

@@ -74,7 +74,6 @@ def _upgrade(patience: float, citus: CitusChoice, format: Format, *, quiet: bool
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_outcome
-    from nearsim_db.indexing.collections import open_database
     from nearsim_db.store.database import Database
 
     is_silent = quiet or format.is_machine
@@ -83,7 +82,7 @@ def _upgrade(patience: float, citus: CitusChoice, format: Format, *, quiet: bool
         report=(lambda message: None) if is_silent else terminal.print_info,
         citus=citus.value,
     )
-    with open_database() as database:
+    with Database.connect() as database:
         is_distributed = database.is_distributed
         missing = access.missing_roles(database)
     found = {"schema_revision": revision, "distributed": is_distributed, "missing_roles": missing}

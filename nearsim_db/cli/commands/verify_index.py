@@ -57,12 +57,12 @@ def verify_index(
     from nearsim_db.admin.verify_index import DEFAULT_SAMPLE
     from nearsim_db.admin.verify_index import verify_index as verify
     from nearsim_db.cli.output import terminal
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
     if everything and sample is not None:
         raise UsageError("give either --sample or --all, not both")
     warnings: list[str] = []
-    with progress_bars(quiet or format.is_machine) as progress, open_database() as database:
+    with progress_bars(quiet or format.is_machine) as progress, Database.connect() as database:
         result = verify(
             database,
             collection,

@@ -57,10 +57,10 @@ def list_work(
     #7; #0 is a whole index.
     """
     from nearsim_db.cli.output import layouts, streams
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
 
     chosen, states = formats.chosen_format(format, output), Counter[str]()
-    with open_database() as database:
+    with Database.connect() as database:
         changes = _count_changes(database, collection)
         items = _counted(_items(database, collection, stage, failed=failed), states)
         facts = {"changes_waiting": changes}
@@ -83,11 +83,11 @@ def retry(
     """
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
     from nearsim_db.store.work import work_items
 
     wanted = _wanted(ids, everything)
-    with open_database() as database, database.transaction() as connection:
+    with Database.connect() as database, database.transaction() as connection:
         found = work_items.retry(connection, _collection_id(database, collection), wanted)
     if format.is_machine:
         print_document(format, {"retried": sorted(found)})
@@ -112,7 +112,7 @@ def discard(
     """
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.indexing.collections import open_database
+    from nearsim_db.store.database import Database
     from nearsim_db.store.work import work_items
 
     wanted = _wanted(ids, everything)
@@ -122,7 +122,7 @@ def discard(
         f"Remove {shown} from the queue? Their index entries stay unchanged until the documents change again.",
         yes=yes,
     )
-    with open_database() as database, database.transaction() as connection:
+    with Database.connect() as database, database.transaction() as connection:
         found = work_items.discard(connection, _collection_id(database, collection), wanted)
     if format.is_machine:
         print_document(format, {"discarded": sorted(found)})

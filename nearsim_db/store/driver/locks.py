@@ -15,7 +15,6 @@ class Lock(Enum):
     """Kinds of locks: the value is the first key of the advisory lock ("ns" and up), an id the second."""
 
     BUILD = 0x6E73  # of a collection: creates its profiles and builds their first generations
-    TEMPORARY = 0x6E74  # of a temporary collection: it is in use
     WORKER_LEASE = 0x6E75  # of a worker's lease: its session is connected
     DISPATCH = 0x6E76  # of the database (id 0): shared by dispatchers
     CHANGES = 0x6E7A  # of the database (id 0): takes captured changes without locking them first

@@ -112,10 +112,9 @@ DELETE FROM nearsim.collection_access
 WHERE role_name = %(user)s AND (collection_id = ANY(CAST(%(collection_ids)s AS integer[])) OR %(collection_ids)s IS NULL)
 
 -- name: list_access
--- Grants of roles on permanent collections; a role may have been dropped since. Reads the whole table.
+-- Grants of roles on collections; a role may have been dropped since. Reads the whole table.
 SELECT collection.name, access.role_name, access.may_write
 FROM nearsim.collection_access AS access JOIN nearsim.collection USING (collection_id)
-WHERE NOT collection.temporary
 ORDER BY collection.name, access.role_name
 
 -- name: list_roles_without_collections

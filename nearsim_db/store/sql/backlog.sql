@@ -1,5 +1,5 @@
 -- name: read_backlog
--- Work waiting in one collection or in all permanent ones: by stage, set aside, age of the oldest, captured changes,
+-- Work waiting in one collection or in all: by stage, set aside, age of the oldest, captured changes,
 -- workers, and work held until a build is finished or resumed or because it cannot be done here. Abandoned generations
 -- do not count. Work queued during a build has an age only after catching up, changes of an attached table once it was
 -- compared or if it is not followed. Reads the whole queue, and all attachments.
@@ -7,7 +7,7 @@ WITH chosen AS (
     SELECT generation_id, state <> 'catching_up' AS is_settled,
         state IN ('building', 'paused') OR generation_id = ANY(CAST(%(without)s AS integer[])) AS held
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
-    WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT temporary)
+    WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
         AND state <> 'abandoned'
 ), queued AS (
     SELECT stage, set_aside_at IS NOT NULL AS aside, held, count(*) AS counted,
@@ -36,20 +36,20 @@ SELECT ARRAY(
 FROM changes CROSS JOIN attached
 
 -- name: count_changes
--- Captured changes not yet dispatched, of one collection or of all permanent ones; those of every collection count for
+-- Captured changes not yet dispatched, of one collection or of all; those of every collection count for
 -- each. Reads all of nearsim.change.
 SELECT count(*) FROM nearsim.change LEFT JOIN nearsim.collection USING (collection_id)
 WHERE change.collection_id IS NULL OR collection_id = %(collection_id)s
-    OR %(collection_id)s IS NULL AND collection.temporary IS FALSE
+    OR %(collection_id)s IS NULL AND collection.name IS NOT NULL
 
 -- name: has_remaining_work
--- Whether anything remains to be done in one collection or in all permanent ones, except what was set aside: changes
+-- Whether anything remains to be done in one collection or in all, except what was set aside: changes
 -- to dispatch, generations to build (without documents they wait; replacements only if detached), work outside builds,
 -- sweeps. Relies on work_pkey.
 WITH chosen AS (
     SELECT generation_id, state, collection_id, replaces, detached
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
-    WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT temporary)
+    WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
         AND state IN ('building', 'catching_up', 'ready', 'live', 'retired')
         AND generation_id <> ALL (CAST(%(without)s AS integer[]))
 )

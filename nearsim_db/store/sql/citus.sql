@@ -73,12 +73,11 @@ UPDATE nearsim.generation SET distributed = false WHERE distributed
 SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = pg_catalog.to_regclass(%(table)s))
 
 -- name: list_local_leaves
--- Generations, but for those of temporary collections, whose band table exists and is not distributed. Reads all
--- generations.
+-- Generations whose band table exists and is not distributed. Reads all generations.
 SELECT generation_id
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
 JOIN pg_catalog.pg_class ON pg_class.oid = pg_catalog.to_regclass('nearsim_index.band_' || generation_id)
-WHERE NOT temporary AND NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = pg_class.oid)
+WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = pg_class.oid)
 ORDER BY generation_id
 
 -- name: list_band_leaves

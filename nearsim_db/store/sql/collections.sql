@@ -1,24 +1,22 @@
 -- name: find_collection
 -- A collection by its name. Relies on collection_name_key.
-SELECT collection_id, name, temporary, created_at FROM nearsim.collection WHERE name = %(name)s
+SELECT collection_id, name, created_at FROM nearsim.collection WHERE name = %(name)s
 
 -- name: list_collections
--- The permanent collections, or the temporary ones, by name. Reads all collections.
-SELECT collection_id, name, temporary, created_at FROM nearsim.collection
-WHERE temporary = %(temporary)s ORDER BY name
+-- All collections, by name. Reads all collections.
+SELECT collection_id, name, created_at FROM nearsim.collection ORDER BY name
 
 -- name: list_unindexed_collections
--- Permanent collections with documents and without a profile, by name. Reads all collections; relies on
+-- Collections with documents and without a profile, by name. Reads all collections; relies on
 -- document_collection_doc.
-SELECT collection_id, name, temporary, created_at FROM nearsim.collection
-WHERE NOT temporary
-    AND NOT EXISTS (SELECT FROM nearsim.profile WHERE profile.collection_id = collection.collection_id)
+SELECT collection_id, name, created_at FROM nearsim.collection
+WHERE NOT EXISTS (SELECT FROM nearsim.profile WHERE profile.collection_id = collection.collection_id)
     AND EXISTS (SELECT FROM nearsim.document WHERE document.collection_id = collection.collection_id)
 ORDER BY name
 
 -- name: create_collection
 -- Create a collection; no row if its name is taken.
-INSERT INTO nearsim.collection (name, temporary) VALUES (%(name)s, %(temporary)s)
+INSERT INTO nearsim.collection (name) VALUES (%(name)s)
 ON CONFLICT DO NOTHING RETURNING collection_id
 
 -- name: rename_collection
@@ -28,11 +26,6 @@ UPDATE nearsim.collection SET name = %(name)s WHERE collection_id = %(collection
 -- name: delete_collection
 -- Delete a collection with its documents and profiles. Relies on collection_pkey.
 DELETE FROM nearsim.collection WHERE collection_id = %(collection_id)s
-
--- name: vacuum_documents
--- Free the space of deleted documents: autovacuum may come after the next ones are written behind them. Does not wait
--- for locks; the end of the table is cut off only while nobody else uses it.
-VACUUM (SKIP_LOCKED) nearsim.document
 
 -- name: count_documents
 -- Number of documents of a collection. Relies on document_collection_doc.

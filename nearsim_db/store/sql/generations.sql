@@ -45,7 +45,7 @@ RETURNING generation_id
 
 -- name: list_generations
 -- One generation, those of a collection, or all, by profile and age. Reads all generations.
-SELECT generation_id, profile_id, profile.name, collection_id, collection.name, temporary, state, stage,
+SELECT generation_id, profile_id, profile.name, collection_id, collection.name, state, stage,
     recipe, fingerprint, figures, generation.created_at, live_at, bands, rows, replaces, detached,
     distributed, dropping, ready_at, retired_at
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)

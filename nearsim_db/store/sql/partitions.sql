@@ -27,20 +27,13 @@ COMMENT ON TABLE {similar_pair} IS {leaf_comment};
 COMMENT ON TABLE {cluster_member} IS {leaf_comment};
 SELECT nearsim.grant_partition_rights({generation_id})
 
--- name: set_leaves_unlogged
--- Keep the empty tables of a temporary collection out of the write-ahead log: a crash may empty them.
-ALTER TABLE {signature} SET UNLOGGED;
-ALTER TABLE {band} SET UNLOGGED;
-ALTER TABLE {similar_pair} SET UNLOGGED;
-ALTER TABLE {cluster_member} SET UNLOGGED
-
 -- name: attach_leaf
 -- Attach a loaded leaf; its CHECK spares the scan.
 ALTER TABLE {parent} ATTACH PARTITION {leaf} FOR VALUES IN ({generation_id})
 
--- name: capture_generation
+-- name: create_capture_triggers
 -- Have triggers capture changes for events.
-SELECT nearsim.capture_generation({generation_id})
+SELECT nearsim.create_capture_triggers('_' || {generation_id})
 
 -- name: find_pending_detaches
 -- Partitions of a parent with an interrupted detach, which must be finished before another can begin. Catalog only.
@@ -84,10 +77,6 @@ FROM {signature}
 -- name: vacuum_leaf
 -- Set visibility for index-only scans and collect planner statistics.
 VACUUM (ANALYZE) {leaf}
-
--- name: analyze_leaf
--- Collect planner statistics of a table that few statements read.
-ANALYZE {leaf}
 
 -- name: analyze_parents
 -- Planner statistics for joins over all generations; autovacuum never analyzes parents. Numeric columns only, so that

@@ -122,7 +122,7 @@ ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
 WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0 OR stored.reached > 0
 
 -- name: find_work
--- Generations and stages with work due, of one collection or of all permanent ones; work of a generation being built
+-- Generations and stages with work due, of one collection or of all; work of a generation being built
 -- waits. The order makes both subqueries walk their index to the first free row whatever the planner estimates. Relies
 -- on work_free and work_tried_before.
 SELECT generation.generation_id, stage.name
@@ -143,7 +143,7 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS free
 WHERE generation.state IN ('catching_up', 'ready', 'live', 'retired')
-    AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
+    AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
 ORDER BY generation.generation_id, stage.position
 
 -- name: take_work
@@ -255,7 +255,7 @@ SELECT count(*) FILTER (WHERE set_aside_at IS NULL), count(*) FILTER (WHERE set_
 FROM nearsim.queued_work WHERE generation_id = {generation_id}
 
 -- name: list_work
--- Work of one collection or of all permanent ones: set aside first, then failing. Reads the whole queue.
+-- Work of one collection or of all: set aside first, then failing. Reads the whole queue.
 SELECT coalesce(document.external_id, '#' || work.doc_id), collection.name, profile.name, work.generation_id, work.stage,
     state.name, work.attempts, work.due_at, work.queued_at, lease.worker, work.error
 FROM nearsim.generation
@@ -269,7 +269,7 @@ CROSS JOIN LATERAL (
         WHEN generation.state IN ('building', 'paused') THEN 'held' WHEN work.attempts > 0 THEN 'failing' ELSE 'waiting' END
 ) AS state (name)
 WHERE generation.state <> 'abandoned'
-    AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
+    AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
     AND (work.stage = %(stage)s OR %(stage)s IS NULL)
     AND (work.attempts > 0 OR NOT %(failed)s)
 ORDER BY work.set_aside_at IS NULL, work.attempts DESC, work.generation_id, work.stage, work.doc_id
@@ -285,7 +285,7 @@ WITH chosen AS MATERIALIZED (
     JOIN nearsim.work USING (generation_id)
     LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
     WHERE work.attempts > 0 AND work.lease_id IS NULL
-        AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
+        AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
         AND (coalesce(document.external_id, '#' || work.doc_id) = ANY(CAST(%(ids)s AS text[])) OR %(ids)s IS NULL)
     ORDER BY work.generation_id, work.stage, work.doc_id
     FOR UPDATE OF work
@@ -306,7 +306,7 @@ WITH chosen AS MATERIALIZED (
     JOIN nearsim.work USING (generation_id)
     LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
     WHERE work.attempts > 0 AND work.lease_id IS NULL AND work.stage <> 'publish'
-        AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL AND NOT collection.temporary)
+        AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
         AND (coalesce(document.external_id, '#' || work.doc_id) = ANY(CAST(%(ids)s AS text[])) OR %(ids)s IS NULL)
     ORDER BY work.generation_id, work.stage, work.doc_id
     FOR UPDATE OF work

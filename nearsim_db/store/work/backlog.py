@@ -1,4 +1,4 @@
-"""Work waiting in all generations of a collection, or of all permanent collections."""
+"""Work waiting in all generations of a collection, or of all collections."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def read_backlog(
 
 
 def count_changes(connection: Connection, collection_id: CollectionId | None) -> int:
-    """Return how many captured changes of a collection, or of all permanent ones, are not dispatched."""
+    """Return how many captured changes of a collection, or of all, are not dispatched."""
     return int(fetch_value(connection, statement("count_changes"), {"collection_id": collection_id}))
 
 

@@ -138,7 +138,7 @@ def queue_work(
 
 
 def find_work(connection: Connection, collection_id: CollectionId | None) -> list[tuple[GenerationId, Stage]]:
-    """Return the (generation, stage) with work due, of one collection or of all permanent ones."""
+    """Return the (generation, stage) with work due, of one collection or of all."""
     parameters = {"collection_id": collection_id, "stages": list(STAGES)}
     rows = fetch_rows(connection, statement("find_work"), parameters)
     return [(generation_id, stage) for generation_id, stage in rows]

@@ -37,7 +37,7 @@ class WorkItem:
 def stream_work(
     connection: Connection, collection_id: CollectionId | None, stage: Stage | None, *, failed: bool
 ) -> Iterator[WorkItem]:
-    """Yield work of one collection or of all permanent ones, set aside first; with `failed` only failed work."""
+    """Yield work of one collection or of all, set aside first; with `failed` only failed work."""
     parameters = {"collection_id": collection_id, "stage": stage, "failed": failed}
     return stream_rows(connection, WorkItem, statement("list_work"), parameters, name="nearsim_list_work")
 

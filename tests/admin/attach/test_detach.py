@@ -8,7 +8,7 @@ from nearsim_db import Document, Index
 from nearsim_db.admin import attach
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.indexing import attached_table
-from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.database import Database

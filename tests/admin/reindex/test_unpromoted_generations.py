@@ -10,7 +10,7 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.analysis.report import Options, gather
 from nearsim_db.errors import BuildStoppedError, FingerprintError
 from nearsim_db.indexing import build_plan
-from nearsim_db.indexing.collections import delete_collection
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.indexing.purge import Purged
 from nearsim_db.search.answers import Answers
 from nearsim_db.similarity.recipe import Recipe, override
