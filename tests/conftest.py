@@ -86,10 +86,22 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"PostgreSQL {', '.join(map(str, programs()))}", *missing]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Repeat at the end which majors were missing."""
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Repeat at the end which majors were missing; if no test ran, say what left tests out."""
     for line in pytest_report_header(config) if config.getoption("all") else []:
         terminalreporter.write_line(line)
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        for line in _why_left_out(config):
+            terminalreporter.write_line(line)
+
+
+def _why_left_out(config: pytest.Config) -> Iterator[str]:
+    if not config.getoption("all"):
+        yield "tests marked slow were left out, all of tests/scale_out among them; --all runs them"
+    if reason := why_no_citus():
+        yield f"tests on Citus need it, too: {reason}"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -17,6 +17,7 @@ def test_one_server_and_a_cluster_have_equal_indexes(
     assert cluster == single.replace(" 0 nodes", " 2 nodes")
 
 
+@pytest.mark.usefixtures("citus")  # skips it without Citus
 def test_an_index_is_the_same_after_shards_have_moved(capsys: pytest.CaptureFixture[str]) -> None:
     rebalancing.main(documents=1000)
     lines = capsys.readouterr().out.splitlines()

@@ -1,41 +1,20 @@
 """Nodes that ask for passwords: what the coordinator needs for other users than the one who created the extension."""
 
-from collections.abc import Iterator
-
 import pytest
 from psycopg import sql
 
 from nearsim_db.admin.doctor import Finding, examine
 from nearsim_db.errors import UnreachableError
-from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.scale_out_world import answers, documents, index_at
 from tests.builders.workers import application, ask, wait_until
-from tests.servers.citus import CitusServer, add_node, citus_server
+from tests.scale_out.conftest import close
+from tests.servers.citus import CitusServer, add_node
 
 pytestmark = pytest.mark.slow("starts a cluster")
 
 _WORD = "INSERT INTO pg_dist_authinfo (nodeid, rolename, authinfo) VALUES (0, %s, 'password=secret')"
 _REFUSED = "SELECT EXISTS (SELECT FROM pg_dist_background_task WHERE message LIKE '%no password supplied%')"
 _MOVED = "SELECT EXISTS (SELECT FROM pg_dist_background_job WHERE state = 'finished')"
-
-
-@pytest.fixture(scope="module")
-def closed() -> Iterator[CitusServer]:
-    """A cluster whose nodes ask everybody but the user of the tests for a password."""
-    with citus_server(2) as cluster:
-        for node in cluster.nodes:
-            _close(node)
-        yield cluster
-
-
-def _close(node: Cluster) -> None:
-    with application(node.dsn("postgres")) as session:
-        rules = node.data_directory / "pg_hba.conf"
-        text = rules.read_text("utf-8")
-        rules.write_text(
-            f"local all nearsim trust\n{text.replace('trust', 'scram-sha-256')}", encoding="utf-8"
-        )
-        session.execute("SELECT pg_reload_conf()")
 
 
 def _findings(check: str) -> list[Finding]:
@@ -89,7 +68,7 @@ def test_the_doctor_names_roles_that_a_node_lacks(
 
 def test_a_node_is_added_with_a_password_for_the_owner_of_shards(closed: CitusServer) -> None:
     closed.start_nodes(3)
-    _close(closed.nodes[2])
+    close(closed.nodes[2])
     with closed.database(nodes=2) as url, application(url) as chief, index_at(url) as index:
         index.add(documents(60, seed=42))
         before = answers(index)

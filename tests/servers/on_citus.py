@@ -62,14 +62,14 @@ OWN_SERVERS = {
 
 
 def database_tests(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the tests that use a database; those that do not use the cluster are skipped, with the reason."""
+    """Yield the tests of scale_out, and those that use a database, which are skipped if it is not the cluster's."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         reason = _reason(item.nodeid)
         if reason:
             item.add_marker(pytest.mark.skip(reason))
             yield item
-        elif fixtures & {"citus", "server", "server_to_kill"}:
+        elif fixtures & {"citus", "server", "server_to_kill"} or "/scale_out/" in item.nodeid:
             yield item
         elif fixtures & {"major", "servers"}:
             raise pytest.UsageError(f"{item.nodeid} has a server of its own: give the reason in {__file__}")

@@ -20,7 +20,6 @@ from docs.check_constraints import problems
 from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.logins import as_user, fill
 from tests.builders.workers import PATIENCE_SECONDS, application, running
-from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
 
@@ -197,7 +196,11 @@ def test_nodes_of_a_cluster_are_private_and_keep_their_data() -> None:
     servers = {name: services[name] for name in ("coordinator", "node1", "node2")}
     assert [name for name, service in servers.items() if "ports" in service] == ["coordinator"]
     assert all(port.startswith("127.0.0.1:") for port in servers["coordinator"]["ports"])
-    assert {service["volumes"][0].partition(":")[0] for service in servers.values()} == set(loaded["volumes"])
+    volumes = [service["volumes"] for service in servers.values()]
+    assert {data.partition(":")[0] for data, _ in volumes} == set(loaded["volumes"])
+    assert {script for _, script in volumes} == {
+        "./compose-roles.sh:/docker-entrypoint-initdb.d/nearsim-roles.sh:ro"
+    }
     for service in servers.values():
         assert service["image"].startswith("citusdata/citus:${CITUS_VERSION:-13.")
         assert service["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
@@ -210,38 +213,7 @@ def test_nodes_of_a_cluster_are_private_and_keep_their_data() -> None:
     assert set(re.findall(r"citus_\w+\('\w+', 5432\)", commands)) == documented
     worker = services["worker"]
     assert worker["image"] == compose()["services"]["worker"]["image"] and worker["command"] == ["worker"]
-    assert worker["environment"]["NEARSIM_DATABASE_URL"].endswith("@coordinator:5432/nearsim")
-
-
-@pytest.mark.slow("starts a cluster")
-def test_commands_for_nodes_work_without_containers(citus: CitusServer) -> None:
-    loaded = yaml.safe_load((ROOT / "docs" / "citus-compose.yml").read_text(encoding="utf-8"))
-    program, *arguments = loaded["services"]["nodes"]["command"]
-    folders = {
-        "coordinator": citus.coordinator.socket_directory,
-        **{f"node{number}": node.socket_directory for number, node in enumerate(citus.nodes, 1)},
-    }
-    for name, folder in folders.items():
-        arguments = [one.replace(f"'{name}'", f"'{folder}'") for one in arguments]
-    arguments = [one.replace("--host=coordinator", f"--host={folders['coordinator']}") for one in arguments]
-    with citus.empty_database() as url:
-        with application(url) as connection:
-            connection.execute(
-                "SELECT citus_remove_node(nodename, nodeport) FROM pg_dist_node WHERE groupid > 0"
-            )
-        account = {"PGUSER": "nearsim", "PGDATABASE": str(conninfo_to_dict(url)["dbname"])}
-        psql = citus.coordinator.binaries.program(program)
-        subprocess.run([psql, *arguments], env=os.environ | account, check=True, capture_output=True)
-        for line in (["db", "init"], ["doctor"]):
-            ended = subprocess.run(
-                [sys.executable, "-m", "nearsim_db", *line],
-                env=os.environ | {"NEARSIM_DATABASE_URL": url},
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-            assert "Citus cluster" in ended.stderr or ended.stdout.count("ok       node") == 2
-        with running(url, *loaded["services"]["worker"]["command"][1:]) as worker:
-            worker.wait_for_line("starts")
-            worker.signal(signal.SIGTERM)
-            assert worker.wait() == 0
+    account = worker["environment"]["NEARSIM_DATABASE_URL"]
+    assert account == compose()["services"]["worker"]["environment"]["NEARSIM_DATABASE_URL"].replace(
+        "@postgres", "@coordinator"
+    )
