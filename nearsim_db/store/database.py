@@ -13,9 +13,8 @@ from typing import Self, TypeVar
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId
 from nearsim_db.store import access, collection_rows
-from nearsim_db.store.citus import distribution, placement
-from nearsim_db.store.citus.distribution import Wanted
-from nearsim_db.store.citus.placement import NodeState
+from nearsim_db.store.citus import placement
+from nearsim_db.store.citus.placement import NodeState, Wanted
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import (
@@ -94,7 +93,7 @@ class Database:
             revisions.upgrade(self.engine, patience_seconds=_EMBEDDED_PATIENCE_SECONDS)
         if is_misplaced:
             with self.engine.begin() as connection:
-                distribution.distribute(connection, "auto", lambda message: None)
+                placement.distribute(connection, "auto", lambda message: None)
 
     @staticmethod
     def initialise(
@@ -117,7 +116,7 @@ class Database:
             with translate_errors():
                 revision = revisions.upgrade(engine, patience_seconds=patience_seconds, report=report)
                 with engine.begin() as connection:
-                    distribution.distribute(connection, citus, report)
+                    placement.distribute(connection, citus, report)
                 return revision
         finally:
             engine.dispose()

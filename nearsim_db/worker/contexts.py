@@ -1,8 +1,10 @@
-"""The generations that a worker can work on, each with its context."""
+"""The generations that a worker can work on, each with its context; the collections in its scope; periodic services."""
 
 import logging
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from datetime import datetime
 
 from nearsim_db.errors import NearsimError
@@ -10,7 +12,8 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store import collection_rows, generation_rows
-from nearsim_db.store.driver import Connection
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.settings import Settings
 
@@ -97,3 +100,58 @@ class Contexts:
             _log.warning(f"{place}: {message}", extra={"event": "warning", "facts": facts})
 
         return warn
+
+
+@dataclass(slots=True)
+class Scope:
+    """The collection that a worker works on, or all if `collection` is None.
+
+    `collection_id` is known after the first `refresh`. `stopping` says whether the worker was asked to stop.
+    """
+
+    database: Database
+    collection: str | None
+    contexts: Contexts
+    stopping: Callable[[], bool]
+    collection_id: CollectionId | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """The database's engine."""
+        return self.database.engine
+
+    def refresh(self) -> None:
+        """Look the collection up again, and drop contexts that are out of date. Raises NotFoundError."""
+        with self.engine.connect() as connection:
+            if self.collection is not None:
+                self.collection_id = collection_rows.get_collection(connection, self.collection).collection_id
+            self.contexts.refresh(connection)
+
+    def includes(self, collection_id: CollectionId) -> bool:
+        """Whether the worker works on a collection."""
+        return self.collection_id in (None, collection_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A task that runs when its schedule starts, then `period_seconds` after the end of each run."""
+
+    name: str
+    period_seconds: float
+    run: Callable[[], None]
+
+
+class Schedule:
+    """Services in the order in which they run."""
+
+    def __init__(self, services: Sequence[Service], clock: Callable[[], float] = time.monotonic) -> None:
+        self._services = tuple(services)
+        self._clock = clock
+        self._due_at = {service.name: -float("inf") for service in services}
+
+    def run_due(self) -> None:
+        """Run each service whose period has passed."""
+        for service in self._services:
+            if self._clock() >= self._due_at[service.name]:
+                service.run()
+                self._due_at[service.name] = self._clock() + service.period_seconds

@@ -14,9 +14,9 @@ from nearsim_db.indexing.work_queue import search_batch, sign_batch, work_batch
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch, Stage
+from nearsim_db.worker.contexts import Scope
 from nearsim_db.worker.lease import WorkerLease
 from nearsim_db.worker.metrics import Monitor
-from nearsim_db.worker.scope import Scope
 from nearsim_db.worker.work_log import WorkLog
 
 _log = logging.getLogger("nearsim.worker")

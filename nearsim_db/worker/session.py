@@ -17,17 +17,14 @@ from nearsim_db.store.work import backlog
 from nearsim_db.store.work.backlog import Backlog
 from nearsim_db.store.work.leases import SILENCE_SECONDS
 from nearsim_db.worker import maintenance
-from nearsim_db.worker.attached_tables import AttachedTables
-from nearsim_db.worker.contexts import Contexts
+from nearsim_db.worker.contexts import Contexts, Schedule, Scope, Service
 from nearsim_db.worker.lease import HEARTBEAT_SECONDS, WorkerLease
 from nearsim_db.worker.lookup_requests import LookupRequestService
+from nearsim_db.worker.maintenance import AttachedTables
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.queued_work import QueuedWork
-from nearsim_db.worker.scope import Scope
-from nearsim_db.worker.service import Schedule, Service
-from nearsim_db.worker.state_log import StateLog
 from nearsim_db.worker.unattended_builds import UnattendedBuilds
-from nearsim_db.worker.work_log import WorkLog
+from nearsim_db.worker.work_log import StateLog, WorkLog
 
 _POLL_SECONDS = 0.1
 _MAINTENANCE_SECONDS = 60.0

@@ -19,8 +19,8 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.generation_rows import Generation
+from nearsim_db.worker.contexts import Scope
 from nearsim_db.worker.metrics import Monitor
-from nearsim_db.worker.scope import Scope
 
 _RETRY_SECONDS = 60.0
 _SLICES = "build_slices"  # of a build that another process leads, in metrics

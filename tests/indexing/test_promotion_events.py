@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.admin.reindex import Reindex, promote
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.admin.reindex.reindex import promote
 from nearsim_db.indexing import promotion_events
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.work import leases, queue
@@ -125,7 +126,7 @@ def test_promotion_writes_two_events(index: Index, database_url: str) -> None:
         made = reindex.start(settings=["match.threshold=0.3"])
         for generation, others in ((made, 1), (index.profiles()[0][0], made.generation_id)):
             last, watcher.generation_id = watcher.consumer.last, generation.generation_id
-            promote.promote(index.database, generation, ["ready", "retired"])
+            promote(index.database, generation, ["ready", "retired"])
             assert [(one.kind, one.generation_id) for one in index.events(last)] == [
                 ("generation_gone", others),
                 ("generation_live", generation.generation_id),

@@ -1,7 +1,7 @@
 """Health of a worker under a clock of the test; its metrics and services."""
 
+from nearsim_db.worker.contexts import Schedule, Service
 from nearsim_db.worker.metrics import Monitor
-from nearsim_db.worker.service import Schedule, Service
 
 
 class Clock:

@@ -1,14 +1,15 @@
-"""The reindex of one profile: start, build, compare, promote, roll back, drop."""
+"""The reindex of one profile: start, build, compare, promote in one short transaction, roll back, drop."""
 
 from collections.abc import Callable, Sequence
+
+from tenacity import RetryError, Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from nearsim_db.admin.reindex import diff, select
 from nearsim_db.admin.reindex.diff_result import Difference
 from nearsim_db.admin.reindex.foreground import ForegroundBuild
 from nearsim_db.admin.reindex.limits import NO_LIMITS, Limits, raise_if_exceeded
-from nearsim_db.admin.reindex.promote import promote
 from nearsim_db.admin.reindex.status import Status, read_status
-from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.errors import ConflictError, FingerprintError, RecipeError
 from nearsim_db.indexing import drop_generation, profiles, promotion_events, shingle_length
 from nearsim_db.indexing.drop_generation import Dropped
 from nearsim_db.records import GenerationId, Progress, silent
@@ -18,7 +19,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import collection_rows, diffs, generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.driver.engine import is_lock_timeout, translate_errors
 from nearsim_db.store.generation_rows import Generation, State
 
 
@@ -213,3 +214,31 @@ class Reindex:
 
     def _generations(self, connection: Connection) -> list[Generation]:
         return select.of_profile(connection, self.collection, self.profile)
+
+
+_ATTEMPTS = 200
+
+
+def promote(database: Database, generation: Generation, states: Sequence[State]) -> GenerationId | None:
+    """Make a generation in one of some states live; return the previous one, which is retired.
+
+    Raises ConflictError if it is in another state, or if its profile's generations stay locked.
+    """
+    attempts = Retrying(
+        retry=retry_if_exception(is_lock_timeout),
+        stop=stop_after_attempt(_ATTEMPTS),
+        wait=wait_random(0.02, 0.2),
+    )
+
+    def attempt() -> GenerationId | None:
+        with database.engine.connect(autocommit=True) as connection:
+            return generations.promote(connection, generation, states)
+
+    with translate_errors():
+        try:
+            return attempts(attempt)
+        except RetryError as error:
+            raise ConflictError(
+                f"generation {generation.generation_id} was not promoted: other sessions kept the generations of its "
+                "profile locked; nothing was changed, try again"
+            ) from error

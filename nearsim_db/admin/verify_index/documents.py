@@ -6,8 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from nearsim_db.admin.verify_index.changing import find_pending_documents
-from nearsim_db.admin.verify_index.findings import DocumentKind, Findings
+from nearsim_db.admin.verify_index.findings import DocumentKind, Findings, find_pending_documents
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows, joined

@@ -1,13 +1,14 @@
 """Faults of an index by kind, counted, with examples, and what a repair needs to know of them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.work.queue import STAGES, Stage
 
 TableKind = Literal[
     "missing_table", "detached_table", "unlogged_table", "missing_index", "unusable_index", "missing_constraint",
@@ -131,3 +132,16 @@ _ORDER: tuple[Kind, ...] = (*get_args(DocumentKind), *get_args(PairKind), *get_a
 
 def _named(examples: Sequence[tuple[int, ...]], names: dict[int, str]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names.get(one, f"#{one}") for one in ids) for ids in examples)
+
+
+def find_pending_documents(
+    connection: Connection, findings: Findings, doc_ids: Collection[int], stages: Sequence[Stage] = STAGES
+) -> Collection[int]:
+    """Return which documents have queued work of some stages, or changes still to be dispatched, in this snapshot."""
+    if not doc_ids:
+        return set()
+    generation = findings.generation
+    found = store.find_pending_documents(
+        connection, generation.leaves, generation.collection_id, sorted(doc_ids), stages
+    )
+    return doc_ids if 0 in found else found

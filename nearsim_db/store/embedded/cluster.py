@@ -15,15 +15,16 @@ from nearsim_db.errors import ServerError
 from nearsim_db.store.embedded.account import Account, server_account
 from nearsim_db.store.embedded.binaries import Binaries
 from nearsim_db.store.embedded.configuration import render_configuration
-from nearsim_db.store.embedded.file_lock import try_lock
 from nearsim_db.store.embedded.processes import (
     Postmaster,
     end_orphans,
     find_postmaster,
+    log_tail,
+    open_log,
     stop_postmaster,
+    try_lock,
     wait_until,
 )
-from nearsim_db.store.embedded.server_log import log_tail, open_log
 
 SUPERUSER = "nearsim"
 PORT = 5432

@@ -15,9 +15,13 @@ from nearsim_db.store.embedded.account import Account, server_account
 from nearsim_db.store.embedded.binaries import embedded_binaries, installed_binaries
 from nearsim_db.store.embedded.cluster import Cluster, connection_uri, require_private, socket_path
 from nearsim_db.store.embedded.configuration import embedded_settings
-from nearsim_db.store.embedded.file_lock import FileLock, LockTimeout
-from nearsim_db.store.embedded.processes import find_postmaster, stop_postmaster
-from nearsim_db.store.embedded.server_log import open_log
+from nearsim_db.store.embedded.processes import (
+    FileLock,
+    LockTimeout,
+    find_postmaster,
+    open_log,
+    stop_postmaster,
+)
 
 IDLE_SECONDS = 60.0
 _LOCK_SECONDS = 600.0

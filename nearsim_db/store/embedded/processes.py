@@ -1,4 +1,8 @@
-"""Processes of a server: its postmaster, its clients, and what a killed one left behind."""
+"""Processes of a server: its postmaster, its clients, its log, the lock that one of them holds, and leftovers.
+
+The lock is released by the system when its process ends. The log is one file of bounded size, whose end is quoted in
+errors.
+"""
 
 import os
 import signal
@@ -14,6 +18,13 @@ from nearsim_db.errors import ServerError
 
 if TYPE_CHECKING:
     import psutil
+
+
+import fcntl
+from types import TracebackType
+from typing import Self
+
+from nearsim_db.store.embedded.account import Account
 
 _POLL_SECONDS = 0.01
 
@@ -141,4 +152,91 @@ def wait_until(condition: Callable[[], bool], timeout_seconds: float) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_SECONDS)
+    return True
+
+
+_LARGEST_BYTES = 10 * 1024 * 1024
+_KEPT_BYTES = 1024 * 1024
+
+
+def open_log(log: Path, account: Account) -> None:
+    """Create the log if it is missing, and make it writable for the server's user."""
+    os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    account.give(log)
+    bound_log(log)
+
+
+def bound_log(log: Path) -> None:
+    """Truncate a log larger than 10 MB, keeping its end beside it; the server may be writing to it."""
+    if log.exists() and log.stat().st_size > _LARGEST_BYTES:
+        with log.open("rb") as file:
+            file.seek(-_KEPT_BYTES, os.SEEK_END)
+            end = file.read()
+        # Details of errors may quote documents.
+        kept = log.with_name(f"{log.name}.1")
+        with os.fdopen(
+            os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
+        ) as older:
+            os.fchmod(older.fileno(), 0o600)
+            older.write(end)
+        os.truncate(log, 0)
+
+
+def log_tail(log: Path, lines: int = 15) -> str:
+    """Return the last lines of the log, each indented on its own line; empty without a log."""
+    try:
+        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+    except FileNotFoundError:
+        return ""
+    return "".join(f"\n  {line}" for line in tail)
+
+
+class LockTimeout(Exception):
+    """Another process kept the lock for too long."""
+
+
+class FileLock:
+    """A lock on a file that no other user may open: who can open it, if only to read, can lock it.
+
+    As a block it is released at the end. Unless `create` is set the file must exist.
+    """
+
+    def __init__(self, path: Path, timeout_seconds: float, *, create: bool = True) -> None:
+        self._path = path
+        self._flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
+        self._timeout_seconds = timeout_seconds
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock. Raises LockTimeout, and OSError if the file cannot be opened."""
+        with suppress(FileNotFoundError):
+            self._path.chmod(0o600)
+        descriptor = os.open(self._path, self._flags, 0o600)
+        if not wait_until(lambda: try_lock(descriptor), self._timeout_seconds):
+            os.close(descriptor)
+            raise LockTimeout
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Release the lock; without effect if it is not held."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file unless another process has locked it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     return True

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nearsim_db.store.embedded.embedded import IDLE_SECONDS, ServerHome
-from nearsim_db.store.embedded.file_lock import LockTimeout
-from nearsim_db.store.embedded.processes import count_clients, find_postmaster, stop_postmaster
-from nearsim_db.store.embedded.server_log import bound_log
+from nearsim_db.store.embedded.processes import (
+    LockTimeout,
+    bound_log,
+    count_clients,
+    find_postmaster,
+    stop_postmaster,
+)
 
 
 @dataclass

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from nearsim_db import Database
-from nearsim_db.admin.reindex import Reindex, promote
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.admin.reindex.reindex import promote
 from nearsim_db.errors import ConflictError
 from nearsim_db.store import generation_rows
 from tests.builders.reindex_world import LOWER, fill, pairs_of, reader, states
@@ -61,7 +62,7 @@ def test_readers_see_exactly_one_live_generation(url: str, database: Database) -
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(read)
         for switch in range(SWITCHES):
-            promote.promote(database, both[1 - switch % 2], ["ready", "retired"])
+            promote(database, both[1 - switch % 2], ["ready", "retired"])
         done.set()
         reading.result()
     assert set(seen) <= {(1, id, count, 1) for id, count in expected.items()}

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import psycopg
 
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.admin.reindex.promote import promote
+from nearsim_db.admin.reindex.reindex import promote
 from nearsim_db.index import Index
 from nearsim_db.records import Document, GenerationId
 from nearsim_db.store import generations
