@@ -4,6 +4,7 @@ NearsimError
 ├── RecipeError             a recipe with an unknown key or a value out of range
 ├── InputError              a file or record that cannot be read
 ├── NotFoundError           a collection, profile or document that does not exist
+│   └── EmptyIndexError     a collection without documents; queries of a whole index answer with nothing instead
 ├── ConflictError           a name that exists already, or a lock that another process has
 │   └── RecipeConflictError a profile that exists with another recipe
 ├── DuplicateError          a document that has near-duplicates, if these are refused
@@ -49,7 +50,7 @@ class NotFoundError(NearsimError):
 
 
 class EmptyIndexError(NotFoundError):
-    """A profile has no live index since its collection has no documents."""
+    """The collection has no documents, so there is no live index yet."""
 
 
 class ConflictError(NearsimError):

@@ -1,13 +1,14 @@
 """Reads of stored pairs, clusters and statistics: no text is encoded, so any generation serves, reproducible or not."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from nearsim_db.errors import EmptyIndexError, NotFoundError
+from nearsim_db.errors import DEFAULT, NotFoundError
 from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Verdict
 from nearsim_db.search import document_state, live_generation
+from nearsim_db.search.live_generation import unless_empty
 from nearsim_db.search.retry import retry_if_replaced
 from nearsim_db.similarity.family_metrics import METRIC_OF_FAMILY
 from nearsim_db.store import collection_rows, generation_rows, query_rows
@@ -34,7 +35,7 @@ def open_answers(collection: str, profile: str | None = None) -> Iterator["Answe
 
 
 class Answers:
-    """Reads the live generation, each answer in one transaction.
+    """Reads the live generation, each answer in one transaction; that of a collection without documents is empty.
 
     If the generation is dropped after it was chosen and before it is read, the new live one is read.
     """
@@ -81,21 +82,23 @@ class Answers:
 
     def least_similarity(self) -> tuple[str, float, float]:
         """The live profile's name, its threshold, and the least similarity that it stores."""
-        generation = self._ask(self._newest)
-        threshold = float(generation.recipe["match"]["threshold"])
-        is_distance = _metric(generation) == "euclidean"
-        return generation.profile, threshold, 1 / (1 + threshold) if is_distance else threshold
+        profile, recipe = self._recipe()
+        threshold = float(recipe["match"]["threshold"])
+        is_distance = _metric(recipe) == "euclidean"
+        return profile, threshold, 1 / (1 + threshold) if is_distance else threshold
 
     def verdicts(self, by: str | None, *, undone: bool) -> Generator[Verdict, None, None]:
         """The verdicts on pairs, the newest first."""
-        with self._database.transaction() as connection:
+
+        def read(connection: Connection) -> Iterator[Verdict]:
             collection = collection_rows.get_collection(connection, self._collection)
-            yield from query_rows.stream_verdicts(connection, collection.collection_id, by, undone=undone)
+            return query_rows.stream_verdicts(connection, collection.collection_id, by, undone=undone)
+
+        return self._stream(read)
 
     def metric(self) -> str:
         """The metric of the live generation."""
-        with self._database.transaction() as connection:
-            return _metric(self._newest(connection))
+        return _metric(self._recipe()[1])
 
     def document(self, external_id: str) -> dict[str, Any]:
         """A document as it is stored. Raises NotFoundError."""
@@ -127,7 +130,7 @@ class Answers:
         """
 
         def read(connection: Connection) -> Iterator[ClusterMember]:
-            collection, generation = self._live(connection)
+            collection, generation = self._live_with(connection, name)
             found = query_rows.find_cluster(connection, generation.leaves, collection.collection_id, name)
             if found is None:
                 _find_document(connection, collection, name, with_text=False)
@@ -145,7 +148,7 @@ class Answers:
         """
 
         def read(connection: Connection) -> tuple[Matches, str | None]:
-            collection, generation = self._live(connection)
+            collection, generation = self._live_with(connection, external_id)
             doc_id = _find_document(connection, collection, external_id, with_text=False)["doc_id"]
             document_state.refuse_outside(connection, generation, doc_id, external_id)
             warning = document_state.refuse_unindexed(connection, generation, doc_id, external_id)
@@ -154,7 +157,7 @@ class Answers:
                 connection, generation.leaves, doc_id, generation.bands, min_similarity, most
             )
             kept = found[:limit]
-            return Matches(kept, _metric(generation), has_more=len(found) > len(kept)), warning
+            return Matches(kept, _metric(generation.recipe), has_more=len(found) > len(kept)), warning
 
         return self._ask(read)
 
@@ -169,27 +172,48 @@ class Answers:
             return retry_if_replaced(query)
 
     def stats(self, profile_name: str | None, *, recount: bool) -> dict[str, Any]:
-        """Counts, bytes and probabilities of the collection and of one profile."""
+        """Counts, bytes and probabilities of the collection and of one profile, by default of the default recipe."""
 
         from nearsim_db.search import statistics
 
         def read(connection: Connection) -> dict[str, Any]:
-            collection, existing = self._generations(connection)
             name = profile_name or self._profile()
+            collection, existing = self._generations(connection)
             chosen = live_generation.choose_newest(connection, self._collection, existing, name)
             return statistics.stats(connection, collection, chosen, _profile(chosen), recount=recount)
 
-        return self._ask(read)
+        return unless_empty(
+            lambda: self._ask(read),
+            lambda: self._ask(lambda connection: statistics.of_nothing(connection, self._collection)),
+        )
 
-    def _newest(self, connection: Connection) -> Generation:
-        """The live generation of the profile, else its newest."""
-        _, existing = self._generations(connection)
-        return live_generation.choose_newest(connection, self._collection, existing, self._profile())
+    def _recipe(self) -> tuple[str, Mapping[str, Any]]:
+        """The profile that answers and its recipe, by default the default ones."""
+
+        def read(connection: Connection) -> tuple[str, Mapping[str, Any]]:
+            _, existing = self._generations(connection)
+            chosen = live_generation.choose_newest(connection, self._collection, existing, self._profile())
+            return chosen.profile, chosen.recipe
+
+        def default() -> tuple[str, Mapping[str, Any]]:
+            from nearsim_db.similarity.recipe import Recipe, to_mapping
+
+            return DEFAULT, to_mapping(Recipe())
+
+        return unless_empty(lambda: self._ask(read), default)
 
     def _live(self, connection: Connection) -> tuple[Collection, Generation]:
         collection, existing = self._generations(connection)
         chosen = live_generation.choose_live(connection, self._collection, existing, self._profile())
         return collection, chosen
+
+    def _live_with(self, connection: Connection, external_id: str) -> tuple[Collection, Generation]:
+        """Return what `_live` does, to look for a document. Raises NotFoundError if there is none at all."""
+
+        def refuse() -> NoReturn:
+            raise NotFoundError(f"collection {self._collection!r} has no document {external_id!r}")
+
+        return unless_empty(lambda: self._live(connection), refuse)
 
     def _generations(self, connection: Connection) -> tuple[Collection, list[Generation]]:
         collection = collection_rows.get_collection(connection, self._collection)
@@ -207,14 +231,11 @@ class Answers:
         with translate_errors(), self._database.engine.connect() as connection:
 
             def query() -> tuple[list[Answer], Iterator[Answer]]:
-                rows = read(connection)
+                rows = unless_empty(lambda: read(connection), lambda: iter(()))
                 # Once the first row is read, the transaction keeps the tables from being dropped.
                 return list(islice(rows, 1)), rows
 
-            try:
-                first, rest = retry_if_replaced(query, connection.rollback)
-            except EmptyIndexError:
-                return
+            first, rest = retry_if_replaced(query, connection.rollback)
             yield from first
             yield from rest
 
@@ -234,5 +255,5 @@ def _profile(generation: Generation) -> "Profile":
     return restore_for_reading(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
 
 
-def _metric(generation: Generation) -> str:
-    return METRIC_OF_FAMILY[generation.recipe["sketch"]["family"]]
+def _metric(recipe: Mapping[str, Any]) -> str:
+    return METRIC_OF_FAMILY[recipe["sketch"]["family"]]

@@ -10,6 +10,7 @@ from nearsim_db.errors import count_of
 from nearsim_db.records import CollectionId
 from nearsim_db.search import live_generation
 from nearsim_db.search.export_columns import ExportColumns
+from nearsim_db.search.live_generation import unless_empty
 from nearsim_db.search.retry import retry_if_replaced
 from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import collection_rows, exports, generation_rows
@@ -51,7 +52,7 @@ def open_export(
     """Read the documents of a collection in one snapshot, in order of their numbers.
 
     `with_header`: name all columns before the first record, which reads the keys of all attributes. Documents in no
-    cluster are survivors. Raises InputError for an unknown column.
+    cluster are survivors. A collection without documents has none. Raises InputError for an unknown column.
     """
     duplicates = _DUPLICATES[keep]
     with translate_errors(), database.engine.snapshot(read_only=False) as connection:
@@ -74,7 +75,11 @@ def open_export(
             records = map(chosen.record, chain(first, rows))
             return Export(records, total, chosen.names, kinds, warnings), rows
 
-        export, rows = retry_if_replaced(read, connection.rollback)
+        def nothing() -> tuple[Export, Generator[ExportedRow, None, None]]:
+            names = columns.with_attributes({}).names if with_header else columns.names
+            return Export(iter(()), 0, names, {}, ()), (row for row in list[ExportedRow]())
+
+        export, rows = unless_empty(lambda: retry_if_replaced(read, connection.rollback), nothing)
         with closing(rows):
             yield export
 

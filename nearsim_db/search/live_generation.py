@@ -1,9 +1,9 @@
 """Which generation of a profile answers queries, and the reason if none does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nearsim_db.errors import DEFAULT, EmptyIndexError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId
@@ -13,6 +13,16 @@ from nearsim_db.store.generation_rows import Generation
 
 if TYPE_CHECKING:
     from nearsim_db.indexing.context import Context, ContextFactory
+
+Answer = TypeVar("Answer")
+
+
+def unless_empty(query: Callable[[], Answer], nothing: Callable[[], Answer]) -> Answer:
+    """Return the answer of a query, and of an index without documents `nothing`."""
+    try:
+        return query()
+    except EmptyIndexError:
+        return nothing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +56,10 @@ def choose_newest(
     """Return the live generation of a profile, else its newest.
 
     `profile` may be None if the collection has only one, or one named default. `generations` are all of the
-    collection. Raises NotFoundError, which lists the profiles.
+    collection. Raises NotFoundError, which lists the profiles; EmptyIndexError if there is nothing to index.
     """
+    if not generations and profile in (None, DEFAULT):
+        _refuse_empty(connection, collection)
     profile = profile or _default_profile(connection, generations)
     own = [one for one in generations if one.profile == profile]
     if not own:
@@ -68,6 +80,12 @@ def _default_profile(connection: Connection, generations: Sequence[Generation]) 
     return name
 
 
+def _refuse_empty(connection: Connection, collection: str) -> None:
+    found = collection_rows.get_collection(connection, collection)
+    if not query_rows.has_documents(connection, found.collection_id):
+        raise EmptyIndexError(f"collection {collection!r} has no documents yet")
+
+
 def _names(generations: Sequence[Generation]) -> list[str]:
     return sorted({one.profile for one in generations})
 
@@ -75,22 +93,21 @@ def _names(generations: Sequence[Generation]) -> list[str]:
 def choose_live(
     connection: Connection, collection: str, generations: Sequence[Generation], profile: str | None
 ) -> Generation:
-    """Return the live generation of a profile.
+    """Return the live generation of a profile. Raises NotFoundError, with the reason, if none is live.
 
-    Raises NotFoundError, with the reason, if none is live, EmptyIndexError if the collection has no documents.
+    That is EmptyIndexError if the collection has no documents.
     """
     generation = choose_newest(connection, collection, generations, profile)
     if generation.state == "live":
         return generation
-    if not query_rows.has_documents(connection, generation.collection_id):
-        raise EmptyIndexError(f"profile {generation.profile!r} has no live index yet: ingest documents")
+    if generation.state == "abandoned":
+        raise NotFoundError(f"profile {generation.profile!r} is being deleted and has no live index")
+    _refuse_empty(connection, collection)
     if generation.state == "building":
         raise NotFoundError(
             f"profile {generation.profile!r} is being built (stage {generation.stage}) and answers when that is done; "
             f"if no process is building it, run: {suggested_command('build', collection)}"
         )
-    if generation.state == "abandoned":
-        raise NotFoundError(f"profile {generation.profile!r} is being deleted and has no live index")
     raise NotFoundError(
         f"profile {generation.profile!r} has no live index yet; ingest documents, or run: "
         f"{suggested_command('build', collection)}"

@@ -6,19 +6,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nearsim_db.errors import EmptyIndexError
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.readers.memory import checked_query
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import Cluster, ClusterMember, Document, Matches, Pair
 from nearsim_db.search.answers import Answers
-from nearsim_db.search.events import Event, Follower, choose, read
+from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
 from nearsim_db.search.explain import explain
 from nearsim_db.search.explanation import Explanation
 from nearsim_db.search.export_columns import parse_columns
 from nearsim_db.search.export_file import Target, write_export
 from nearsim_db.search.exports import Keep
-from nearsim_db.search.live_generation import LiveIndex, open_live
+from nearsim_db.search.live_generation import LiveIndex, open_live, unless_empty
 from nearsim_db.search.lookup import Lookups
 from nearsim_db.search.matching import checked_limit
 from nearsim_db.similarity.backend import FEW_CHARACTERS
@@ -94,7 +93,7 @@ class Queries:
         With `follow` the stream waits for more; with `new` it starts with the next event. Raises MissedEventsError if
         events were removed before they were read.
         """
-        wanted = choose(self.database, self.collection, self.profile)
+        wanted = unless_empty(lambda: choose(self.database, self.collection, self.profile), EventFilter)
         if not follow:
             return read(self.database, wanted, after)
         return Follower(self.database, wanted, after, new=new).follow()
@@ -127,10 +126,9 @@ class Queries:
         InputError for a value that cannot be stored, and for a text if vectors are compared.
         """
         query, most = checked_query(document), checked_limit(limit)
-        try:
-            return self._lookups.find(query, min_similarity, most)
-        except EmptyIndexError:
-            return Matches((), self.metric())
+        return unless_empty(
+            lambda: self._lookups.find(query, min_similarity, most), lambda: Matches((), self.metric())
+        )
 
     def check_many(
         self, given: Iterable[Document], min_similarity: float = 0.0, limit: int | None = None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.records import Judgement
 from nearsim_db.search.cache import BoundedCache
-from nearsim_db.search.live_generation import LiveIndex
+from nearsim_db.search.live_generation import LiveIndex, unless_empty
 from nearsim_db.search.result_set_values import (
     checked_threshold,
     judgements,
@@ -127,16 +127,18 @@ class Deduper:
         """Run `dedupe` for external ids, which one more query resolves."""
         names = list(dict.fromkeys(external_ids))
         storable = storable_ids(names)
-        state = self._current()
-        collection_id = state.index.context.generation.collection_id
-        with translate_errors():
-            found = self._index.database.ask(
-                lambda connection: documents.read_doc_ids(connection, collection_id, storable)
-            )
+        found = unless_empty(lambda: self._read_doc_ids(storable), lambda: None)
         # No document has a doc_id below 1.
         doc_ids = [(found or {}).get(name, -place) for place, name in enumerate(names, 1)]
         threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
         return judgements(external_ids, names, self._find_duplicates(doc_ids, None, threshold))
+
+    def _read_doc_ids(self, external_ids: list[str]) -> dict[str, int] | None:
+        collection_id = self._current().index.context.generation.collection_id
+        with translate_errors():
+            return self._index.database.ask(
+                lambda connection: documents.read_doc_ids(connection, collection_id, external_ids)
+            )
 
     def _find_duplicates(
         self, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction | None
@@ -153,7 +155,9 @@ class Deduper:
                 raise GenerationReplacedError
             return answer
 
-        return np.frombuffer(retry_if_replaced(query), np.int64).reshape(2, len(doc_ids))
+        nothing = np.array([[-1], [0]], np.int64).repeat(len(doc_ids), axis=1)
+        found = unless_empty(lambda: retry_if_replaced(query), nothing.tobytes)
+        return np.frombuffer(found, np.int64).reshape(2, len(doc_ids))
 
     def _answer(
         self, state: _State, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction

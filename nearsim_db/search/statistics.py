@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from nearsim_db.errors import DEFAULT
 from nearsim_db.similarity import recipe_warnings
-from nearsim_db.similarity.profile import Profile
-from nearsim_db.similarity.recipe import to_mapping
+from nearsim_db.similarity.profile import Profile, resolve
+from nearsim_db.similarity.recipe import Recipe, to_mapping
 from nearsim_db.store import bands, collection_rows, partitions
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.collection_rows import Collection
@@ -57,6 +58,22 @@ def stats(
             found |= bands.count_buckets(connection, generation.leaves, limit)
             found["buckets_counted_at"] = queue.server_time(connection).isoformat(timespec="seconds")
     return found | describe(profile)
+
+
+def of_nothing(connection: Connection, collection: str) -> dict[str, Any]:
+    """Return what `stats` does of an index, for a collection without documents and profiles: the default recipe."""
+    counts = ("documents", "outside_window", "changes_waiting", "queued", "set_aside")
+    return {
+        "collection": collection,
+        "profile": DEFAULT,
+        "generation": None,
+        "state": "empty",
+        "stage": None,
+        "trouble": None,
+        **dict.fromkeys(counts, 0),
+        "workers": leases.count_responsive(connection),
+        **describe(resolve(Recipe())),
+    }
 
 
 def _sizes(connection: Connection, generation: Generation) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 
-from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.errors import DEFAULT, ConflictError, EmptyIndexError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import driver
@@ -34,11 +34,12 @@ def find_collection(connection: Connection, name: str) -> Collection | None:
 
 
 def get_collection(connection: Connection, name: str) -> Collection:
-    """Return the collection of that name. Raises NotFoundError, listing the collections."""
+    """Return the collection of that name. Raises NotFoundError, listing them, EmptyIndexError for the first one."""
     found = find_collection(connection, name)
     if found is None:
-        known = ", ".join(one.name for one in list_collections(connection)) or "none yet"
-        raise NotFoundError(f"collection {name!r} does not exist; existing collections: {known}")
+        known = ", ".join(one.name for one in list_collections(connection))
+        kind = EmptyIndexError if name == DEFAULT and not known else NotFoundError
+        raise kind(f"collection {name!r} does not exist; existing collections: {known or 'none yet'}")
     return found
 
 

@@ -11,9 +11,9 @@ from cachetools import LRUCache
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.records import CollectionId, Document
-from nearsim_db.search.live_generation import LiveIndex, open_live
+from nearsim_db.search.live_generation import LiveIndex, open_live, unless_empty
 from nearsim_db.search.lookup import Lookups
-from nearsim_db.search.matching import Found, Wanted, encode
+from nearsim_db.search.matching import Found, FoundAll, Wanted, encode
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
@@ -95,9 +95,12 @@ class LookupRequestService:
 
     def _answer(self, request: Probe) -> Answer:
         try:
-            answer = self._lookups_for(request).find_wanted(
-                Document(_NO_ID, request.title, request.body),
-                Wanted(request.min_similarity, request.max_matches),
+            answer = unless_empty(
+                lambda: self._lookups_for(request).find_wanted(
+                    Document(_NO_ID, request.title, request.body),
+                    Wanted(request.min_similarity, request.max_matches),
+                ),
+                lambda: FoundAll([]),
             )
         except Exception as error:
             if _is_transient(error):

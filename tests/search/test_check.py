@@ -239,8 +239,3 @@ def test_texts_and_documents_have_the_same_results(index: Index, texts: dict[str
     )
     for title, body in product("ab", list(texts.values())[:6]):
         assert index.similar_to_text(body, title) == index.check(Document("new", title, body))
-
-
-def test_check_without_an_index_is_refused(index: Index) -> None:
-    with pytest.raises(NotFoundError, match="does not exist"):
-        index.check(Document("new", body="any text"))

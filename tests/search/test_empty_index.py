@@ -1,46 +1,58 @@
-"""An index without documents answers with nothing, and so does a document that is not indexed yet."""
+"""An index without documents: queries answer with nothing."""
+
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from nearsim_db import Document, Index
+from nearsim_db import Deduper, Document, Index
+from nearsim_db.errors import NotFoundError
 from nearsim_db.similarity.recipe import Recipe, override
-from tests.builders.command_line import STORM, STORM_AGAIN, STORM_LATER, CommandLine
+from tests.builders.command_line import STORM, STORM_AGAIN, STORM_LATER
 
 
-def test_a_new_index_answers_with_nothing(database_url: str) -> None:
-    nearsim = CommandLine({"NEARSIM_DATABASE_URL": database_url, "NEARSIM_BACKEND": "numpy"})
-    with Index.connect(database_url, collection="new") as index:
-        index.create_profile("default", Recipe())
-        assert not list(index.pairs()) and not list(index.clusters())
-        found = index.check(Document("a", body=STORM))
-        assert (list(found), found.metric, found.has_more) == ([], "jaccard", False)
-        assert list(index.similar_to_text(STORM)) == []
-    for command in (["pairs"], ["clusters"], ["similar", "--text", STORM]):
-        assert nearsim.succeed(*command, "-c", "new", "--format", "jsonl").rows() == []
-    (row,) = nearsim.succeed("check", "--text", STORM, "-c", "new", "--format", "jsonl").rows()
-    assert row["matches"] == []
+def test_a_new_index_answers_with_nothing(database_url: str, tmp_path: Path) -> None:
+    """Without a collection, without a profile, and without documents; documents that wait are an error."""
+    with Index.connect(database_url) as index:
+        _assert_empty(index, tmp_path)
+        index.database.create_collection("default")
+        _assert_empty(index, tmp_path)
+        index.create_profile("mine", Recipe())
+        for index.profile in (None, "mine"):
+            _assert_empty(index, tmp_path)
+        index.profile = "other"
+        with pytest.raises(NotFoundError, match="has no profile 'other'"):
+            index.check(Document("new", body=STORM))
+        index.profile = None
+        with psycopg.connect(database_url) as application:
+            application.execute(
+                "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'a', 'text')"
+            )
+        with pytest.raises(NotFoundError, match="is being built"):
+            index.check(Document("new", body=STORM))
 
 
-def test_similar_to_of_a_document_that_is_not_indexed_answers_nothing(database_url: str) -> None:
-    insert = (
-        "INSERT INTO nearsim.document (collection_id, external_id, body) "
-        "SELECT collection_id, %s, %s FROM nearsim.collection RETURNING doc_id"
-    )
-    said: list[str] = []
-    with Index.connect(database_url, collection="c") as index, psycopg.connect(database_url) as application:
-        application.add_notice_handler(lambda notice: said.append(str(notice.message_primary)))
-        index.create_profile("default", Recipe())
-        for number, name in enumerate("ab"):
-            row = application.execute(insert, (name, STORM)).fetchone()
-            assert row is not None
-            assert application.execute("SELECT FROM nearsim.similar_to(%s::bigint)", row).fetchall() == []
-            assert application.execute("SELECT 1").fetchone() == (1,)
-            application.commit()
-            assert len(said) == number + 1 and f"document {row[0]} is not indexed yet" in said[-1]
-            index.build()
-        assert len(application.execute("SELECT FROM nearsim.similar_to(%s::bigint)", row).fetchall()) == 1
-        assert len(said) == 2
+def test_an_unknown_collection_is_refused_in_a_database_without_any(database_url: str) -> None:
+    with Index.connect(database_url, collection="typo") as index:
+        for query in (index.pairs, index.clusters, index.stats, index.verdicts, index.events):
+            with pytest.raises(NotFoundError, match="'typo' does not exist"):
+                list(query())
+
+
+def _assert_empty(index: Index, folder: Path) -> None:
+    assert list(index.check(Document("new", body=STORM))) == []
+    assert list(index.similar_to_text(STORM, limit=10)) == []
+    assert [list(found) for _, found in index.check_many([Document("new", body=STORM)])] == [[]]
+    streams = (index.pairs, index.clusters, index.events, index.verdicts)
+    assert [list(stream()) for stream in streams] == [[]] * len(streams)
+    assert (index.metric(), index.least_similarity()[1]) == ("jaccard", 0.7)
+    assert index.stats()["documents"] == index.export(folder / "all.csv", "all") == 0
+    assert (folder / "all.csv").read_text().startswith("id,")
+    kept = Deduper(index).dedupe_external(["a", "b"])
+    assert [(one.keep, one.indexed) for one in kept] == [(True, False)] * 2
+    for unknown in (index.similar, index.cluster):
+        with pytest.raises(NotFoundError, match="has no document 'a'"):
+            list(unknown("a"))
 
 
 @pytest.mark.parametrize(("keep", "kept"), [("latest", "c"), ("earliest", "a")])

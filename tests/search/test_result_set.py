@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nearsim_db import Deduper, Document, Index, Judgement
-from nearsim_db.errors import InputError, NotFoundError, RecipeError
+from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.similarity.profile import make_family
 from nearsim_db.similarity.recipe import from_mapping
 from tests.builders.result_set_texts import (
@@ -127,8 +127,6 @@ def test_invalid_calls_are_refused(index: Index, texts: dict[str, str]) -> None:
     for least in (0.0, 1.1, -0.5):
         with pytest.raises(RecipeError, match=str(least)):
             Deduper(index, least)
-    with pytest.raises(NotFoundError, match="does not exist"):
-        Deduper(index).dedupe([1])
     fill(index, texts)
     with pytest.raises(InputError, match="got 2 doc_ids but 1 revisions"):
         Deduper(index).dedupe([1, 2], [1])

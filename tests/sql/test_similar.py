@@ -188,7 +188,6 @@ REFUSED = [
         psycopg.errors.NoDataFound,
         "has no profile 'r'; existing profiles: p, q",
     ),
-    ("similar_to('b', profile => 'q')", psycopg.errors.ObjectNotInPrerequisiteState, "has no live index yet"),
     (
         "similar_to('b', 1.5, profile => 'p')",
         psycopg.errors.InvalidParameterValue,

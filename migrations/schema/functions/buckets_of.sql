@@ -4,7 +4,10 @@ LANGUAGE plpgsql STABLE ROWS 32 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     live record;
 BEGIN
-    SELECT * INTO STRICT live FROM nearsim.live_generation(nearsim.collection_of(doc_id), profile);
+    SELECT * INTO live FROM nearsim.live_generation(nearsim.collection_of(doc_id), profile, doc_id);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
     RETURN QUERY
         SELECT CAST((given.key >> 56) & 255 AS smallint), given.key
         FROM unnest(nearsim.keys_of(live.generation_id, doc_id)) WITH ORDINALITY AS given (key, place)

@@ -9,7 +9,10 @@ LANGUAGE plpgsql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp SET ji
 DECLARE
     live record;
 BEGIN
-    SELECT * INTO STRICT live FROM nearsim.live_generation(nearsim.collection_named(collection), profile);
+    SELECT * INTO live FROM nearsim.live_generation(nearsim.collection_named(collection), profile);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
     RETURN QUERY EXECUTE $query$
         WITH member AS MATERIALIZED (
             SELECT bucket_hash, band_no, doc_id, place FROM (

@@ -14,8 +14,6 @@ BEGIN
         FROM nearsim.collection AS known;
         RAISE EXCEPTION 'collection % does not exist; existing collections: %',
             quote_literal(collection_named.collection), coalesce(names, 'none yet') USING ERRCODE = 'no_data_found';
-    ELSIF ids IS NULL THEN
-        RAISE EXCEPTION 'no collection exists yet' USING ERRCODE = 'no_data_found';
     ELSIF cardinality(ids) > 1 THEN
         RAISE EXCEPTION 'there are several collections; name one of: %', names
             USING ERRCODE = 'ambiguous_parameter';
@@ -24,4 +22,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.collection_named(text) IS
-    'Internal (used by ask and candidates): the collection_id of a name, of the only collection for NULL; raises an error if there is none, or one must be named';
+    'Internal (used by ask and candidates): the collection_id of a name, of the only collection for NULL, NULL if none exists yet; raises an error if the name is unknown, or one must be named';

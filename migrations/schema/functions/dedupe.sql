@@ -15,25 +15,27 @@ DECLARE
 BEGIN
     SELECT * INTO given FROM nearsim.visible_among(doc_ids);
     IF given.home IS NOT NULL THEN
-        SELECT * INTO STRICT live FROM nearsim.live_generation(given.home, profile);
-        IF NOT min_similarity BETWEEN nearsim.least_similarity(live.recipe) AND 1 THEN
-            RAISE EXCEPTION 'a similarity of % is outside %..1: pairs below the threshold of the recipe are not stored',
-                min_similarity, nearsim.least_similarity(live.recipe) USING ERRCODE = 'invalid_parameter_value';
-        END IF;
-        SELECT array_agg(own.head_id ORDER BY known.place), array_agg(own.doc_id IS NOT NULL ORDER BY known.place)
-        INTO heads, signed
-        FROM unnest(given.known) WITH ORDINALITY AS known (doc_id, place)
-        LEFT JOIN nearsim.heads_of(live.generation_id, given.known) AS own ON own.doc_id = known.doc_id;
-        FOR link IN
-            SELECT * FROM nearsim.links_among(
-                live.generation_id, given.known, heads, coalesce(min_similarity, 0)) AS found
-            ORDER BY found.later, found.similarity DESC NULLS LAST, found.earlier
-        LOOP
-            IF kept_as[link.later] IS NULL AND kept_as[link.earlier] IS NULL THEN
-                kept_as[link.later] := link.earlier;
-                alike[link.later] := link.similarity;
+        SELECT * INTO live FROM nearsim.live_generation(given.home, profile, given.known[1]);
+        IF FOUND THEN
+            IF NOT min_similarity BETWEEN nearsim.least_similarity(live.recipe) AND 1 THEN
+                RAISE EXCEPTION 'a similarity of % is outside %..1: pairs below the threshold of the recipe are not stored',
+                    min_similarity, nearsim.least_similarity(live.recipe) USING ERRCODE = 'invalid_parameter_value';
             END IF;
-        END LOOP;
+            SELECT array_agg(own.head_id ORDER BY known.place), array_agg(own.doc_id IS NOT NULL ORDER BY known.place)
+            INTO heads, signed
+            FROM unnest(given.known) WITH ORDINALITY AS known (doc_id, place)
+            LEFT JOIN nearsim.heads_of(live.generation_id, given.known) AS own ON own.doc_id = known.doc_id;
+            FOR link IN
+                SELECT * FROM nearsim.links_among(
+                    live.generation_id, given.known, heads, coalesce(min_similarity, 0)) AS found
+                ORDER BY found.later, found.similarity DESC NULLS LAST, found.earlier
+            LOOP
+                IF kept_as[link.later] IS NULL AND kept_as[link.earlier] IS NULL THEN
+                    kept_as[link.later] := link.earlier;
+                    alike[link.later] := link.similarity;
+                END IF;
+            END LOOP;
+        END IF;
     END IF;
     RETURN QUERY
         SELECT CAST(asked.place AS integer), asked.doc_id, asked.decided_by IS NULL AND asked.occurrence = 1,

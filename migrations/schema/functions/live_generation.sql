@@ -1,4 +1,5 @@
-CREATE FUNCTION nearsim.live_generation(collection_id integer, profile text DEFAULT NULL)
+CREATE FUNCTION nearsim.live_generation(
+    collection_id integer, profile text DEFAULT NULL, unindexed_id bigint DEFAULT NULL)
 RETURNS TABLE (generation_id integer, profile_name text, bands smallint, rows smallint,
     threshold double precision, min_shared_bands integer, recipe jsonb)
 LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
@@ -30,14 +31,21 @@ BEGIN
     IF chosen IS NULL AND cardinality(names) > 1 THEN
         RAISE EXCEPTION 'collection % has several profiles; name one of: %', place, array_to_string(names, ', ')
             USING ERRCODE = 'ambiguous_parameter';
-    ELSIF names IS NULL OR profile <> ALL (names) THEN
-        RAISE EXCEPTION 'collection % has no profile%; existing profiles: %', place,
-            coalesce(' ' || quote_literal(profile), ''), coalesce(array_to_string(names, ', '), 'none yet')
+    ELSIF profile IS NOT NULL AND profile <> ALL (coalesce(names, ARRAY['default'])) THEN
+        RAISE EXCEPTION 'collection % has no profile %; existing profiles: %', place, quote_literal(profile),
+            coalesce(array_to_string(names, ', '), 'none yet') USING ERRCODE = 'no_data_found';
+    ELSIF unindexed_id IS NOT NULL THEN
+        RAISE NOTICE 'document % is not indexed yet: collection % has no live index', unindexed_id, place;
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM nearsim.document AS one WHERE one.collection_id = live_generation.collection_id) THEN
+        RETURN;
+    ELSIF chosen IS NULL THEN
+        RAISE EXCEPTION 'collection % has no profile; existing profiles: none yet', place
             USING ERRCODE = 'no_data_found';
     END IF;
     RAISE EXCEPTION 'profile % of collection % has no live index yet', quote_literal(chosen), place
         USING ERRCODE = 'object_not_in_prerequisite_state';
 END
 $$;
-COMMENT ON FUNCTION nearsim.live_generation(integer, text) IS
-    'Internal (used by similar_to and other functions): the live generation of a collection''s profile, with parts of its recipe; of several profiles the named one, else default';
+COMMENT ON FUNCTION nearsim.live_generation(integer, text, bigint) IS
+    'Internal (used by similar_to and other functions): the live generation of a collection''s profile, with parts of its recipe; of several profiles the named one, else default. None for an empty collection. If a document is given, that none is live is a notice, else an error';

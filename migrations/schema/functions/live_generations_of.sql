@@ -1,4 +1,5 @@
-CREATE FUNCTION nearsim.live_generations_of(collection_id integer, profiles text[])
+CREATE FUNCTION nearsim.live_generations_of(
+    collection_id integer, profiles text[], unindexed_id bigint DEFAULT NULL)
 RETURNS TABLE (place bigint, generation_id integer, profile_name text, recipe jsonb)
 LANGUAGE plpgsql STABLE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -15,15 +16,16 @@ BEGIN
         RAISE EXCEPTION 'profiles is %: name profiles, or leave it out for all that are live', quote_literal(profiles)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- If none is live, the error is that of a single profile.
+    -- If none is live, the error or notice is that of a single profile.
     RETURN QUERY
         SELECT asked.place, live.generation_id, live.profile_name, live.recipe
         FROM (
             SELECT named.name, min(named.place) AS place
             FROM unnest(coalesce(profiles, ARRAY[NULL])) WITH ORDINALITY AS named (name, place) GROUP BY named.name
         ) AS asked
-        CROSS JOIN LATERAL nearsim.live_generation(live_generations_of.collection_id, asked.name) AS live;
+        CROSS JOIN LATERAL nearsim.live_generation(
+            live_generations_of.collection_id, asked.name, unindexed_id) AS live;
 END
 $$;
-COMMENT ON FUNCTION nearsim.live_generations_of(integer, text[]) IS
-    'Internal (used by similar_by_profiles and combined_clusters): the live generations of some profiles in the given order, or of all live profiles, default first';
+COMMENT ON FUNCTION nearsim.live_generations_of(integer, text[], bigint) IS
+    'Internal (used by similar_by_profiles and combined_clusters): the live generations of some profiles in the given order, or of all live profiles, default first; if none is live, as live_generation';

@@ -5,20 +5,24 @@ RETURNS SETOF nearsim.combined_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET jit = off AS $$
 DECLARE
     home constant integer := nearsim.collection_of(doc_id);
+    generations integer[];
 BEGIN
     IF max_matches < 1 THEN
         RAISE EXCEPTION 'a maximum of % matches is out of range; choose 1 or more', max_matches
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    SELECT array_agg(live.generation_id) INTO generations
+    FROM nearsim.live_generations_of(home, similar_by_profiles.profiles, similar_by_profiles.doc_id) AS live;
     RETURN QUERY
         SELECT named.doc_id, named.external_id, named.title, found.names, found.similarities, found.highest, found.lowest,
             said.verdict
         FROM (
-            SELECT alike.doc_id AS other_id, array_agg(live.profile_name ORDER BY live.profile_name COLLATE "C") AS names,
-                jsonb_object_agg(live.profile_name, alike.similarity) AS similarities,
+            SELECT alike.doc_id AS other_id, array_agg(live.name ORDER BY live.name COLLATE "C") AS names,
+                jsonb_object_agg(live.name, alike.similarity) AS similarities,
                 max(alike.similarity) AS highest, min(alike.similarity) AS lowest
-            FROM nearsim.live_generations_of(home, similar_by_profiles.profiles) AS live
-            CROSS JOIN LATERAL nearsim.pairs_of(live.generation_id, similar_by_profiles.doc_id, 0, 1) AS alike
+            FROM nearsim.generation JOIN nearsim.profile AS live USING (profile_id)
+            CROSS JOIN LATERAL nearsim.pairs_of(generation.generation_id, similar_by_profiles.doc_id, 0, 1) AS alike
+            WHERE generation.generation_id = ANY (generations)
             GROUP BY alike.doc_id
         ) AS found
         CROSS JOIN LATERAL (
@@ -32,10 +36,11 @@ BEGIN
                 AND verdict.undone_at IS NULL LIMIT 1
         ) AS said ON true
         ORDER BY found.highest DESC, found.other_id LIMIT similar_by_profiles.max_matches;
+    PERFORM nearsim.report_unindexed(one, doc_id) FROM unnest(generations) AS one;
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_by_profiles(bigint, text[], integer) IS
-    'The documents that are a pair with one under any of some profiles, or of all live profiles, each once with its profiles; the most similar first, then by doc_id; with max_matches only the first so many';
+    'The documents that are a pair with one under any of some profiles, or of all live profiles, each once with its profiles; the most similar first, then by doc_id; with max_matches only the first so many. A notice says if the present text of the document is not indexed yet';
 
 CREATE FUNCTION nearsim.similar_by_profiles(
     external_id text, profiles text[] DEFAULT NULL, collection text DEFAULT NULL, max_matches integer DEFAULT NULL)

@@ -10,13 +10,10 @@ DECLARE
     least_alike double precision;
     alike double precision;
 BEGIN
-    IF profile IS NULL AND NOT EXISTS (
-        SELECT FROM nearsim.visible_profiles AS known WHERE known.collection_id = home AND known.generation_id IS NOT NULL)
-    THEN
-        RAISE NOTICE 'document % is not indexed yet: its collection has no live index', doc_id;
+    SELECT * INTO live FROM nearsim.live_generation(home, profile, doc_id);
+    IF NOT FOUND THEN
         RETURN;
     END IF;
-    SELECT * INTO STRICT live FROM nearsim.live_generation(home, profile);
     least_alike := nearsim.least_similarity(live.recipe);
     alike := coalesce(min_similarity, least_alike);
     IF NOT alike BETWEEN 0 AND 1 THEN
@@ -35,16 +32,11 @@ BEGIN
             'pairs_of_' || live.generation_id)
             USING doc_id, home, coalesce(min_similarity, 0), live.bands, nearsim.metric_of(live.recipe), max_matches;
     END IF;
-    IF NOT FOUND AND NOT EXISTS (
-        SELECT FROM nearsim.signature
-        WHERE signature.generation_id = live.generation_id AND signature.doc_id = similar_to.doc_id)
-    THEN
-        RAISE NOTICE 'document % is not indexed yet', doc_id;
-    END IF;
+    PERFORM nearsim.report_unindexed(live.generation_id, doc_id);
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text, integer) IS
-    'The documents that are similar to one, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are pairs, verified unless the recipe takes estimates (match.verify). With lower values it adds other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. Empty for a document that is not indexed yet, with a notice; nearsim.documents shows its state';
+    'The documents that are similar to one, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are pairs, verified unless the recipe takes estimates (match.verify). With lower values it adds other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. A notice says if the present text of the document is not indexed yet: the answer is then empty, or that of the text before';
 
 CREATE FUNCTION nearsim.similar_to(
     external_id text, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,

@@ -4,7 +4,10 @@ LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     live record;
 BEGIN
-    SELECT * INTO STRICT live FROM nearsim.live_generation(nearsim.common_collection(a, b), profile);
+    SELECT * INTO live FROM nearsim.live_generation(nearsim.common_collection(a, b), profile, a);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
     RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, $4, $5, $6, $7, $8)',
         'evidence_of_' || live.generation_id)
         USING least(a, b), greatest(a, b), live.profile_name, live.recipe, live.bands, live.rows, live.threshold,

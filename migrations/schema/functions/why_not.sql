@@ -21,7 +21,7 @@ BEGIN
                 nearsim.amplification_of(live.recipe, live.bands, live.rows)),
             pair.threshold, live.min_shared_bands, pair.verdict, nearsim.reason_of(pair, said.estimate, said.are_linked)
         FROM nearsim.why(first_id, second_id, why_not.profile) AS pair
-        CROSS JOIN nearsim.live_generation(nearsim.collection_of(first_id), why_not.profile) AS live
+        CROSS JOIN nearsim.live_generation(nearsim.collection_of(first_id), why_not.profile, first_id) AS live
         LEFT JOIN nearsim.compare_sketches(live.generation_id, first_id, second_id) AS said ON true;
 END
 $$;

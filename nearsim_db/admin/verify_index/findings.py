@@ -44,12 +44,18 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class IndexCheck:
-    """What was checked, and the faults. `changing` counts differences that queued work will resolve."""
+    """What was checked, and the faults. `changing` counts differences that queued work will resolve.
 
-    generation: int
+    `generation` is None if there is no index yet.
+    """
+
+    generation: int | None
     checked: dict[str, int]
     changing: int
     faults: tuple[Fault, ...]
+
+
+NOTHING_CHECKED = IndexCheck(None, {}, 0, ())
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nearsim_db.admin.reindex import Reindex, select
 from nearsim_db.admin.verify_index.check import IndexChecker
-from nearsim_db.admin.verify_index.findings import KEPT, Findings, IndexCheck
+from nearsim_db.admin.verify_index.findings import KEPT, NOTHING_CHECKED, Findings, IndexCheck
 from nearsim_db.errors import DEFAULT, ConflictError
 from nearsim_db.indexing import drop_generation
 from nearsim_db.indexing.catch_up import CatchUp
@@ -74,9 +74,14 @@ def verify_index(
 
     Checks `sample` documents, drawn by `seed`, with their signatures, bands, pairs and clusters; None checks all, and
     that nothing else is stored. With `repair`, faults are repaired or the index is rebuilt, and checked again.
+    In a collection without documents there is nothing to check.
     Raises NotFoundError if nothing is built, ConflictError if it cannot be verified or repaired.
     """
-    chosen = _choose(database, collection, profile, generation)
+    chosen = live_generation.unless_empty(
+        lambda: _choose(database, collection, profile, generation), lambda: None
+    )
+    if chosen is None:
+        return VerifyResult(collection, profile or DEFAULT, NOTHING_CHECKED)
     with ContextFactory.open(database.settings, warn) as contexts:
         seed = random.randrange(1 << 31) if seed is None else seed
         checker = IndexChecker(database, contexts, progress, sample, seed)

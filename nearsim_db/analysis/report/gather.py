@@ -17,7 +17,7 @@ from nearsim_db.analysis.report.contents import (
     Similarities,
     Step,
 )
-from nearsim_db.errors import NotFoundError, suggested_command
+from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
 from nearsim_db.records import Progress, silent
 from nearsim_db.search import live_generation, statistics
 from nearsim_db.similarity.metrics import METRICS
@@ -63,7 +63,7 @@ def gather(
         generations = generation_rows.list_generations(connection, found.collection_id)
         generation = (
             live_generation.choose_newest(connection, collection, generations, profile)
-            if generations or profile
+            if generations or profile not in (None, DEFAULT)
             else None
         )
         resolved = None if generation is None else _profile(generation)

@@ -118,6 +118,8 @@ def _verdict(result: "VerifyResult", selection: list[str]) -> str:
     from nearsim_db.errors import suggested_command
 
     found, after = result.found, result.after
+    if found.generation is None:
+        return f"collection {result.collection!r} has no documents, and so no index to verify yet"
     index = f"generation {found.generation} of profile {result.profile}"
     counts = [f"{found.checked[key]:,} {name}" for key, name in _CHECKED.items() if key in found.checked]
     checked = f" ({', '.join(counts)})" if counts else ""
