@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.inputs import Input
-from nearsim_db.readers.writers.contract import RecordWriter
 from nearsim_db.readers.writers.delimited import DelimitedWriter
-from nearsim_db.readers.writers.file_format import Encoding, FileFormat, chosen_encoding
-from nearsim_db.readers.writers.inferred_schema import inferred_schema
+from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter, chosen_encoding
 from nearsim_db.readers.writers.json_records import JsonLinesWriter
 from nearsim_db.readers.writers.opened import open_writer
-from nearsim_db.readers.writers.parquet import ParquetWriter
+from nearsim_db.readers.writers.parquet import ParquetWriter, inferred_schema
 
 if TYPE_CHECKING:
     from pyarrow import Schema

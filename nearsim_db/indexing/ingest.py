@@ -9,7 +9,7 @@ from typing import Protocol
 from nearsim_db.indexing.batch_writer import BatchWriter
 from nearsim_db.indexing.helper_requests import SignDocuments
 from nearsim_db.readers import RejectWriter
-from nearsim_db.readers.reject_reasons import stopped
+from nearsim_db.readers.rejects import stopped
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store import document_writes

@@ -1,15 +1,28 @@
 """CSV and TSV with a header; fields in double quotes may contain newlines."""
 
-from collections.abc import Generator, Iterator
-from contextlib import closing
+import csv
+import json
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, suppress
+from functools import cache
+from io import StringIO
+from itertools import chain
+from typing import cast
+
+import orjson
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
-from nearsim_db.readers.document_maker import DocumentMaker, no_column, no_text_column
+from nearsim_db.readers.document_maker import (
+    ACCEPTED_ID_CHARACTERS,
+    DocumentMaker,
+    instant_or_rest,
+    no_column,
+    no_text_column,
+)
 from nearsim_db.readers.input_file import InputFile
-from nearsim_db.readers.row_maker import RowMaker
-from nearsim_db.readers.rows import csv_rows
-from nearsim_db.records import ReadDocument, Reject
+from nearsim_db.readers.vectors import checked_vector
+from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
 
 _SHOWN_CHARACTERS = 500
@@ -73,3 +86,196 @@ def raw_rows(file: InputFile, delimiter: str) -> Generator[tuple[bytes, list[str
     with closing(csv_rows(file, delimiter, keep=True)) as rows:
         for _, row, kept in rows:
             yield b"".join(line + b"\n" for line in kept), (None if isinstance(row, str) else row)
+
+
+_SHORT_CHARACTERS = 16  # hold no number that orjson would round
+_JSON_STARTS = frozenset('[{"-0123456789tfnNI \t\n\r')  # NaN and Infinity included
+_ABSENT = -1  # position of an empty cell after the last column
+
+
+class RowMaker:
+    """Makes documents of rows below a header: as `DocumentMaker` does of records, which takes a few times as long."""
+
+    def __init__(self, header: list[str], file: str, fields: Fields, maker: DocumentMaker) -> None:
+        self._header, self._file, self._fields, self._maker = header, file, fields, maker
+        bodies = [name for name in maker.body_names if name in header]
+        others = (fields.id, fields.title, fields.source, fields.url, fields.published_at, *bodies)
+        is_shared = fields.vector in others and fields.vector in header
+        self._is_direct = (
+            not is_shared
+            and len(bodies) == (1 if fields.body is not None else min(1, len(bodies)))
+            and not any(clean(name)[1] for name in header)
+        )
+
+        self._has_text = bool(bodies) or fields.title in header  # if not, it has vectors
+        places = {name: at for at, name in enumerate(header)}
+
+        def place(name: str) -> int:
+            return places.get(name, _ABSENT)
+
+        self._id, self._title = place(fields.id), place(fields.title)
+        self._body = place(bodies[0]) if bodies else _ABSENT
+        self._source, self._url = place(fields.source), place(fields.url)
+        self._published_at, self._vector = place(fields.published_at), place(fields.vector)
+        self._rest = [(name, place(name)) for name in header if name not in maker.named]
+        self._empty_id = f"'{fields.id}' is empty"
+        self._wrong_length = cache(
+            lambda columns: f"{columns:,} columns where the header has {len(header):,}"
+        )
+
+    def __call__(self, row: list[str], line: int) -> ReadDocument | Reject:
+        """Make a document of a row; an empty cell of a column named in the fields is null."""
+        if len(row) != len(self._header):
+            return Reject(self._file, line, self._wrong_length(len(row)))
+        external_id = row[self._id]
+        if not external_id:
+            return Reject(self._file, line, self._empty_id)
+        is_empty = not self._has_text and row[self._vector].strip() in ("", "null")
+        is_long = len(external_id) > ACCEPTED_ID_CHARACTERS
+        if not self._is_direct or is_empty or is_long or clean("".join(row))[1]:
+            return self._maker.make(self._record(row), line)
+        row.append("")
+        attributes: dict[str, object] = {name: row[at] for name, at in self._rest} if self._rest else {}
+        vector = published_at = unreadable = None
+        if row[self._vector] or row[self._published_at]:
+            try:
+                vector = checked_vector(_array(row[self._vector]), f"'{self._fields.vector}'")
+            except InputError as error:
+                return Reject(self._file, line, str(error), external_id)
+            if row[self._published_at]:
+                published_at, unreadable = instant_or_rest(
+                    row[self._published_at], self._fields.published_at, attributes
+                )
+        document = Document(
+            external_id,
+            row[self._title] or None,
+            row[self._body] or None,
+            row[self._source] or None,
+            row[self._url] or None,
+            published_at,
+            attributes,
+            vector,
+        )
+        return ReadDocument(document, self._file, line, 0, unreadable)
+
+    def _record(self, row: list[str]) -> dict[str, object]:
+        record: dict[str, object] = {
+            column: None if not cell and column in self._maker.named else cell
+            for column, cell in zip(self._header, row, strict=True)
+        }
+        if isinstance(cell := record.get(self._fields.vector), str):
+            record[self._fields.vector] = _array(cell)
+        return record
+
+
+def _array(cell: str) -> object:
+    """Parse a cell as JSON, an empty one as null; return one that is not JSON unchanged, to be rejected as a vector."""
+    if not cell:
+        return None
+    if cell[0] not in _JSON_STARTS or (cell.startswith("[") and not cell.rstrip().endswith("]")):
+        return cell
+    if len(cell) <= _SHORT_CHARACTERS:
+        with suppress(orjson.JSONDecodeError):
+            return orjson.loads(cell)
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError):
+        return cell
+
+
+_NO_LINES: list[bytes] = []
+_MOST_OF_A_BLOCK = 2**28
+
+
+def csv_rows(
+    file: InputFile, delimiter: str, *, keep: bool
+) -> Generator[tuple[int, list[str] | str, list[bytes]], None, None]:
+    """Yield each row that is not blank with its first line number, or the reason that it cannot be read.
+
+    With `keep` also yield the lines of the row, without their ends.
+    """
+    # The limit belongs to the process: it is only ever raised. A row beyond the limit of the file gets no larger than
+    # that and a block.
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MOST_OF_A_BLOCK))
+    lines = _Lines(file, keep=keep)
+    rows = csv.reader(chain.from_iterable(lines.blocks()), delimiter=delimiter, strict=True)
+    begin = 1
+    while True:
+        try:
+            for row in rows:
+                end = rows.line_num
+                if end == begin and not lines.are_checked:
+                    if row:
+                        yield begin, row, _NO_LINES
+                elif lines.size_until(end) > file.limit:
+                    yield begin, file.too_long, _NO_LINES
+                elif row:
+                    yield begin, row, lines.kept_until(end)
+                if end > begin:
+                    lines.forget()
+                lines.begin = begin = end + 1
+            return
+        except csv.Error as error:
+            yield begin, f"not a valid row: {error}; check for an unclosed or misplaced quote", _NO_LINES
+            lines.begin = begin = rows.line_num + 1
+            lines.forget()
+
+
+class _Lines:
+    """The lines of a file as text, and the size and lines of the current row.
+
+    It begins at line `begin`, maybe in an earlier block.
+    """
+
+    def __init__(self, file: InputFile, *, keep: bool) -> None:
+        self._file = file
+        self._keep = keep
+        self._lines: list[bytes | None] = []
+        self._first = self.begin = 1
+        self._carried: list[bytes] = []
+        self._carried_bytes = 0
+        self.are_checked = keep
+
+    def blocks(self) -> Iterator[Iterator[str]]:
+        """Yield blocks of lines with their ends."""
+        for first, lines in self._file.blocks():
+            self._carry()
+            self._first, self._lines = first, lines
+            has_long = None in lines
+            self.are_checked = self._keep or has_long
+            known = [line or b"" for line in lines] if has_long else cast(list[bytes], lines)
+            text = StringIO(b"\n".join(known).decode("utf-8", "surrogateescape") + "\n", newline="\n")
+            yield self._without_rest(text) if self._carried_bytes > self._file.limit else text
+
+    def _without_rest(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield lines; of the current row, which is too long already, only the quote that ends it.
+
+        The row is in quotes, and an even number of them leaves it so.
+        """
+        row = self.begin
+        for line in lines:
+            yield line if self.begin > row else '"\n' * (line.count('"') % 2)
+
+    def forget(self) -> None:
+        """Forget the part of a row that was in earlier blocks."""
+        self._carried, self._carried_bytes = [], 0
+
+    def size_until(self, end: int) -> int:
+        """Return the size of the current row in bytes, without the newline that ends it."""
+        return self._carried_bytes + self._size(self._of_row(end)) - 1
+
+    def kept_until(self, end: int) -> list[bytes]:
+        """Return the lines of the current row if they are kept."""
+        return [*self._carried, *cast(list[bytes], self._of_row(end))] if self._keep else _NO_LINES
+
+    def _of_row(self, end: int) -> list[bytes | None]:
+        return self._lines[max(0, self.begin - self._first) : end + 1 - self._first]
+
+    def _carry(self) -> None:
+        begun = self._of_row(self._first + len(self._lines) - 1)
+        self._carried_bytes += self._size(begun)
+        if self._keep:
+            self._carried += [line or b"" for line in begun]
+
+    def _size(self, lines: list[bytes | None]) -> int:
+        return sum(self._file.limit + 2 if line is None else len(line) + 1 for line in lines)

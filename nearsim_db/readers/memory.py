@@ -6,8 +6,7 @@ from datetime import date, datetime, time
 import numpy as np
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.document_maker import checked_id
-from nearsim_db.readers.instants import in_utc, parsed_instant
+from nearsim_db.readers.document_maker import checked_id, in_utc, parsed_instant
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject

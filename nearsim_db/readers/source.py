@@ -1,4 +1,4 @@
-"""The files and folders to read, and the progress of reading."""
+"""The files and folders to read, text files (each is one document), and the progress of reading."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,13 +10,46 @@ from nearsim_db.readers.arrow import ARROW, TABLES, find_tables, read_arrow
 from nearsim_db.readers.compression import DECOMPRESSORS
 from nearsim_db.readers.contract import Fields, Reader, Reading
 from nearsim_db.readers.delimited import read_csv, read_tsv
+from nearsim_db.readers.document_maker import DocumentMaker
+from nearsim_db.readers.encodings import control_share
 from nearsim_db.readers.folder import LINK, LeftOut, list_files
 from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, OpenRefusal, ReadProgress, file_type
 from nearsim_db.readers.json_array import read_json
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
-from nearsim_db.readers.text_file import TEXT_SUFFIXES, is_text, read_text, text_document
 from nearsim_db.records import ReadDocument, Reject
+
+TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
+
+
+def read_text(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
+    """Yield one document with the file name as its id, on line 0; a Reject if the file cannot be read."""
+    yield text_document(file, file.path.name)
+
+
+def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
+    """Return the document of a text file; a Reject if it cannot be read or exceeds the limit."""
+    try:
+        content = file.content()
+    except InputError as error:
+        return Reject(file.name, 0, str(error))
+    if content is None:
+        return Reject(file.name, 0, file.too_long)
+    if (share := control_share(content)) is not None:
+        return Reject(
+            file.name,
+            0,
+            f"binary, not text: {share:.0%} of its first bytes are control characters; convert it "
+            "to text, or leave it out",
+        )
+    record = {_DEFAULT_FIELDS.id: external_id, "body": content.decode("utf-8", "surrogateescape")}
+    return DocumentMaker(file.name, _DEFAULT_FIELDS).make(record, 0)
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file has the suffix of a text file (`TEXT_SUFFIXES`), compressed or not."""
+    return file_type(path) in TEXT_SUFFIXES
+
 
 PARQUET = ".parquet"
 JSON_LINES = ".jsonl"

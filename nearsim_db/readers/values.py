@@ -1,4 +1,8 @@
-"""Names and short representations of values, for the reasons of rejects."""
+"""Names and short representations of values, for the reasons of rejects; JSON numbers of any size."""
+
+from decimal import Decimal
+
+import orjson
 
 _SHOWN_CHARACTERS = 60
 _KINDS: dict[type, str] = {
@@ -21,3 +25,29 @@ def shown(value: object) -> str:
     """Format a value for a message: short, on one line, printable."""
     written = ascii(value)
     return written if len(written) <= _SHOWN_CHARACTERS else written[:_SHOWN_CHARACTERS] + "..."
+
+
+_SMALLEST_INTEGER = -(2**63)
+_LARGEST_INTEGER = 2**64 - 1
+
+
+def encodable(value: object) -> object:
+    """Return a value of which orjson writes numbers of any size in full."""
+    match value:
+        case bool():
+            return value
+        case int() if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
+            return orjson.Fragment(str(value))
+        case Decimal():
+            return orjson.Fragment(format(value, "f"))
+        case dict():
+            return {name: encodable(one) for name, one in value.items()}
+        case list():
+            return [encodable(one) for one in value]
+        case _:
+            return value
+
+
+def json_text(value: object) -> str:
+    """Serialise a JSON value as text without spaces."""
+    return orjson.dumps(encodable(value)).decode()

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearsim_db.readers.writers.contract import RecordWriter
-from nearsim_db.readers.writers.export_schema import export_schema
-from nearsim_db.readers.writers.file_format import Encoding, FileFormat
+from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter
 from nearsim_db.readers.writers.opened import open_writer
+from nearsim_db.readers.writers.parquet import export_schema
 from nearsim_db.records import Progress, silent
 from nearsim_db.search.export_columns import ExportColumns
 from nearsim_db.search.exports import Keep, open_export

@@ -12,7 +12,7 @@ import pytest
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, Reading, Source
 from nearsim_db.readers.input_file import InputFile, OpenRefusal
-from nearsim_db.readers.text_file import text_document
+from nearsim_db.readers.source import text_document
 from nearsim_db.records import Document, ReadDocument, Reject
 
 

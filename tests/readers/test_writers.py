@@ -19,11 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError, NearsimError
-from nearsim_db.readers.writers.compressed import compressed
 from nearsim_db.readers.writers.delimited import DelimitedLines
-from nearsim_db.readers.writers.export_schema import export_schema
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, chosen_encoding
-from nearsim_db.readers.writers.opened import open_writer
+from nearsim_db.readers.writers.opened import compressed, open_writer
+from nearsim_db.readers.writers.parquet import export_schema
 from tests.builders.selection import examples
 
 Record = Mapping[str, object]

@@ -93,7 +93,7 @@ def ingest(
     from nearsim_db.cli.output import terminal
     from nearsim_db.index import Index
     from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
-    from nearsim_db.readers.reject_reasons import RejectReasons
+    from nearsim_db.readers.rejects import RejectReasons
     from nearsim_db.readers.until_damage import UntilDamage
     from nearsim_db.similarity.recipe import Recipe
 

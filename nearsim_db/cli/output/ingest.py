@@ -8,7 +8,7 @@ from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.documents import print_document
 from nearsim_db.cli.output.profiles import outline, print_profiles
 from nearsim_db.errors import NearsimError
-from nearsim_db.readers.reject_reasons import place_of
+from nearsim_db.readers.rejects import place_of
 from nearsim_db.records import IngestSummary, OnDuplicate
 
 

@@ -12,7 +12,7 @@ from typing import TextIO
 import orjson
 import typer
 
-from nearsim_db.readers.json_values import encodable
+from nearsim_db.readers.values import encodable
 from nearsim_db.store.settings import wants_colours
 
 UNLIMITED_WIDTH = 100_000

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO, TextIO, cast
 
-from nearsim_db.readers.json_values import json_text
-from nearsim_db.readers.writers.contract import RecordWriter
+from nearsim_db.readers.values import json_text
+from nearsim_db.readers.writers.file_format import RecordWriter
 
 Escape = Callable[[str], str]
 

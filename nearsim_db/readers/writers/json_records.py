@@ -5,8 +5,8 @@ from typing import BinaryIO
 
 import orjson
 
-from nearsim_db.readers.json_values import encodable
-from nearsim_db.readers.writers.contract import RecordWriter
+from nearsim_db.readers.values import encodable
+from nearsim_db.readers.writers.file_format import RecordWriter
 
 Escape = Callable[[str], str]
 

@@ -1,16 +1,16 @@
-"""Opening a writer on an output file."""
+"""Opening a writer on an output file, compressed if its name says so."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import zstandard
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.output import open_output
-from nearsim_db.readers.writers.compressed import compressed
-from nearsim_db.readers.writers.contract import RecordWriter
 from nearsim_db.readers.writers.delimited import DelimitedLines, DelimitedWriter
-from nearsim_db.readers.writers.file_format import Encoding, FileFormat
+from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter
 from nearsim_db.readers.writers.json_records import JsonArrayWriter, JsonLinesWriter
 
 if TYPE_CHECKING:
@@ -64,3 +64,30 @@ def _parquet(stream: BinaryIO, schema: "Schema | None", *, on_terminal: bool) ->
     if schema is None:
         raise ValueError("Parquet needs a schema")
     return ParquetWriter(stream, schema)
+
+
+@contextmanager
+def compressed(stream: BinaryIO, compression: str) -> Iterator[BinaryIO]:
+    """Return a stream that compresses into another, which is left open; compression is '.gz', '.zst' or ''."""
+    match compression:
+        case ".gz":
+            open_gzip, level = _gzip()
+            # Without a time in its header, equal content gives equal files.
+            with open_gzip(fileobj=stream, mode="wb", compresslevel=level, mtime=0, filename="") as packed:
+                yield cast(BinaryIO, packed)
+        case ".zst":
+            with zstandard.ZstdCompressor().stream_writer(stream, closefd=False) as packed:
+                yield cast(BinaryIO, packed)
+        case _:
+            yield stream
+
+
+def _gzip() -> tuple[Callable[..., AbstractContextManager[object]], int]:
+    """Return ISA-L's compression, else Python's, and the level: files of ISA-L are 8 % larger at 7 % of the time."""
+    try:
+        from isal.igzip import IGzipFile
+    except ImportError:
+        from gzip import GzipFile
+
+        return GzipFile, 6
+    return IGzipFile, 3

@@ -1,4 +1,4 @@
-"""Parquet, written with pyarrow in row groups of bounded size."""
+"""Parquet, written with pyarrow in row groups of bounded size, with the schema of an export or that of JSON records."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -6,11 +6,26 @@ from io import RawIOBase
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.json_values import json_text
-from nearsim_db.readers.writers.contract import RecordWriter
+from nearsim_db.readers.values import json_text
+from nearsim_db.readers.writers.file_format import RecordWriter
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Schema
+
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
+
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
+
 
 _RECORDS_AT_ONCE = 1_000
 _CHARACTERS_AT_ONCE = 4_000_000
@@ -131,3 +146,93 @@ def _column(values: list[object], field: Any) -> Any:
             f"column {field.name!r} cannot be written as {field.type}: {reason}; leave it out with --columns, or "
             "write another format"
         ) from error
+
+
+_INTEGERS = ("doc_id", "revision", "cluster")
+_MOMENTS = ("published_at", "created_at", "updated_at")
+
+
+def export_schema(columns: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> "Schema":
+    """Return a schema for columns of documents and, with their `kinds` of values, for keys of attributes.
+
+    Values of several kinds, arrays, objects and `attributes` become strings of JSON. Raises InputError without pyarrow.
+    """
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise InputError(
+            "writing Parquet requires the package pyarrow; pip install 'nearsim-db[parquet]'"
+        ) from error
+    return pyarrow.schema(
+        [
+            (name, _type_of_kinds(set(kinds[name])) if name in kinds else _type_of_column(name))
+            for name in columns
+        ]
+    )
+
+
+def _type_of_column(name: str) -> Any:
+    import pyarrow
+
+    if name in _INTEGERS:
+        return pyarrow.int64()
+    if name in _MOMENTS:
+        return pyarrow.timestamp("us", "UTC")
+    return pyarrow.list_(pyarrow.float32()) if name == "vector" else pyarrow.string()
+
+
+def _type_of_kinds(kinds: set[str]) -> Any:
+    import pyarrow
+
+    kinds.discard("null")
+    match sorted(kinds):
+        case ["boolean"]:
+            return pyarrow.bool_()
+        case ["integer"]:
+            return pyarrow.int64()
+        case ["number"] | ["integer", "number"]:
+            return pyarrow.float64()
+        case _:
+            return pyarrow.string()
+
+
+_RECORDS_INSPECTED = 1_000
+
+
+def inferred_schema(records: Iterable[Mapping[str, object]]) -> "Schema":
+    """Return a schema that all records fit; values of types that do not fit each other become strings of JSON."""
+    import pyarrow
+
+    kinds: dict[str, Any] = {}
+    batches: Iterator[Mapping[str, object]] = iter(records)
+    while batch := list(islice(batches, _RECORDS_INSPECTED)):
+        for name in dict.fromkeys(name for record in batch for name in record):
+            found = _type_of([record.get(name) for record in batch])
+            kinds[name] = _common(kinds[name], found) if name in kinds else found
+    return pyarrow.schema(kinds.items())
+
+
+def _type_of(values: list[object]) -> Any:
+    import pyarrow
+
+    try:
+        found = pyarrow.array(values).type
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+        return pyarrow.string()
+    return found if _is_writable(found) else pyarrow.string()
+
+
+def _is_writable(kind: Any) -> bool:
+    """Whether Parquet has the type: it has no struct without fields."""
+    inner = [kind.field(at).type for at in range(kind.num_fields)]
+    return str(kind) != "struct<>" and all(map(_is_writable, inner))
+
+
+def _common(one: Any, other: Any) -> Any:
+    import pyarrow
+
+    try:
+        schemas = [pyarrow.schema([("", kind)]) for kind in (one, other)]
+        return pyarrow.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pyarrow.ArrowException, TypeError):
+        return pyarrow.string()
