@@ -106,16 +106,10 @@ def _warnings(connection: Connection, relation: Relation, columns: Columns) -> t
         grants.append(f"GRANT USAGE ON SCHEMA {relation.shown_schema} TO {owner}")
     if not all(existing[one].is_readable_to_owner for one in columns.named().values()):
         grants.append(f"GRANT SELECT ON {relation.shown} TO {owner}")
-    if grants and relation.is_owner_trusted:
+    if grants:
         warnings.append(
             f"in SQL, body_of reads attached tables as {owner}, who may not read {relation.shown}: it returns none of "
             f"its texts until you {'; '.join(grants)}"
-        )
-    if not relation.is_owner_trusted:
-        warnings.append(
-            f"{relation.owner} owns {relation.shown} and can run code with the rights of users that read it, such as "
-            "workers, if it creates an index while they do: attach only tables of owners you trust as much; otherwise "
-            "do not run workers as a superuser. In SQL, body_of reads it with the rights of its caller"
         )
     return tuple(warnings)
 

@@ -1,5 +1,7 @@
 -- PostgreSQL calls functions in expressions of indexes, statistics, partition keys and CHECK constraints while it plans a
--- query on a table, with the rights of the role that runs the query. A role that may act as that one gains nothing by it.
+-- query on a table, with the rights of the role that runs the query. The owner of a table can add such an index at any
+-- moment, and the owner of its schema can put another table in its place: no lock that a reader may hold prevents these.
+-- So both have to be roles that may act as that one, or as the owner of nearsim, and nobody gains anything by it.
 CREATE FUNCTION nearsim.foreign_code(relation regclass) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -17,18 +19,28 @@ BEGIN ATOMIC
         UNION ALL
         SELECT CAST('pg_constraint' AS regclass), pg_constraint.oid
         FROM pg_constraint JOIN family ON conrelid = family.oid
+    ), owned (description, owner) AS (
+        SELECT pg_describe_object(CAST('pg_class' AS regclass), oid, 0) || ' belongs to', relowner
+        FROM family JOIN pg_class USING (oid)
+        UNION ALL
+        SELECT pg_describe_object(CAST('pg_namespace' AS regclass), pg_namespace.oid, 0) || ' belongs to', nspowner
+        FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+        WHERE pg_class.oid = CAST(foreign_code.relation AS oid)
+        UNION ALL
+        SELECT format('%s calls %s of', pg_describe_object(classid, objid, 0), CAST(pg_proc.oid AS regprocedure)), proowner
+        FROM object JOIN pg_depend USING (classid, objid)
+        LEFT JOIN pg_operator ON refclassid = CAST('pg_operator' AS regclass) AND pg_operator.oid = refobjid
+        JOIN pg_proc ON pg_proc.oid = CASE refclassid WHEN CAST('pg_proc' AS regclass) THEN refobjid ELSE oprcode END
     )
-    SELECT format('%s calls %s of %s', pg_describe_object(classid, objid, 0), CAST(pg_proc.oid AS regprocedure),
-        pg_get_userbyid(proowner))
-    FROM object JOIN pg_depend USING (classid, objid)
-    LEFT JOIN pg_operator ON refclassid = CAST('pg_operator' AS regclass) AND pg_operator.oid = refobjid
-    JOIN pg_proc ON pg_proc.oid = CASE refclassid WHEN CAST('pg_proc' AS regclass) THEN refobjid ELSE oprcode END
-    WHERE NOT pg_has_role(proowner, current_user, 'MEMBER')
-    UNION ALL
-    SELECT format('the foreign table %s of %s is a part of it', CAST(pg_class.oid AS regclass), pg_get_userbyid(relowner))
-    FROM family JOIN pg_class USING (oid)
-    WHERE relkind = 'f' AND NOT pg_has_role(relowner, current_user, 'MEMBER')
+    SELECT format('%s %s', description, pg_get_userbyid(actual.owner))
+    FROM owned
+    JOIN pg_database ON datname = current_database()
+    JOIN pg_namespace ON nspname = 'nearsim'
+    CROSS JOIN LATERAL (
+        SELECT CASE owner WHEN to_regrole('pg_database_owner') THEN datdba ELSE owner END
+    ) AS actual (owner)
+    WHERE NOT pg_has_role(actual.owner, current_user, 'MEMBER') AND NOT pg_has_role(actual.owner, nspowner, 'MEMBER')
     LIMIT 1;
 END;
 COMMENT ON FUNCTION nearsim.foreign_code(regclass) IS
-    'Internal (used by attach): what another role could run by a table, with the rights of current_user, when it is read; NULL if nothing';
+    'Internal (used by attach): what lets a role that is not trusted run code when a table is read, with the rights of current_user; NULL if nothing';

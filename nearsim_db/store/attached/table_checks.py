@@ -51,8 +51,8 @@ def unreadable(
             return f"the user may not read column {name!r}; run: GRANT SELECT ON {relation.shown} TO <role>"
     if own_rights and relation.foreign_code is not None:
         return (
-            f"{relation.foreign_code}, which would run with this user's rights; drop it, or let a superuser own "
-            "what it calls"
+            f"{relation.foreign_code}, whose code could run with this user's rights; only roles that may act as this "
+            f"user or as {available[columns.id].our_owner} may own it"
         )
     if own_rights and relation.hides_rows:
         return "its row-level security hides rows from this user, which the index would lack"

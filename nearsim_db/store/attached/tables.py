@@ -52,7 +52,7 @@ class Columns:
 class Relation:
     """A table and the user's rights on it; shown names and owners are quoted as in SQL.
 
-    `foreign_code` is what another role could run by it, with the user's rights, when it is read.
+    `foreign_code` is what lets a role that is not trusted run code with the user's rights when the table is read.
     """
 
     oid: int
@@ -64,7 +64,6 @@ class Relation:
     persistence: str
     is_owner: bool
     owner: str
-    is_owner_trusted: bool
     hides_rows: bool
     has_children: bool
     may_use_schema: bool

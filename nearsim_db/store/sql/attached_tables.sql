@@ -157,20 +157,17 @@ LIMIT 1
 SET LOCAL search_path = pg_catalog, pg_temp
 
 -- name: read_relation
--- Properties of a table, and the rights of the user and of the owner of nearsim's functions on it. The table's owner
--- is trusted if it is the user or may act as the owner of nearsim's schema. Catalog only.
+-- Properties of a table, and the rights of the user and of the owner of nearsim's functions on it. Catalog only.
 SELECT namespace.nspname, pg_class.relname, quote_ident(namespace.nspname),
     quote_ident(namespace.nspname) || '.' || quote_ident(pg_class.relname),
     CAST(pg_class.relkind AS text), CAST(pg_class.relpersistence AS text),
     pg_has_role(pg_class.relowner, 'USAGE'), quote_ident(pg_get_userbyid(pg_class.relowner)),
-    pg_get_userbyid(pg_class.relowner) = current_user OR pg_has_role(pg_class.relowner, own_namespace.nspowner, 'MEMBER'),
     row_security_active(pg_class.oid),
     pg_class.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = pg_class.oid),
     has_schema_privilege(namespace.oid, 'USAGE'), has_schema_privilege(document.relowner, namespace.oid, 'USAGE'),
     nearsim.foreign_code(pg_class.oid)
 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = pg_class.relnamespace
 JOIN pg_catalog.pg_class AS document ON document.oid = CAST('nearsim.document' AS regclass)
-JOIN pg_catalog.pg_namespace AS own_namespace ON own_namespace.oid = document.relnamespace
 WHERE pg_class.oid = CAST(%(relation)s AS oid)
 
 -- name: lock_definition

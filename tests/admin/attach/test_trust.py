@@ -13,8 +13,7 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import attached_table
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
-from tests.builders.followed_table import COLUMNS, attached, words
-from tests.builders.logins import login, user_of
+from tests.builders.followed_table import attached, words
 from tests.builders.workers import Application, ask
 
 BODY = "SELECT nearsim.body_of(doc_id) FROM nearsim.document WHERE external_id = '3'"
@@ -99,17 +98,6 @@ def test_id_column_of_a_domain_type_is_read(app: Application, database: Database
     )
     attached(database)
     assert ask(app, BODY) == words(1, 3)
-
-
-def test_an_untrusted_owner_produces_a_warning(app: Application, where: str, database: Database) -> None:
-    app.execute("GRANT ALL ON SCHEMA public TO PUBLIC; GRANT SELECT ON story TO PUBLIC")
-    assert attach.attach_table(database, "story", COLUMNS).warnings == ()
-    with login(where) as stranger, login(where, "nearsim_admin") as keeper:
-        app.execute(f"ALTER TABLE story OWNER TO {user_of(stranger)}".encode())
-        (warning,) = attach.attach_table(database, "story", COLUMNS).warnings
-        assert warning.startswith(f"{user_of(stranger)} owns public.story and can run code with the rights")
-        app.execute(f"ALTER TABLE story OWNER TO {user_of(keeper)}".encode())
-        assert attach.attach_table(database, "story", COLUMNS).warnings == ()
 
 
 def test_missing_grants_for_body_of_are_named(app: Application, database: Database) -> None:
