@@ -10,7 +10,6 @@ from psycopg import sql
 from nearsim_db.errors import DatabaseError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 
@@ -63,7 +62,7 @@ def has_owners_rights(connection: Connection) -> bool:
 
 def create_roles(connection: Connection) -> None:
     """Create the roles that are missing on the server. Raises DatabaseError if the user may not."""
-    driver(connection).execute(statement("create_roles"))
+    connection.execute(statement("create_roles"))
     found = read_roles(connection)
     if found is not None and found.missing:
         commands = "; ".join(f"CREATE ROLE {name} NOLOGIN" for name in found.missing)
@@ -89,7 +88,7 @@ def revoke_role(connection: Connection, user: str, role: Role) -> bool:
     """Revoke a user's membership of a role, regardless of grantor; False if it had none."""
     grantors = fetch_values(connection, statement("find_grantors"), {"user": user, "role": role_name(role)})
     for grantor in grantors:
-        if driver(connection).info.server_version < _GRANTORS_SINCE:
+        if connection.backend.info.server_version < _GRANTORS_SINCE:
             _change_membership(connection, "revoke_role", user, role)
         else:
             _change_membership(connection, "revoke_role_granted_by", user, role, grantor=str(grantor))
@@ -106,7 +105,7 @@ def _change_membership(connection: Connection, name: str, user: str, role: Role,
     parts |= {"role": sql.Identifier(role_name(role)), "user": sql.Identifier(user)}
     command = statement(name, None, **parts)
     try:
-        driver(connection).execute(command)
+        connection.execute(command)
     except pg.InsufficientPrivilege as error:
         raise DatabaseError(
             f"this user may not grant or revoke {role_name(role)}; have a superuser do it, or someone who was granted "
@@ -119,7 +118,7 @@ def grant_collection(
 ) -> None:
     """Let a role see a collection under isolation, and write to it or not, whatever it might do before."""
     parameters = {"user": user, "collection_id": collection_id, "may_write": may_write}
-    driver(connection).execute(statement("grant_collection"), parameters)
+    connection.execute(statement("grant_collection"), parameters)
 
 
 def list_rights_beyond(
@@ -138,7 +137,7 @@ def list_isolation_gaps(connection: Connection, user: str | None = None) -> list
 
 def forbid_writing(connection: Connection, user: str) -> None:
     """Reduce a role's grants on collections to reading."""
-    driver(connection).execute(statement("forbid_writing"), {"user": user})
+    connection.execute(statement("forbid_writing"), {"user": user})
 
 
 def revoke_collections(
@@ -149,12 +148,12 @@ def revoke_collections(
         "user": user,
         "collection_ids": None if collection_ids is None else list(collection_ids),
     }
-    return driver(connection).execute(statement("revoke_collections"), parameters).rowcount
+    return connection.execute(statement("revoke_collections"), parameters).rowcount
 
 
 def set_isolation(connection: Connection, *, wanted: bool) -> None:
     """Turn isolation of collections on or off; waits for running readers."""
-    driver(connection).execute("SELECT nearsim.set_isolation(%s)", (wanted,))
+    connection.execute("SELECT nearsim.set_isolation(%s)", (wanted,))
 
 
 def list_access(connection: Connection) -> list[Access]:

@@ -13,7 +13,6 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.copying import copy_columns
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_row
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -141,7 +140,7 @@ def _is_by_band(doc_ids: Ids, keys: Ids) -> bool:
 
 def truncate_bands(connection: Connection, leaves: Leaves) -> None:
     """Empty the band table."""
-    driver(connection).execute(statement("truncate_bands", leaves))
+    connection.execute(statement("truncate_bands", leaves))
 
 
 def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:
@@ -155,19 +154,19 @@ def load_bands(connection: Connection, leaves: Leaves, rows: BandRows, *, freeze
     With `freeze`, into a table that this transaction has truncated, VACUUM has nothing left to do.
     """
     columns = [("bucket_hash", rows.hashes), ("doc_id", rows.doc_ids)]
-    return copy_columns(driver(connection), leaves.table("band"), columns, freeze=freeze)
+    return copy_columns(connection.backend, leaves.table("band"), columns, freeze=freeze)
 
 
 def index_bands(connection: Connection, leaves: Leaves) -> None:
     """Create the band table's only index."""
     name = sql.Identifier(f"{leaves.name('band')}_bucket_hash_doc_id_idx")
     for command in ("index_bands", "identify_bands"):
-        driver(connection).execute(statement(command, leaves, band_index=name))
+        connection.execute(statement(command, leaves, band_index=name))
 
 
 def analyze_bands(connection: Connection, leaves: Leaves) -> None:
     """Update the planner statistics of loaded bands."""
-    driver(connection).execute(statement("analyze_bands", leaves))
+    connection.execute(statement("analyze_bands", leaves))
 
 
 def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> None:
@@ -178,7 +177,7 @@ def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDA
         "doc_ids": packed(np.repeat(doc_ids, keys.shape[1])),
         "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
     }
-    driver(connection).execute(statement("delete_bands", leaves), parameters)
+    connection.execute(statement("delete_bands", leaves), parameters)
 
 
 def stream_links(
@@ -188,7 +187,7 @@ def stream_links(
 
     A bucket links each of its members with the anchors before it, which are its first `bucket_limit` members (0: all).
     """
-    with driver(connection).cursor(name="nearsim_links", binary=True) as cursor:
+    with connection.backend.cursor(name="nearsim_links", binary=True) as cursor:
         cursor.execute(statement("collect_buckets", leaves), {"low": buckets[0], "high": buckets[1]})
         while rows := cursor.fetchmany(1 if leaves.distributed else _BUCKETS):
             # On a cluster each row has arrays of buckets.

@@ -15,7 +15,6 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.bands import FullBuckets
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_first, fetch_one, fetch_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -59,7 +58,7 @@ def plan_signing(
         "documents": documents,
         "all_signed": all_signed,
     }
-    driver(connection).execute(statement("plan_sign_slices", leaves), parameters)
+    connection.execute(statement("plan_sign_slices", leaves), parameters)
 
 
 def plan_pairs(
@@ -78,7 +77,7 @@ def plan_pairs(
             "full_buckets": packed(inside.hashes),
             "last_anchors": packed(inside.last_anchors),
         }
-        driver(connection).execute(statement("plan_pair_slice", leaves), parameters)
+        connection.execute(statement("plan_pair_slice", leaves), parameters)
 
 
 def take_slice(connection: Connection, leaves: Leaves, stage: SlicedStage) -> Slice | None:
@@ -91,7 +90,7 @@ def finish_slice(
 ) -> None:
     """Mark a slice as done."""
     parameters = {"stage": stage, "slice_no": part.slice_no, "counts": Jsonb(counts)}
-    driver(connection).execute(statement("finish_slice", leaves), parameters)
+    connection.execute(statement("finish_slice", leaves), parameters)
 
 
 def read_progress(connection: Connection, leaves: Leaves, stage: SlicedStage) -> SliceProgress:
@@ -117,4 +116,4 @@ def read_full_buckets(connection: Connection, leaves: Leaves) -> FullBuckets:
 
 def delete_slices(connection: Connection, leaves: Leaves) -> None:
     """Delete the slices of a finished build."""
-    driver(connection).execute(statement("delete_slices", leaves))
+    connection.execute(statement("delete_slices", leaves))

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -141,14 +140,14 @@ def relabel_clusters(connection: Connection, leaves: Leaves, old_ids: Ids, new_i
     """Replace cluster_ids by others that are not among the old ones."""
     if len(old_ids):
         parameters = {"old_ids": packed_ids(old_ids), "new_ids": packed_ids(new_ids)}
-        driver(connection).execute(statement("relabel_clusters", leaves), parameters)
+        connection.execute(statement("relabel_clusters", leaves), parameters)
 
 
 def replace_members(connection: Connection, leaves: Leaves, stored: Members, now: Members) -> None:
     """Write the difference between the `stored` rows of some documents and the rows they should have (`now`)."""
     removed = stored.doc_ids[~np.isin(stored.doc_ids, now.doc_ids)]
     if len(removed):
-        driver(connection).execute(statement("delete_members", leaves), {"doc_ids": packed_ids(removed)})
+        connection.execute(statement("delete_members", leaves), {"doc_ids": packed_ids(removed)})
     changed = now.take(~_are_stored(now, stored))
     if len(changed.doc_ids):
         parameters = {
@@ -156,7 +155,7 @@ def replace_members(connection: Connection, leaves: Leaves, stored: Members, now
             "cluster_ids": packed_ids(changed.cluster_ids),
             "survives": packed(changed.survives.astype(np.int16)),
         }
-        driver(connection).execute(statement("upsert_members", leaves), parameters)
+        connection.execute(statement("upsert_members", leaves), parameters)
 
 
 def _are_stored(now: Members, stored: Members) -> NDArray[np.bool_]:

@@ -7,7 +7,6 @@ from datetime import datetime
 from nearsim_db.errors import DEFAULT, ConflictError, EmptyIndexError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import statement
 
@@ -93,13 +92,13 @@ def rename_collection(connection: Connection, name: str, new_name: str) -> None:
     if find_collection(connection, new_name) is not None:
         raise ConflictError(f"collection {new_name!r} already exists")
     parameters = {"collection_id": collection.collection_id, "name": new_name}
-    driver(connection).execute(statement("rename_collection"), parameters)
+    connection.execute(statement("rename_collection"), parameters)
 
 
 def delete_collection(connection: Connection, collection: Collection) -> None:
     """Delete a collection with its documents and profiles; its generations must have been dropped."""
     parameters = {"collection_id": collection.collection_id}
-    driver(connection).execute(statement("delete_collection"), parameters)
+    connection.execute(statement("delete_collection"), parameters)
 
 
 def count_documents(connection: Connection, collection_id: CollectionId) -> int:

@@ -16,7 +16,7 @@ from psycopg import sql
 from nearsim_db.errors import ConflictError
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver, is_missing_table, translate_errors
+from nearsim_db.store.driver.engine import is_missing_table, translate_errors
 from nearsim_db.store.driver.rows import fetch_row, fetch_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -56,18 +56,29 @@ class DocumentTotals:
 
 
 @dataclass(frozen=True, slots=True)
-class PairTotals:
-    """Pairs of documents, twins expanded; `rescored` are common pairs with another similarity."""
+class PairCounts:
+    """Pairs of documents, twins expanded; `rescored` are common pairs with another similarity.
+
+    Shares are of the live pairs, None if there are none.
+    """
 
     live: int
     new: int
     common: int
+    gained: int
+    lost: int
     rescored: int
+    gained_share: float | None
+    lost_share: float | None
+    rescored_share: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterTotals:
-    """Numbers of clusters, as defined in docs/reindex-diff.md."""
+class ClusterCounts:
+    """Clusters by how they changed, as defined in docs/reindex-diff.md.
+
+    Shares are of the live clusters, None if there are none.
+    """
 
     live: int
     new: int
@@ -80,6 +91,8 @@ class ClusterTotals:
     merged: int
     split: int
     survivor_changed: int
+    merged_share: float | None
+    split_share: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +163,7 @@ class DiffDocument:
 def comparing(engine: Engine) -> Iterator[Connection]:
     """Connect with a snapshot of the database; temporary tables last as long as the block."""
     with translate_errors(), engine.snapshot(read_only=False) as connection:
-        driver(connection).execute(statement("raise_work_mem"))
+        connection.execute(statement("raise_work_mem"))
         try:
             yield connection
         except Exception as error:
@@ -165,20 +178,31 @@ def count_documents(connection: Connection, leaves: Leaves) -> DocumentTotals:
     return DocumentTotals(documents, with_features, documents - with_features, with_features - twins)
 
 
-def count_pairs(connection: Connection, both: GenerationTables) -> PairTotals:
+def count_pairs(connection: Connection, both: GenerationTables) -> PairCounts:
     """Group documents into classes, find the common pairs, and count."""
-    inner, parts = driver(connection), both.parts
-    inner.execute(statement("create_diff_classes", None, **parts))
-    inner.execute(statement("create_diff_common", None, most_classes=sql.Literal(_MOST_CLASSES), **parts))
+    parts = both.parts
+    connection.execute(statement("create_diff_classes", None, **parts))
+    connection.execute(
+        statement("create_diff_common", None, most_classes=sql.Literal(_MOST_CLASSES), **parts)
+    )
     command = statement("count_diff_pairs", None, tolerance=sql.Literal(_TOLERANCE), **parts)
-    return PairTotals(*map(int, fetch_row(connection, command)))
+    live, new, common, rescored = map(int, fetch_row(connection, command))
+    changed = (new - common, live - common, rescored)
+    return PairCounts(live, new, common, *changed, *(_share(count, live) for count in changed))
 
 
-def count_clusters(connection: Connection, both: GenerationTables) -> ClusterTotals:
+def count_clusters(connection: Connection, both: GenerationTables) -> ClusterCounts:
     """Find the clusters that share documents, and count."""
-    driver(connection).execute(statement("create_diff_overlaps", None, **both.parts))
+    connection.execute(statement("create_diff_overlaps", None, **both.parts))
     command = statement("count_diff_clusters", None, **both.parts)
-    return ClusterTotals(*map(int, fetch_row(connection, command)))
+    counts = fetch_row(connection, command)
+    live, *_, merged, split, _ = counts
+    shares = [_share(merged, live), _share(split, live)]
+    return ClusterCounts(*counts, *shares)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def sample_lost(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:

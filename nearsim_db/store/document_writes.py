@@ -15,7 +15,6 @@ from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.driver.vectors import array_content, array_literal
@@ -69,9 +68,8 @@ class LoadedDocuments:
 
 def begin_files(connection: Connection) -> LoadedDocuments:
     """Forget the ids of files that were written before."""
-    inner = driver(connection)
-    inner.execute(statement("create_incoming"))
-    inner.execute("TRUNCATE seen")
+    connection.execute(statement("create_incoming"))
+    connection.execute("TRUNCATE seen")
     return LoadedDocuments()
 
 
@@ -133,7 +131,7 @@ def _record_ids(
     """Record the ids of the batches up to this one; return those of the batch that occurred before, with places."""
     if loaded.doc_ids:
         parameters = {"doc_ids": packed_ids(loaded.doc_ids), "places": packed_ids(loaded.places)}
-        driver(connection).execute(statement("record_loaded_ids"), parameters)
+        connection.execute(statement("record_loaded_ids"), parameters)
         del loaded.doc_ids[:], loaded.places[:]
     external_ids = [read.document.external_id for read in batch]
     places = [_place(file, read) for read in batch]
@@ -223,7 +221,7 @@ def _load(
     batch: Iterable[ReadDocument],
 ) -> None:
     """Load documents by COPY, each after the columns of `types` in `heads`."""
-    with driver(connection).cursor() as cursor, cursor.copy(statement(command)) as copy:
+    with connection.backend.cursor() as cursor, cursor.copy(statement(command)) as copy:
         copy.set_types([*types, *_COLUMN_TYPES])
         for head, read in zip(heads, batch, strict=False):
             one = read.document

@@ -14,7 +14,6 @@ from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_rows, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 from nearsim_db.store.driver.vectors import load_vectors
@@ -131,11 +130,11 @@ def _read_few(
 
 def _in_transaction(connection: Connection) -> AbstractContextManager[object]:
     """Return a block in which an attached table keeps its definition, also in autocommit."""
-    return driver(connection).transaction() if driver(connection).autocommit else nullcontext()
+    return connection.backend.transaction() if connection.backend.autocommit else nullcontext()
 
 
 def _read(connection: Connection, command: sql.Composed, parameters: Mapping[str, object]) -> list[_Row]:
-    with driver(connection).cursor(binary=True) as cursor:
+    with connection.backend.cursor(binary=True) as cursor:
         if parameters["vectors"]:
             load_vectors(cursor)
         return cast(list[_Row], cursor.execute(command, parameters, prepare=True).fetchall())
@@ -155,7 +154,7 @@ def _stream(
     """
     options = sql.SQL("(FORMAT binary)" if parameters["vectors"] else "")
     command = sql.SQL("COPY ({}) TO STDOUT {}").format(query, options)
-    cursor = driver(connection).cursor()
+    cursor = connection.backend.cursor()
     if parameters["vectors"]:
         load_vectors(cursor)
     with cursor, cursor.copy(command, parameters) as copy:

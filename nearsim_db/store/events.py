@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from nearsim_db.records import CollectionId, ProfileId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.rows import fetch_all, fetch_value
 from nearsim_db.store.driver.statements import Leaves, statement
@@ -91,7 +90,7 @@ def read_events(
 
 def lock_generation(connection: Connection, leaves: Leaves) -> None:
     """Lock a generation against publishing its events, promoting or retiring it until the transaction ends."""
-    driver(connection).execute(statement("lock_generation", leaves))
+    connection.execute(statement("lock_generation", leaves))
 
 
 def publish_promotion_batch(connection: Connection, leaves: Leaves, most: int) -> bool:
@@ -109,7 +108,7 @@ def prune(connection: Connection, age_seconds: int, most: int) -> int:
 def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: "NDArray[np.int64]") -> int:
     """Delete events that record the similarity of documents; return their number."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    return driver(connection).execute(statement("purge_events"), parameters).rowcount
+    return connection.execute(statement("purge_events"), parameters).rowcount
 
 
 def _event(*row: Any) -> tuple[Event, bool]:

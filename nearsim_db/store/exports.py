@@ -8,7 +8,6 @@ from psycopg import sql
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -58,7 +57,7 @@ def stream_export(
         source_rows.find_source(connection, collection_id)
     parameters = {"collection_id": collection_id, "columns": list(columns), "duplicates": duplicates}
     command = sql.SQL("COPY ({}) TO STDOUT").format(statement("read_export", leaves))
-    with driver(connection).cursor() as cursor, cursor.copy(command, parameters) as copy:
+    with connection.backend.cursor() as cursor, cursor.copy(command, parameters) as copy:
         copy.set_types(_TYPES)
         for row in copy.rows():
             yield ExportedRow(*row)

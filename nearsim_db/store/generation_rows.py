@@ -10,7 +10,6 @@ from nearsim_db.errors import NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -127,24 +126,24 @@ def _select(
 def set_stage(connection: Connection, generation: Generation, stage: Stage) -> None:
     """Record the progress of a build."""
     parameters = {"generation_id": generation.generation_id, "stage": stage}
-    driver(connection).execute(statement("set_stage"), parameters)
+    connection.execute(statement("set_stage"), parameters)
 
 
 def add_figures(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
     """Add figures of a build to those recorded."""
     parameters = {"generation_id": generation.generation_id, "figures": Jsonb(figures)}
-    driver(connection).execute(statement("add_figures"), parameters)
+    connection.execute(statement("add_figures"), parameters)
 
 
 def count_up(connection: Connection, generation: Generation, counted: dict[str, int]) -> None:
     """Increment figures of a generation that several processes update."""
     if counted:
         parameters = {"generation_id": generation.generation_id, "counted": Jsonb(counted)}
-        driver(connection).execute(statement("increment_figures"), parameters)
+        connection.execute(statement("increment_figures"), parameters)
 
 
 def drop_generation(connection: Connection, generation: Generation) -> None:
     """Drop a generation, its tables and its queue."""
     partitions.drop(connection, generation.leaves)
     parameters = {"generation_id": generation.generation_id}
-    driver(connection).execute(statement("delete_generation"), parameters)
+    connection.execute(statement("delete_generation"), parameters)

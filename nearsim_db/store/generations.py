@@ -7,7 +7,6 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.locks import Lock, is_lock_taken
 from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
@@ -91,7 +90,7 @@ def finish_build(connection: Connection, generation: Generation) -> None:
 
 def lock_profile(connection: Connection, profile_id: ProfileId) -> None:
     """Lock the states of a profile's generations, and the start of a new one, until the transaction ends."""
-    driver(connection).execute(statement("lock_generations"), {"profile_id": profile_id})
+    connection.execute(statement("lock_generations"), {"profile_id": profile_id})
 
 
 def make_ready(connection: Connection, generation: Generation) -> None:
@@ -133,7 +132,7 @@ def find_unattended(connection: Connection, collection_id: CollectionId | None =
 def set_detached(connection: Connection, generation: Generation, detached: bool) -> None:
     """Leave a build to the workers, or take it from them."""
     parameters = {"generation_id": generation.generation_id, "detached": detached}
-    driver(connection).execute(statement("set_detached"), parameters)
+    connection.execute(statement("set_detached"), parameters)
 
 
 def mark_ready(connection: Connection) -> list[GenerationId]:
@@ -161,10 +160,10 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
 def mark_abandoned(connection: Connection, stopped: Sequence[Generation]) -> None:
     """Mark generations in any state as abandoned, for their builders and workers to stop before they are dropped."""
     parameters = {"generation_ids": [one.generation_id for one in stopped]}
-    driver(connection).execute(statement("mark_abandoned"), parameters)
+    connection.execute(statement("mark_abandoned"), parameters)
 
 
 def abandon(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
     """Abandon a generation; with `drop` its tables are dropped once they have no readers."""
     change_state(connection, generation, "abandoned", before, drop=drop)
-    driver(connection).execute(statement("clear_queue", generation.leaves))
+    connection.execute(statement("clear_queue", generation.leaves))

@@ -6,7 +6,6 @@ from typing import Any
 
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_value
 from nearsim_db.store.driver.statements import statement
 
@@ -75,8 +74,8 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
         "unions": [match.union for _, match in found],
         "distances": [match.distance for _, match in found],
     }
-    driver(connection).execute(statement("answer_probes"), parameters)
-    driver(connection).execute("NOTIFY nearsim")
+    connection.execute(statement("answer_probes"), parameters)
+    connection.execute("NOTIFY nearsim")
 
 
 def is_any_waiting(connection: Connection, collection: str | None) -> bool:
@@ -86,9 +85,9 @@ def is_any_waiting(connection: Connection, collection: str | None) -> bool:
 
 def drop_old(connection: Connection) -> int:
     """Delete probes whose deadline passed an hour ago; return their number."""
-    return driver(connection).execute(statement("delete_expired_probes"), {"seconds": KEPT_SECONDS}).rowcount
+    return connection.execute(statement("delete_expired_probes"), {"seconds": KEPT_SECONDS}).rowcount
 
 
 def drop_all(connection: Connection, collection_id: CollectionId) -> int:
     """Delete all probes of a collection; return their number."""
-    return driver(connection).execute(statement("purge_probes"), {"collection_id": collection_id}).rowcount
+    return connection.execute(statement("purge_probes"), {"collection_id": collection_id}).rowcount

@@ -11,7 +11,6 @@ from nearsim_db.similarity.batches import VerifiedPairs
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.copying import Column, copy_columns
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_rows, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -48,7 +47,7 @@ def _insert(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDA
     try:
         if len(pairs.left):
             with connection.begin_nested():
-                copy_columns(driver(connection), leaves.table("similar_pair"), columns)
+                copy_columns(connection.backend, leaves.table("similar_pair"), columns)
     except UniqueViolation:  # another session inserted one of them at the same time
         parameters = dict.fromkeys(("intersection_size", "union_size", "distance")) | {
             name: packed(values) for name, values in columns
@@ -90,10 +89,10 @@ def _lock_heads(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
 
 def finish_pairs(connection: Connection, leaves: Leaves) -> None:
     """Index the right side after a bulk load, and add the foreign keys to signatures."""
-    driver(connection).execute(statement("finish_pairs", leaves))
+    connection.execute(statement("finish_pairs", leaves))
 
 
 def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: NDArray[np.int64]) -> None:
     """Delete the pairs of documents that are no longer heads."""
     if len(doc_ids):
-        driver(connection).execute(statement("delete_pairs_of", leaves), {"doc_ids": packed(doc_ids)})
+        connection.execute(statement("delete_pairs_of", leaves), {"doc_ids": packed(doc_ids)})

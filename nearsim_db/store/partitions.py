@@ -6,7 +6,7 @@ from psycopg import sql
 from nearsim_db.errors import UnreachableError
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import autocommitting, corruption_message, driver
+from nearsim_db.store.driver.engine import autocommitting, corruption_message
 from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, PARENTS, SCHEMA, Leaves, statement
 
@@ -32,7 +32,7 @@ def create(connection: Connection, leaves: Leaves) -> None:
     """
     if leaves.distributed and placement.has_shards(connection, leaves.qualified("band")):
         return  # created and distributed in one transaction
-    driver(connection).execute(statement("create_leaves", leaves))
+    connection.execute(statement("create_leaves", leaves))
     if leaves.distributed:
         placement.distribute_leaf(connection, leaves)
 
@@ -41,8 +41,8 @@ def attach(connection: Connection, leaves: Leaves) -> None:
     """Attach a generation's loaded tables to their parents."""
     for name in PARENTS:
         parent = sql.Identifier(SCHEMA, name)
-        driver(connection).execute(statement("attach_leaf", leaves, parent=parent, leaf=leaves.table(name)))
-    driver(connection).execute(statement("create_capture_triggers", leaves))
+        connection.execute(statement("attach_leaf", leaves, parent=parent, leaf=leaves.table(name)))
+    connection.execute(statement("create_capture_triggers", leaves))
 
 
 def detach(connection: Connection, leaves: Leaves) -> None:
@@ -68,7 +68,7 @@ def detach(connection: Connection, leaves: Leaves) -> None:
 
 def drop(connection: Connection, leaves: Leaves) -> None:
     """Drop the tables of a generation that exist."""
-    driver(connection).execute(statement("drop_leaves", leaves))
+    connection.execute(statement("drop_leaves", leaves))
 
 
 def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
@@ -125,13 +125,13 @@ def analyze_refilled(connection: Connection) -> None:
 
 def report_changes(connection: Connection) -> None:
     """Have the changes of this transaction count for `analyze_refilled` once it is committed."""
-    driver(connection).execute(statement("report_changes"))
+    connection.execute(statement("report_changes"))
 
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
     """Limit the session's lock waits; 0 removes the limit."""
     parameters = {"milliseconds": str(milliseconds)}
-    driver(connection).execute(statement("limit_lock_wait"), parameters)
+    connection.execute(statement("limit_lock_wait"), parameters)
 
 
 def read_bytes(connection: Connection, leaves: Leaves) -> int:

@@ -3,7 +3,6 @@
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, ProfileId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.generation_rows import Build, Generation, create_generation
@@ -39,4 +38,4 @@ def default_profile(connection: Connection, collection_id: CollectionId) -> str 
 def delete_profile(connection: Connection, collection_id: CollectionId, name: str) -> None:
     """Delete a profile; its generations must have been dropped."""
     parameters = {"collection_id": collection_id, "name": name}
-    driver(connection).execute(statement("delete_profile"), parameters)
+    connection.execute(statement("delete_profile"), parameters)

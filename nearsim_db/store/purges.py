@@ -12,7 +12,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import to_bigint
-from nearsim_db.store.driver.engine import autocommitting, driver, is_missing_table
+from nearsim_db.store.driver.engine import autocommitting, is_missing_table
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.rows import fetch_one, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, statement
@@ -42,22 +42,21 @@ def delete_documents(
 def delete_changes(connection: Connection, doc_ids: Ids) -> int:
     """Delete captured changes of documents; return their number."""
     take_transaction_lock(connection, Lock.CHANGES, 0)
-    return driver(connection).execute(statement("purge_changes"), {"doc_ids": packed_ids(doc_ids)}).rowcount
+    return connection.execute(statement("purge_changes"), {"doc_ids": packed_ids(doc_ids)}).rowcount
 
 
 def capture_deletes(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> None:
     """Capture the deletion of documents, to be dispatched to every generation."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    driver(connection).execute(statement("capture_deletes"), parameters)
+    connection.execute(statement("capture_deletes"), parameters)
 
 
 def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Sequence[Stage]) -> int:
     """Delete work on documents, and redact the errors they share with other documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
-    inner = driver(connection)
-    inner.execute(statement("redact_errors", leaves), {"doc_ids": packed_ids(doc_ids)})
+    connection.execute(statement("redact_errors", leaves), {"doc_ids": packed_ids(doc_ids)})
     in_batches = int(fetch_value(connection, statement("purge_batches", leaves), parameters))
-    return in_batches + inner.execute(statement("purge_work", leaves), parameters).rowcount
+    return in_batches + connection.execute(statement("purge_work", leaves), parameters).rowcount
 
 
 def has_tables(connection: Connection, leaves: Leaves) -> bool:
@@ -85,7 +84,7 @@ def delete_document_rows(connection: Connection, leaves: Leaves, doc_ids: Ids) -
     parameters = {"doc_ids": packed_ids(doc_ids)}
     deleted = fetch_one(connection, Traces, statement("delete_document_rows", leaves), parameters)
     for name in ("reassign_heads", "reassign_clusters"):
-        driver(connection).execute(statement(name, leaves), parameters)
+        connection.execute(statement(name, leaves), parameters)
     return deleted
 
 

@@ -9,7 +9,6 @@ from psycopg.rows import dict_row
 from nearsim_db.records import Cluster, ClusterMember, CollectionId, Match, Pair, Verdict
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_value, fetch_values, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -23,7 +22,7 @@ def find_document(
 ) -> dict[str, Any] | None:
     """Return a whole document as a mapping, or None; its text is read from an attached table if it is there."""
     parameters = {"collection_id": collection_id, "external_id": external_id}
-    with driver(connection).cursor(row_factory=dict_row) as cursor:
+    with connection.backend.cursor(row_factory=dict_row) as cursor:
         stored = cursor.execute(statement("read_document"), parameters).fetchone()
     if stored is None:
         return None

@@ -12,7 +12,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.source_rows import find_source
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver, translate_errors
+from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.rows import fetch_all, fetch_one, fetch_rows, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -104,16 +104,6 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Buckets:
-    """The largest buckets, and totals over all buckets: two or more members, over the limit, links that it drops."""
-
-    largest: tuple[Bucket, ...]
-    shared: int
-    over_limit: int
-    left_out: int
-
-
-@dataclass(frozen=True, slots=True)
 class Featureless:
     """A document without features; `characters` is the length of its body."""
 
@@ -127,7 +117,7 @@ class Featureless:
 def snapshot(engine: Engine) -> Iterator[Connection]:
     """Connect with a read-only snapshot of the database."""
     with translate_errors(), engine.snapshot() as connection:
-        driver(connection).execute(statement("raise_work_mem"))
+        connection.execute(statement("raise_work_mem"))
         yield connection
 
 
@@ -183,15 +173,17 @@ def count_copies(connection: Connection, leaves: Leaves, amount: int) -> tuple[l
 
 def read_large_buckets(
     connection: Connection, leaves: Leaves, bucket_limit: int, amount: int, members: int
-) -> Buckets:
-    """Return the largest buckets with the titles of their first members, and, over all
-    buckets, how many exceed the limit and how many links it drops."""
+) -> tuple[list[Bucket], tuple[int, int, int]]:
+    """Return the largest buckets with the titles of their first members, and totals: how many buckets have two or more
+    members, how many exceed the limit, and how many links it drops."""
     parameters = {"bucket_limit": bucket_limit, "amount": amount, "members": members}
     rows = fetch_rows(connection, statement("read_large_buckets", leaves), parameters)
-    if not rows:
-        return Buckets((), 0, 0, 0)
-    largest = tuple(Bucket(row[0], row[1], row[2], tuple(row[3] or ())) for row in rows)
-    return Buckets(largest, *map(int, rows[0][4:]))
+    shared, over_limit, left_out = map(int, rows[0][4:]) if rows else (0, 0, 0)
+    return [Bucket(row[0], row[1], row[2], tuple(row[3] or ())) for row in rows], (
+        shared,
+        over_limit,
+        left_out,
+    )
 
 
 def read_featureless(connection: Connection, leaves: Leaves, amount: int) -> list[Featureless]:

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_first, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
 
@@ -21,7 +20,7 @@ class Cutoffs:
 def begin(connection: Connection, leaves: Leaves, age_seconds: int | None) -> None:
     """Mark the start of a build: sweeps need not look further back than now."""
     if age_seconds is not None:
-        driver(connection).execute(statement("begin_retention", leaves), {"age": age_seconds})
+        connection.execute(statement("begin_retention", leaves), {"age": age_seconds})
 
 
 def read_cutoffs(connection: Connection, leaves: Leaves, age_seconds: int) -> Cutoffs | None:
@@ -39,4 +38,4 @@ def find_expired(
 
 def advance(connection: Connection, leaves: Leaves, through: datetime) -> None:
     """Record that a sweep has removed all that expired before a moment."""
-    driver(connection).execute(statement("advance_retention", leaves), {"through": through})
+    connection.execute(statement("advance_retention", leaves), {"through": through})

@@ -15,7 +15,6 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.driver.copying import copy_columns
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import (
     fetch_row,
     fetch_rows,
@@ -38,7 +37,7 @@ class Signed:
 
 def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows, heads: Ids) -> None:
     """Load signature rows; those with features get their heads: int64 of n."""
-    inner = driver(connection)
+    inner = connection.backend
     table = leaves.table("signature")
     for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
         if not chosen.any():
@@ -83,16 +82,15 @@ def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, in
 
 def index_signatures(connection: Connection, leaves: Leaves) -> None:
     """Create the indexes of loaded signatures, and assign twins their heads."""
-    inner = driver(connection)
-    inner.execute(statement("index_signatures", leaves))
-    inner.execute(statement("assign_heads", leaves))
+    connection.execute(statement("index_signatures", leaves))
+    connection.execute(statement("assign_heads", leaves))
 
 
 def stream_head_sketches(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
 ) -> Generator[tuple[Ids, NDArray[np.generic]], None, None]:
     """Yield doc_ids and sketches of all heads in order, `batch` at a time."""
-    with driver(connection).cursor(name="nearsim_sketches", binary=True) as cursor:
+    with connection.backend.cursor(name="nearsim_sketches", binary=True) as cursor:
         cursor.execute(statement("read_head_sketches", leaves))
         while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
             blobs = [row[1] for row in rows]
@@ -103,7 +101,7 @@ def stream_heads(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
 ) -> Generator[Signatures, None, None]:
     """Yield the signatures of all heads in order, `batch` at a time."""
-    with driver(connection).cursor(name="nearsim_heads", binary=True) as cursor:
+    with connection.backend.cursor(name="nearsim_heads", binary=True) as cursor:
         cursor.execute(statement("stream_heads", leaves))
         while rows := cursor.fetchmany(batch):
             yield _signatures(rows, dtype, k)
@@ -192,16 +190,16 @@ def update_revisions(
         "revisions": packed(revisions),
         "numbers": packed(to_bigint(numbers)),
     }
-    driver(connection).execute(statement("update_revisions", leaves), parameters)
+    connection.execute(statement("update_revisions", leaves), parameters)
 
 
 def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> None:
     """Delete signatures and, by cascade, their pairs."""
     if len(doc_ids):
-        driver(connection).execute(statement("delete_signatures", leaves), {"doc_ids": packed_ids(doc_ids)})
+        connection.execute(statement("delete_signatures", leaves), {"doc_ids": packed_ids(doc_ids)})
 
 
 def reassign_digests(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
     """Make the smallest doc_id of each digest its head."""
     if digests:
-        driver(connection).execute(statement("reassign_digests", leaves), {"digests": list(digests)})
+        connection.execute(statement("reassign_digests", leaves), {"digests": list(digests)})

@@ -13,7 +13,6 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import from_bigint, sketches_from, to_bigint
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_row, fetch_rows, fetch_values
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
 from nearsim_db.store.work.queue import Stage
@@ -135,7 +134,7 @@ def stream_band_checksums(
     connection: Connection, leaves: Leaves, batch: int
 ) -> Iterator[tuple[Ids, Ids, NDArray[np.uint64]]]:
     """Yield the doc_ids with band rows, in order, with the number of rows and the XOR of their hashes."""
-    with driver(connection).cursor(name="nearsim_band_sums", binary=True) as cursor:
+    with connection.backend.cursor(name="nearsim_band_sums", binary=True) as cursor:
         cursor.execute(statement("checksum_bands", leaves))
         while rows := cursor.fetchmany(batch):
             found = np.array(rows, np.int64)
@@ -146,7 +145,7 @@ def stream_heads(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
 ) -> Iterator[tuple[Ids, NDArray[np.generic]]]:
     """Yield the doc_ids of all heads, in order, with their sketches."""
-    with driver(connection).cursor(name="nearsim_heads", binary=True) as cursor:
+    with connection.backend.cursor(name="nearsim_heads", binary=True) as cursor:
         cursor.execute(statement("read_sorted_heads", leaves))
         while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
             yield (
@@ -165,11 +164,10 @@ def read_pairs_at(
 
 def set_scan_method(connection: Connection, leaves: Leaves, *, by_index: bool) -> None:
     """Read tables and shards through their indexes, or without them, until the transaction ends."""
-    inner = driver(connection)
     if leaves.distributed:
-        inner.execute(statement("propagate_settings"))
+        connection.execute(statement("propagate_settings"))
     with_index, without = sql.Literal(by_index), sql.Literal(not by_index)
-    inner.execute(statement("set_scan_method", by_index=with_index, without_index=without))
+    connection.execute(statement("set_scan_method", by_index=with_index, without_index=without))
 
 
 def checksum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, int]:
@@ -205,7 +203,7 @@ def delete_all_bands(connection: Connection, leaves: Leaves, doc_ids: Sequence[i
 def delete_pairs(connection: Connection, leaves: Leaves, ends: Ids) -> None:
     """Delete pairs: (m, 2) int64."""
     parameters = {"left_ids": packed_ids(ends[:, 0]), "right_ids": packed_ids(ends[:, 1])}
-    driver(connection).execute(statement("delete_pairs", leaves), parameters)
+    connection.execute(statement("delete_pairs", leaves), parameters)
 
 
 def read_external_ids(connection: Connection, doc_ids: Sequence[int]) -> dict[int, str]:

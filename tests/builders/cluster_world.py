@@ -15,7 +15,6 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import collection_rows, pairs, partitions, signatures
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from tests.builders.plain_clusters import Evidence, Tie
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
@@ -47,7 +46,7 @@ class World:
             parent: self.context.leaves.table(parent)
             for parent in ("signature", "similar_pair", "cluster_member")
         }
-        cursor = driver(self.connection).execute(sql.SQL(command).format(**names), values)
+        cursor = self.connection.execute(sql.SQL(command).format(**names), values)
         return cursor.fetchall() if cursor.description else []
 
     def family(self, head: int) -> list[int]:

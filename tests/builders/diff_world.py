@@ -11,7 +11,6 @@ from psycopg import sql
 from nearsim_db.records import GenerationId
 from nearsim_db.store import pairs, partitions, signatures
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import Leaves
 
 Ids = tuple[int, int]
@@ -55,7 +54,7 @@ class Written:
     def write(self, connection: Connection, leaves: Leaves) -> None:
         """Create and fill its tables."""
         partitions.create(connection, leaves)
-        inner = driver(connection).cursor()
+        inner = connection.backend.cursor()
 
         def insert(table: str, columns: str, rows: list[tuple[object, ...]]) -> None:
             names = columns.split(", ")

@@ -13,7 +13,6 @@ from nearsim_db.indexing import work_queue
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.work.queue import STAGES, Batch, Stage
 from tests.builders.interleaving import step_through
@@ -61,7 +60,7 @@ class World:
         names = {parent: self.generation.leaves.table(parent) for parent in PARENTS}
         with self.engine.begin() as connection:
             for command, values in statements:
-                cursor = driver(connection).execute(sql.SQL(command).format(**names), values)
+                cursor = connection.execute(sql.SQL(command).format(**names), values)
             return cursor.fetchall() if cursor.description else []
 
     def clear(self) -> None:

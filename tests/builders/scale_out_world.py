@@ -7,7 +7,6 @@ from nearsim_db import Document, Index
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import generation_rows
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import Leaves
 
 SETTINGS = ["shingle.k=1", "match.threshold=0.4", "bands.count=20", "bands.rows=3"]
@@ -56,8 +55,9 @@ def index_at(url: str, bucket_limit: int = 64, progress: Progress = silent) -> I
 def answers(index: Index) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of all questions, sorted."""
     with index.database.transaction() as connection:
-        inner = driver(connection)
-        return {name: sorted(inner.execute(query).fetchall(), key=repr) for name, query in QUESTIONS.items()}
+        return {
+            name: sorted(connection.execute(query).fetchall(), key=repr) for name, query in QUESTIONS.items()
+        }
 
 
 def newest_leaves(index: Index) -> Leaves:

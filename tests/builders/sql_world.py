@@ -15,7 +15,6 @@ from nearsim_db import Document, Index
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.driver.engine import driver
 
 THRESHOLD, MINIMUM = 0.5, 3
 RULES = [
@@ -78,7 +77,7 @@ class World:
         """The world of documents that are already indexed."""
         bodies = {one.external_id: one.body or "" for one in documents}
         with index.database.engine.begin() as connection:
-            rows = driver(connection).execute(
+            rows = connection.execute(
                 "SELECT doc_id, external_id FROM nearsim.document JOIN nearsim.collection USING (collection_id) "
                 "WHERE name = %s AND external_id = ANY(%s) ORDER BY doc_id",
                 (index.collection, list(bodies)),
@@ -89,13 +88,13 @@ class World:
     def ask(self, command: str, *values: object) -> list[tuple[Any, ...]]:
         """Run SQL and return its rows."""
         with self.index.database.engine.begin() as connection:
-            cursor = driver(connection).execute(command.encode(), values)
+            cursor = connection.execute(command.encode(), values)
             return cursor.fetchall() if cursor.description else []
 
     def row(self, command: str, *values: object) -> dict[str, Any]:
         """The one row of a query, by column."""
         with self.index.database.engine.begin() as connection:
-            cursor = driver(connection).execute(command.encode(), values)
+            cursor = connection.execute(command.encode(), values)
             (row,) = cursor.fetchall()
             return {column.name: value for column, value in zip(cursor.description or (), row, strict=True)}
 

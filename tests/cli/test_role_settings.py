@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.rows import fetch_value
 from tests.builders.command_line import (
     BRIDGE,
@@ -142,7 +142,7 @@ def test_where_a_role_has_a_transaction_timeout_nothing_runs_in_parallel(databas
     apply(database_url, {**forced, "transaction_timeout": "1min"})
     engine = open_engine(database_url)
     with engine.connect() as connection:
-        plan = driver(connection).execute("EXPLAIN SELECT count(*) FROM pg_catalog.pg_class").fetchall()
+        plan = connection.execute("EXPLAIN SELECT count(*) FROM pg_catalog.pg_class").fetchall()
         is_known = fetch_value(connection, "SELECT current_setting('transaction_timeout', true)") is not None
     engine.dispose()
     assert ("Gather" in str(plan)) == (not is_known)

@@ -17,7 +17,6 @@ from nearsim_db.records import CollectionId, DocId
 from nearsim_db.store import collection_rows, documents
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.engine import driver
 from tests.fuzz.contract import Check, Target
 
 _TABLES_PER_SESSION = 100
@@ -181,7 +180,7 @@ def _compare(database: Database, collection_id: CollectionId, rows: dict[str | N
     """Assert that the documents are the rows whose key can be an external id, with their texts."""
     expected = {key: text or None for key, text in rows.items() if key and len(key.encode()) <= 1024}
     with database.transaction() as connection:
-        rows_found = driver(connection).execute(
+        rows_found = connection.execute(
             "SELECT doc_id, external_id FROM nearsim.document WHERE collection_id = %s", (collection_id,)
         )
         names = {DocId(int(str(row[0]))): str(row[1]) for row in rows_found.fetchall()}

@@ -18,7 +18,7 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work import queue
 from tests.builders.selection import some
 
@@ -55,7 +55,7 @@ def assert_holds_the_documents(index: Index) -> None:
         for generation, _ in index.profiles():
             encoded = index._contexts.make(generation).encoder.encode([body for _, _, body in rows])
             table = generation.leaves.table("signature")
-            signed = driver(connection).execute(
+            signed = connection.execute(
                 sql.SQL("SELECT doc_id, revision, feature_digest FROM {} ORDER BY doc_id").format(table)
             )
             assert signed.fetchall() == [

@@ -11,7 +11,6 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.codec import to_bigint
-from nearsim_db.store.driver.engine import driver
 from tests.builders.selection import some
 
 WORDS = [f"w{number}" for number in range(40)]
@@ -78,14 +77,13 @@ def assert_bands_are_exact(index: Index) -> None:
     context = index.serving().context
     expected = []
     with index.database.transaction() as connection:
-        inner = driver(connection)
-        signatures = inner.execute(
+        signatures = connection.execute(
             "SELECT doc_id, sketch FROM nearsim.signature WHERE head_id = doc_id ORDER BY doc_id"
         ).fetchall()
         for doc_id, sketch in signatures:
             row = np.frombuffer(sketch, np.uint32).reshape(1, -1)
             expected += [(key, doc_id) for key in to_bigint(context.encoder.band_keys(row))[0].tolist()]
-        stored = inner.execute("SELECT bucket_hash, doc_id FROM nearsim.band").fetchall()
+        stored = connection.execute("SELECT bucket_hash, doc_id FROM nearsim.band").fetchall()
     assert sorted(stored) == sorted(expected)
 
 

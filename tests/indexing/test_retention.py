@@ -18,7 +18,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
 from tests.builders.engine_hooks import before_commits
 from tests.builders.interleaving import Actor, Schedule, step_through
@@ -328,12 +328,11 @@ def test_any_interleaving_of_sweeps_expires_all_documents(
 
         def live() -> None:
             with engine.connect() as connection:
-                inner = driver(connection)
                 for name in rng_names:
                     expire(database_url, [name])
-                    inner.execute("SELECT 1")
+                    connection.execute("SELECT 1")
                 for name in rng_names[:2]:
-                    inner.execute(
+                    connection.execute(
                         "UPDATE nearsim.document SET published_at = now() WHERE external_id = %s", [name]
                     )
                     connection.commit()
@@ -360,22 +359,21 @@ def test_any_interleaving_of_sweeps_expires_all_documents(
 def test_sweep_reads_only_newly_expired_documents(engine: Engine) -> None:
     leaves = Leaves(GenerationId(7))
     with engine.connect() as connection:
-        inner = driver(connection)
-        inner.execute(statement("create_leaves", leaves))
-        inner.execute("INSERT INTO nearsim.collection (name) VALUES ('c')")
-        inner.execute(
+        connection.execute(statement("create_leaves", leaves))
+        connection.execute("INSERT INTO nearsim.collection (name) VALUES ('c')")
+        connection.execute(
             "INSERT INTO nearsim.document (collection_id, external_id, published_at) "
             "SELECT collection_id, n::text, now() - make_interval(mins => n) "
             "FROM nearsim.collection, generate_series(1, 20000) AS n"
         )
-        inner.execute(
+        connection.execute(
             "INSERT INTO nearsim_index.signature_7 (doc_id, revision, feature_count, numbers_digest) "
             "SELECT doc_id, 1, 0, 0 FROM nearsim.document WHERE doc_id <= 10010"
         )
-        inner.execute(statement("index_signatures", leaves))
+        connection.execute(statement("index_signatures", leaves))
         connection.commit()
-        inner.execute("ANALYZE nearsim.document, nearsim_index.signature_7")
-        row = inner.execute("SELECT collection_id FROM nearsim.collection").fetchone()
+        connection.execute("ANALYZE nearsim.document, nearsim_index.signature_7")
+        row = connection.execute("SELECT collection_id FROM nearsim.collection").fetchone()
         assert row is not None
         now = datetime.now(UTC)
         parameters = {

@@ -17,7 +17,7 @@ from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work.queue import Stage
 from tests.builders.cluster_world import MAY, World
 from tests.builders.selection import some_combinations
@@ -292,7 +292,7 @@ def test_verdicts_during_a_build_are_applied(
         index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
         with index.database.transaction() as connection:
             for external_id, body in TEXTS.items():
-                driver(connection).execute(
+                connection.execute(
                     "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)",
                     (external_id, body),
                 )
@@ -308,10 +308,10 @@ def test_pinned_documents_are_linked_when_both_are_signed(database_url: str, lin
         index.create_profile("default", override(Recipe(), [f"cluster.linkage={linkage}"]))
         index.add([Document("x", body=TEXTS["x"])])
         with index.database.transaction() as connection:
-            driver(connection).execute(
+            connection.execute(
                 "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'empty', '')"
             )
-            driver(connection).execute("SELECT nearsim.pin_pair('x', 'empty', 'somebody knows')")
+            connection.execute("SELECT nearsim.pin_pair('x', 'empty', 'somebody knows')")
         (generation,) = [one for one, _ in index.profiles()]
         context = index._contexts.make(generation)
         assert context is not None

@@ -9,7 +9,6 @@ from nearsim_db.admin import access
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import DatabaseError
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import statement
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
 from tests.servers.citus import CitusServer
@@ -73,9 +72,9 @@ def test_damaged_band_rows_are_found_and_repaired(urls: tuple[str, str]) -> None
         leaves = newest_leaves(index)
         with index.database.transaction() as connection:
             table = leaves.table("band")
-            driver(connection).execute(sql.SQL("DELETE FROM {} WHERE doc_id % 9 = 0").format(table))
+            connection.execute(sql.SQL("DELETE FROM {} WHERE doc_id % 9 = 0").format(table))
             stray = sql.SQL("INSERT INTO {} (bucket_hash, doc_id) VALUES (5, 1), (6, 2)")
-            driver(connection).execute(stray.format(table))
+            connection.execute(stray.format(table))
         assert not verify_index(index.database, sample=None).is_sound
         assert verify_index(index.database, sample=None, repair=True).is_repaired
         assert answers(index) == expected
@@ -98,13 +97,12 @@ def test_only_buckets_with_candidates_reach_the_coordinator(citus: CitusServer) 
         leaves = newest_leaves(index)
         parameters = {"low": -(2**63), "high": 2**63 - 1}
         with index.database.transaction() as connection:
-            inner = driver(connection)
-            inner.execute("SET LOCAL citus.explain_all_tasks = on")
-            packed = inner.execute(statement("collect_buckets", leaves), parameters).fetchall()
+            connection.execute("SET LOCAL citus.explain_all_tasks = on")
+            packed = connection.execute(statement("collect_buckets", leaves), parameters).fetchall()
             counted = sql.SQL("SELECT bucket_hash, count(*) FROM {} GROUP BY 1 HAVING count(*) > 1")
-            expected = inner.execute(counted.format(leaves.table("band"))).fetchall()
+            expected = connection.execute(counted.format(leaves.table("band"))).fetchall()
             command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + statement("collect_buckets", leaves)
-            ((found,),) = inner.execute(command, parameters).fetchall()
+            ((found,),) = connection.execute(command, parameters).fetchall()
     buckets = [one for hashes, members in packed for one in zip(hashes, members, strict=True)]
     assert sorted((key, len(members) // 8) for key, members in buckets) == sorted(expected)
     (pushed_down,) = found[0]["Plan"]["Plans"]

@@ -16,7 +16,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store import partitions
 from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
 from nearsim_db.store.schema import migration_locks, revisions
 from tests.builders.command_line import CommandLine
@@ -117,7 +117,7 @@ def test_detached_partitions_are_upgraded_too(engine: Engine) -> None:
     revisions.upgrade(engine)
     with engine.begin() as connection:
         partitions.attach(connection, UNATTACHED)
-        columns = driver(connection).execute(statement("store_pairs", UNATTACHED), _ONE_PAIR).fetchall()
+        columns = connection.execute(statement("store_pairs", UNATTACHED), _ONE_PAIR).fetchall()
     assert columns == [(1, 2)]
 
 

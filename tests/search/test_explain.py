@@ -9,7 +9,6 @@ from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.search.explanation import Explanation
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import ALONE, EMPTY, MINIMUM, THRESHOLD, World, fill, filled
 from tests.servers.databases import Server
 
@@ -101,7 +100,7 @@ def test_the_bucket_limit_that_would_link_two(database_url: str) -> None:
         assert [reason.kind for reason in found.reasons] == ["bucket_limit"]
         assert found.similarity == 40 / 42
         with index.database.engine.begin() as connection:
-            asked = driver(connection)
+            asked = connection.backend
             (second,), (third,) = asked.execute(IDS)
             stored = {
                 (bucket, len(members), members.index(second) + 1)

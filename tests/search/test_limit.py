@@ -12,7 +12,6 @@ from nearsim_db.records import Matches
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import from_mapping
-from nearsim_db.store.driver.engine import driver
 from tests.builders.word_sets import shingles
 
 WORDS = [f"word{number}" for number in range(400)]
@@ -117,7 +116,7 @@ def test_deleted_documents_do_not_count(index: Index) -> None:
     every = [name for name, *_ in matching(body)]
     gone = every[:3]
     with index.database.transaction() as connection:
-        driver(connection).execute("DELETE FROM nearsim.document WHERE external_id = ANY(%s)", (gone,))
+        connection.execute("DELETE FROM nearsim.document WHERE external_id = ANY(%s)", (gone,))
     left = len(every) - len(gone)
     for limit in (left - 1, left, left + 1):
         found = index.similar_to_text(body, limit=limit)
@@ -142,7 +141,7 @@ def count_round_trips(index: Index, limit: int | None, body: str, folder: Path) 
     trace = folder / "trace"
     with trace.open("w") as file:
         with index.database.reading() as connection:
-            connected = driver(connection).pgconn
+            connected = connection.backend.pgconn
             connected.trace(file.fileno())
         index.similar_to_text(body, limit=limit)
         connected.untrace()

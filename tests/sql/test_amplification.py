@@ -14,7 +14,6 @@ from nearsim_db.similarity import lsh
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import RULES, World, write_documents
 
 TEXTS = [
@@ -65,7 +64,7 @@ def test_evaluation_agrees_with_the_package(connection: Connection) -> None:
         expected = profile.amplification.evaluate(matched).tolist()
         assert set(expected) == {True, False}
         assert met_in_sql(connection, to_mapping(profile.recipe), matched) == expected, rules
-        row = driver(connection).execute(
+        row = connection.execute(
             "SELECT nearsim.amplification_of(%s, %s, %s)",
             [Jsonb(to_mapping(profile.recipe)), profile.bands, profile.rows],
         )
@@ -76,7 +75,7 @@ def met_in_sql(connection: Connection, recipe: dict[str, object], matched: NDArr
     """Whether each row of matched bands satisfies the recipe."""
     found = []
     for row in matched:
-        cursor = driver(connection).execute(
+        cursor = connection.execute(
             "SELECT nearsim.is_candidate(%s, CAST(%s AS smallint[]))",
             [Jsonb(recipe), np.flatnonzero(row).tolist()],
         )
@@ -85,7 +84,7 @@ def met_in_sql(connection: Connection, recipe: dict[str, object], matched: NDArr
 
 
 def test_probability_equals_the_package(connection: Connection) -> None:
-    rows = driver(connection).execute(
+    rows = connection.execute(
         "SELECT text, s, nearsim.match_probability(s, text) "
         "FROM unnest(CAST(%s AS text[])) AS text, unnest(CAST(%s AS float8[])) AS s",
         [TEXTS, [0.0, 1e-9, 0.001, 0.2, 0.5, 0.8, 0.999, 1.0]],
@@ -96,7 +95,7 @@ def test_probability_equals_the_package(connection: Connection) -> None:
 
 
 def test_or_and_curve_equals_the_published_figures(connection: Connection) -> None:
-    rows = driver(connection).execute("SELECT * FROM nearsim.curve(' and( 4,or(4) ) ')").fetchall()
+    rows = connection.execute("SELECT * FROM nearsim.curve(' and( 4,or(4) ) ')").fetchall()
     found = {round(float(str(s)), 2): round(float(str(p)), 4) for s, p in rows}
     assert [found[one / 10] for one in range(1, 9)] == [
         0.0140,
@@ -115,8 +114,8 @@ def test_invalid_amplifications_are_refused_as_in_the_package(connection: Connec
         with pytest.raises(RecipeError):
             lsh.parse(text)
         refused = pytest.raises(psycopg.errors.InvalidParameterValue, match="amplification")
-        with refused, driver(connection).transaction():
-            driver(connection).execute("SELECT nearsim.match_probability(0.5, %s)", [text])
+        with refused, connection.backend.transaction():
+            connection.execute("SELECT nearsim.match_probability(0.5, %s)", [text])
 
 
 OR_AND = "and(2, or(20, and(3)))"

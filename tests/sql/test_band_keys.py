@@ -12,7 +12,6 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.sketch import band_keys
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
-from nearsim_db.store.driver.engine import driver
 from tests.builders.selection import some
 
 K = 128
@@ -42,7 +41,7 @@ def test_keys_equal_the_package(connection: Connection, kind: str, scheme: str) 
         for seed in (1, 2**63 - 1):
             expected = to_bigint(band_keys(given, bands, rows, scheme, seed)).tolist()
             blobs = [row.tobytes() for row in given]
-            found = driver(connection).execute(
+            found = connection.execute(
                 "SELECT nearsim.band_keys(sketch, %s, %s, %s, %s, %s, %s) "
                 "FROM unnest(%s::bytea[]) WITH ORDINALITY AS q (sketch, place) ORDER BY place",
                 (bands, rows, seed, width, scheme, is_signed, blobs),
@@ -52,7 +51,7 @@ def test_keys_equal_the_package(connection: Connection, kind: str, scheme: str) 
 
 def test_default_keys_are_mix64_of_four_bytes(connection: Connection) -> None:
     given = sketches("uint32")[:1]
-    row = driver(connection).execute("SELECT nearsim.band_keys(%s, 32, 4)", (given.tobytes(),)).fetchone()
+    row = connection.execute("SELECT nearsim.band_keys(%s, 32, 4)", (given.tobytes(),)).fetchone()
     assert row == (to_bigint(band_keys(given, 32, 4)).tolist()[0],)
 
 
@@ -70,7 +69,7 @@ def test_default_keys_are_mix64_of_four_bytes(connection: Connection) -> None:
 def test_invalid_arguments_are_refused(connection: Connection, arguments: str, complaint: str) -> None:
     command = f"SELECT nearsim.band_keys(decode(repeat('00', 512), 'hex'), {arguments})"
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=complaint):
-        driver(connection).execute(command.encode())
+        connection.execute(command.encode())
 
 
 @pytest.mark.parametrize(
@@ -99,13 +98,13 @@ def test_buckets_equal_the_index(database_url: str, rules: list[str]) -> None:
         index.add(Document(name, body=text) for name, text in texts.items())
         bands = index.profiles()[0][1].bands
         with index.database.transaction() as connection:
-            stored = driver(connection).execute(
+            stored = connection.execute(
                 "WITH key AS MATERIALIZED (SELECT doc_id, band_no, bucket_hash FROM nearsim.band) "
                 "SELECT external_id, array_agg(bucket_hash ORDER BY band_no, bucket_hash) "
                 "FROM key JOIN nearsim.document USING (doc_id) GROUP BY 1"
             )
             expected: dict[str, Any] = {str(name): keys for name, keys in stored}
-            computed = driver(connection).execute(
+            computed = connection.execute(
                 "SELECT external_id, array_agg(bucket_hash ORDER BY band_no, bucket_hash) "
                 "FROM nearsim.document CROSS JOIN LATERAL nearsim.buckets_of(doc_id) GROUP BY 1"
             )

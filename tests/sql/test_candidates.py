@@ -19,7 +19,6 @@ from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import bands, signatures
-from nearsim_db.store.driver.engine import driver
 from tests.builders.selection import some
 from tests.sql.test_families import RECIPES as FAMILIES
 
@@ -95,7 +94,7 @@ def test_candidates_are_those_of_the_product(index: Index, name: str, limit: int
 def ask(index: Index, query: LiteralString | bytes) -> Candidates:
     """The rows of a query."""
     with index.database.engine.begin() as connection:
-        rows = driver(connection).execute(query).fetchall()
+        rows = connection.execute(query).fetchall()
     found = {(int(str(left)), int(str(right))): int(str(shared)) for left, right, shared in rows}
     assert len(found) == len(rows) and all(left < right for left, right in found)
     return found
@@ -252,4 +251,4 @@ def refused(index: Index, call: LiteralString, error: type[psycopg.Error], messa
 def change(index: Index, command: LiteralString) -> None:
     """Run a command."""
     with index.database.engine.begin() as connection:
-        driver(connection).execute(command)
+        connection.execute(command)

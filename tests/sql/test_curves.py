@@ -9,7 +9,6 @@ import pytest
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.sketch import make_family
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 
 BANDINGS = [(1, 1), (4, 4), (20, 5), (25, 2), (32, 4), (40, 3), (256, 16), (128, 1)]
 SIMILARITIES = [0.0, 1e-9, 0.001, 0.05, 0.2, 0.35, 0.5, 0.7, 0.8, 0.95, 0.999, 1 - 1e-12, 1.0]
@@ -34,7 +33,7 @@ def test_match_probability_equals_the_package(connection: Connection) -> None:
         for bands, rows in BANDINGS
         for minimum in {1, 2, 3, bands // 2 + 1, bands, bands + 1}
     ]
-    rows = driver(connection).execute(
+    rows = connection.execute(
         "SELECT nearsim.match_probability(s, b, r, m) "
         "FROM unnest(%s::float8[], %s::int[], %s::int[], %s::int[]) WITH ORDINALITY AS q (s, b, r, m, place) "
         "ORDER BY place",
@@ -46,7 +45,7 @@ def test_match_probability_equals_the_package(connection: Connection) -> None:
 
 
 def test_curve_equals_the_published_figures(connection: Connection) -> None:
-    rows = driver(connection).execute("SELECT similarity, probability FROM nearsim.curve(4, 4)").fetchall()
+    rows = connection.execute("SELECT similarity, probability FROM nearsim.curve(4, 4)").fetchall()
     found = {round(float(str(similarity)), 2): float(str(probability)) for similarity, probability in rows}
     assert {similarity: round(found[similarity], 4) for similarity in SLIDES} == SLIDES
     assert len(found) == 21 and list(found) == sorted(found)
@@ -54,7 +53,7 @@ def test_curve_equals_the_published_figures(connection: Connection) -> None:
 
 
 def test_curve_with_minimum_shared_bands(connection: Connection) -> None:
-    rows = driver(connection).execute("SELECT * FROM nearsim.curve(20, 5, min_shared_bands => 3)").fetchall()
+    rows = connection.execute("SELECT * FROM nearsim.curve(20, 5, min_shared_bands => 3)").fetchall()
     assert rows == [
         (similarity, pytest.approx(lsh.match_probability(similarity, 20, 5, 3), rel=1e-9))
         for similarity in (step / 20 for step in range(21))
@@ -64,7 +63,7 @@ def test_curve_with_minimum_shared_bands(connection: Connection) -> None:
 def test_largest_number_of_bands(connection: Connection) -> None:
     similarity, bands = 0.9999999999, 2**31 - 1
     command = "SELECT nearsim.match_probability(%s, %s, 1, m) FROM unnest(%s::int[]) AS m"
-    rows = driver(connection).execute(command, [similarity, bands, [1, bands - 1, bands]])
+    rows = connection.execute(command, [similarity, bands, [1, bands - 1, bands]])
     found = [float(str(row[0])) for row in rows]
     every = math.exp(bands * math.log(similarity))
     all_but_one = every * bands * (1 - similarity) / similarity
@@ -87,7 +86,7 @@ def test_largest_number_of_bands(connection: Connection) -> None:
 )
 def test_invalid_arguments_are_refused(connection: Connection, call: str, complaint: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=complaint):
-        driver(connection).execute(f"SELECT nearsim.{call}".encode())
+        connection.execute(f"SELECT nearsim.{call}".encode())
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,5 @@ def test_estimate_equals_the_family(
     blobs = [row.tobytes() for row in sketches.astype(sketches.dtype.newbyteorder("<"))]
     for other in range(len(sets)):
         expected = made.estimate(sketches[:1], sketches[other : other + 1])[0]
-        row = driver(connection).execute(
-            "SELECT nearsim.estimate(%s, %s, %s)", (blobs[0], blobs[other], width)
-        )
+        row = connection.execute("SELECT nearsim.estimate(%s, %s, %s)", (blobs[0], blobs[other], width))
         assert row.fetchone() == (expected,)

@@ -8,7 +8,6 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import EMPTY, RULES, THRESHOLD, World, world
 from tests.sql.test_similar import decide
 
@@ -114,10 +113,9 @@ def test_unindexed_documents_are_kept(database_url: str) -> None:
 
 def test_empty_and_unknown_ids(engine: Engine) -> None:
     with engine.connect() as connection:
-        inner = driver(connection)
-        assert inner.execute("SELECT * FROM nearsim.dedupe('{}')").fetchall() == []
-        assert inner.execute("SELECT * FROM nearsim.dedupe(NULL)").fetchall() == []
-        found = inner.execute("SELECT doc_id, keep, indexed FROM nearsim.dedupe('{7,8}')").fetchall()
+        assert connection.execute("SELECT * FROM nearsim.dedupe('{}')").fetchall() == []
+        assert connection.execute("SELECT * FROM nearsim.dedupe(NULL)").fetchall() == []
+        found = connection.execute("SELECT doc_id, keep, indexed FROM nearsim.dedupe('{7,8}')").fetchall()
         assert found == [(7, True, False), (8, True, False)]
 
 

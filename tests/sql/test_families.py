@@ -12,7 +12,6 @@ from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.similarity.sketch import FAMILIES
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
-from nearsim_db.store.driver.engine import driver
 
 OPTIONS: dict[str, list[str]] = {
     "fast_similarity": [],
@@ -79,14 +78,14 @@ def check(connection: Connection, name: str) -> None:
         "first": sketches[0].tobytes(),
         "sketches": [one.tobytes() for one in sketches],
     }
-    rows_found = driver(connection).execute(ASK.encode(), asked).fetchall()
+    rows_found = connection.execute(ASK.encode(), asked).fetchall()
     found, keys, shared = (list(column) for column in zip(*rows_found, strict=True))
     assert found == pytest.approx(estimates.tolist(), abs=1e-9), name
     assert keys == to_bigint(family.band_keys(sketches, *banding)).tolist(), name
     matched = family.matched_bands(first, sketches, *banding)
     assert shared == [np.flatnonzero(row).tolist() for row in matched], name
     assert len(set(found)) > 3 and shared[0] == list(range(bands)), name
-    chances = driver(connection).execute(
+    chances = connection.execute(
         "SELECT nearsim.collision_probability(%s::jsonb, s) FROM unnest(%s::float8[]) AS s",
         (asked["recipe"], similarities := [float(one) for one in (*np.linspace(0, 1, 60), 1e-9, 1 - 1e-9)]),
     )
@@ -96,7 +95,7 @@ def check(connection: Connection, name: str) -> None:
 
 def test_width_ratio_inverts_the_bucket_probability(connection: Connection) -> None:
     chances = [1 / 4096, *np.linspace(0.01, 0.99, 50).tolist(), 4095 / 4096]
-    rows = driver(connection).execute(
+    rows = connection.execute(
         "SELECT chance, nearsim.bucket_probability(nearsim.width_ratio_of_probability(chance)) "
         "FROM unnest(%s::float8[]) AS chance",
         (chances,),

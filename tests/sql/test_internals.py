@@ -10,7 +10,6 @@ from psycopg import sql
 from nearsim_db import Document, Index
 from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import RULES, World
 
 TEXT = "the harbour master said that the old ferry would sail again"
@@ -31,7 +30,7 @@ INTERNALS = [
 def stranger(known: World) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
     """A user without any collection, under isolation."""
     with known.index.database.engine.begin() as connection:
-        inner = driver(connection)
+        inner = connection.backend
         role = sql.Identifier(STRANGER)
         inner.execute(sql.SQL("CREATE ROLE {}").format(role))
         for grant in (
@@ -101,7 +100,6 @@ def test_retired_generations_are_not_read(known: World, engine: Engine) -> None:
     one, two, *_ = known.doc_ids
     # A session of its own: what another one read before may be counted there later.
     with engine.begin() as connection:
-        inner = driver(connection)
         for call in (
             "similar_to(%s::bigint, 0.1)",
             "buckets_of(%s)",
@@ -109,9 +107,9 @@ def test_retired_generations_are_not_read(known: World, engine: Engine) -> None:
             "why(%s, 1)",
             "why_not(%s, 1)",
         ):
-            inner.execute(f"SELECT nearsim.{call}".encode(), (two,))
+            connection.execute(f"SELECT nearsim.{call}".encode(), (two,))
         assert one == 1
-        scans = {str(name): int(str(count)) for name, count in inner.execute(READ)}
+        scans = {str(name): int(str(count)) for name, count in connection.execute(READ)}
         elsewhere = {"band_1"} if is_distributed(connection) else set()
     read = {name for name, count in scans.items() if count}
     assert read | elsewhere == {"signature_1", "band_1", "similar_pair_1", "cluster_member_1"}

@@ -16,7 +16,6 @@ from nearsim_db.records import Match
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.worker.worker import Worker
 from tests.builders.selection import some
 from tests.builders.sql_world import write_documents
@@ -95,7 +94,7 @@ class Words:
 def ask(index: Index, command: str, *values: object) -> list[Row]:
     """The rows of a query, by column."""
     with index.database.engine.begin() as connection:
-        cursor = driver(connection).execute(command.encode(), values)
+        cursor = connection.execute(command.encode(), values)
         columns = [column.name for column in cursor.description or ()]
         return [dict(zip(columns, row, strict=True)) for row in cursor]
 

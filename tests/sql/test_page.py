@@ -12,7 +12,6 @@ from psycopg import sql
 from docs.generate import PAGE, QUERIES, render
 from nearsim_db import Document, Index
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import driver
 
 pytestmark = pytest.mark.each_major
 
@@ -47,7 +46,7 @@ def demo(engine: Engine, stories: list[Document]) -> Iterator[Connection]:
     with Index.connect(url, collection="demo") as index:
         index.add(stories)
     with engine.connect() as connection:
-        driver(connection).execute(
+        connection.execute(
             "INSERT INTO nearsim.document (collection_id, external_id) "
             "SELECT collection_id, 'waiting' FROM nearsim.collection"
         )
@@ -56,7 +55,7 @@ def demo(engine: Engine, stories: list[Document]) -> Iterator[Connection]:
 
 def ask(connection: Connection, name: str) -> list[dict[str, Any]]:
     """The rows of a worked query."""
-    cursor = driver(connection).execute((QUERIES / f"{name}.sql").read_bytes())
+    cursor = connection.execute((QUERIES / f"{name}.sql").read_bytes())
     columns = [column.name for column in cursor.description or ()]
     return [dict(zip(columns, row, strict=True)) for row in cursor]
 
@@ -64,7 +63,7 @@ def ask(connection: Connection, name: str) -> list[dict[str, Any]]:
 def count(connection: Connection, name: str) -> int:
     """How many rows a table or view has."""
     command = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("nearsim", name))
-    ((counted,),) = driver(connection).execute(command).fetchall()
+    ((counted,),) = connection.execute(command).fetchall()
     return int(str(counted))
 
 
@@ -100,7 +99,7 @@ def test_every_query_runs(demo: Connection) -> None:
     assert len(answers["keep_list"]) == documents - duplicates
     assert sum(row["duplicates"] for row in answers["duplicates_per_source_and_day"]) <= duplicates
     last = {row["cluster_id"]: row["documents"] for row in answers["cluster_growth"]}
-    sizes = driver(demo).execute("SELECT documents FROM nearsim.clusters ORDER BY 1 DESC LIMIT 5").fetchall()
+    sizes = demo.execute("SELECT documents FROM nearsim.clusters ORDER BY 1 DESC LIMIT 5").fetchall()
     assert sorted(last.values(), reverse=True) == [size for (size,) in sizes]
 
 
@@ -118,5 +117,5 @@ def test_pairs_of_a_document_equal_the_command_line(demo: Connection, database_u
 
 def test_pairs_are_among_the_candidates(demo: Connection) -> None:
     rows = ask(demo, "self_join")
-    pairs = set(driver(demo).execute("SELECT left_id, right_id, shared_bands FROM nearsim.similar_pair"))
+    pairs = set(demo.execute("SELECT left_id, right_id, shared_bands FROM nearsim.similar_pair"))
     assert pairs and pairs <= {(row["left_id"], row["right_id"], row["shared_bands"]) for row in rows}

@@ -8,7 +8,6 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.engine import driver
 from tests.builders.selection import some
 from tests.builders.sql_world import ALONE, EMPTY, MINIMUM, RULES, THRESHOLD, World, world
 
@@ -201,21 +200,20 @@ def test_invalid_calls_are_refused(several: Engine) -> None:
     with several.connect() as connection:
         for call, error, complaint in REFUSED:
             with pytest.raises(error, match=complaint):
-                driver(connection).execute(f"SELECT nearsim.{call}".encode())
+                connection.execute(f"SELECT nearsim.{call}".encode())
             connection.rollback()
 
 
 def test_ambiguous_ids_need_a_collection(several: Engine) -> None:
     with several.connect() as connection:
-        inner = driver(connection)
         for collection, profile in (("default", "p"), ("other", None)):
-            row = inner.execute(
+            row = connection.execute(
                 "SELECT nearsim.document_named('a', %s), doc_id FROM nearsim.document JOIN nearsim.collection "
                 "USING (collection_id) WHERE name = %s AND external_id = 'a'",
                 (collection, collection),
             ).fetchone()
             assert row is not None and row[0] == row[1]
-            inner.execute(
+            connection.execute(
                 "SELECT * FROM nearsim.similar_to('a', profile => %s, collection => %s)",
                 (profile, collection),
             )
@@ -230,14 +228,14 @@ def several(engine: Engine) -> Engine:
         index.create_profile("q", Recipe())
         index.add([Document("a", body="some text"), Document("b", body="more text")])
         with index.database.transaction() as connection:
-            driver(connection).execute(
+            connection.execute(
                 "UPDATE nearsim.generation SET state = 'retired' FROM nearsim.profile "
                 "WHERE profile.profile_id = generation.profile_id AND name = 'q'"
             )
     with Index.connect(url, collection="other") as index:
         index.add([Document("a", body="some text")])
     with engine.begin() as connection:
-        driver(connection).execute(
+        connection.execute(
             "WITH made AS (INSERT INTO nearsim.collection (name) VALUES ('bare') RETURNING collection_id) "
             "INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'c' FROM made"
         )

@@ -13,7 +13,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, partitions
 from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import PARENTS, Leaves, statement
 from tests.servers.databases import Server
 
@@ -63,20 +63,19 @@ def fill(url: str) -> None:
     """A collection with a retired generation whose statistics are those of the live one."""
     engine = open_engine(url)
     with engine.connect(autocommit=True) as connection:
-        inner = driver(connection)
-        inner.execute(NAMES)
+        connection.execute(NAMES)
         distributed = is_distributed(connection)
         for leaves in (replace(LIVE, distributed=distributed), replace(RETIRED, distributed=distributed)):
             partitions.create(connection, leaves)
             parts = {parent: leaves.table(parent) for parent in PARENTS}
-            inner.execute(sql.SQL(CONTENTS).format(**parts))
+            connection.execute(sql.SQL(CONTENTS).format(**parts))
             bands.index_bands(connection, leaves)
             for name in ("index_signatures", "finish_pairs"):
-                inner.execute(statement(name, leaves))
+                connection.execute(statement(name, leaves))
             partitions.attach(connection, leaves)
             for parent in PARENTS:
-                inner.execute(sql.SQL("VACUUM ANALYZE {}").format(leaves.table(parent)))
-        inner.execute("VACUUM ANALYZE nearsim.document, nearsim.generation")
+                connection.execute(sql.SQL("VACUUM ANALYZE {}").format(leaves.table(parent)))
+        connection.execute("VACUUM ANALYZE nearsim.document, nearsim.generation")
     engine.dispose()
 
 
@@ -86,10 +85,9 @@ def analyst(server: Server) -> Iterator[Connection]:
     with server.database(fill) as url:
         engine = open_engine(url)
         with engine.connect(autocommit=True) as connection:
-            inner = driver(connection)
-            inner.execute("RESET ALL")
+            connection.execute("RESET ALL")
             # It changes no plan, and compiling one takes longer than all of these queries.
-            inner.execute("SET jit = off")
+            connection.execute("SET jit = off")
             yield connection
         engine.dispose()
 
@@ -103,7 +101,7 @@ def run(
         sql.Identifier("nearsim", view),
         sql.SQL(cast(LiteralString, condition)),  # type: ignore[redundant-cast]
     )
-    row = driver(connection).execute(command).fetchone()
+    row = connection.execute(command).fetchone()
     assert row is not None
     tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
     return list(nodes(tree[0]["Plan"]))
@@ -134,7 +132,7 @@ def test_partitions_of_retired_generations_are_never_executed(analyst: Connectio
 
 
 def test_pairs_are_of_the_live_generation(analyst: Connection) -> None:
-    driver(analyst).execute("DELETE FROM nearsim_index.similar_pair_8; DELETE FROM nearsim_index.signature_8")
+    analyst.execute("DELETE FROM nearsim_index.similar_pair_8; DELETE FROM nearsim_index.signature_8")
     found = run(analyst, "pairs")
     heads, twins = 4800, 600
     own = twins
@@ -207,29 +205,28 @@ def test_either_side_of_a_pair_does_not_scan_all_documents(analyst: Connection) 
 
 
 def test_parents_are_analyzed_after_they_doubled(analyst: Connection) -> None:
-    inner = driver(analyst)
     known = sql.SQL(
         "SELECT reltuples FROM pg_class WHERE oid = to_regclass('nearsim.signature') AND EXISTS ("
         "SELECT FROM pg_stats WHERE tablename = 'signature' AND attname = 'head_id' AND inherited)"
     )
-    assert inner.execute(known).fetchone() is None
+    assert analyst.execute(known).fetchone() is None
     partitions.analyze_if_stale(analyst)
-    assert inner.execute(known).fetchone() == (12_000,)
-    inner.execute(
+    assert analyst.execute(known).fetchone() == (12_000,)
+    analyst.execute(
         "DELETE FROM nearsim_index.signature_7 WHERE doc_id > 5000; ANALYZE nearsim_index.signature_7"
     )
     partitions.analyze_if_stale(analyst)
-    assert inner.execute(known).fetchone() == (12_000,)
+    assert analyst.execute(known).fetchone() == (12_000,)
     partitions.analyze_parents(analyst)
-    assert inner.execute(known).fetchone() == (11_000,)
-    inner.execute("UPDATE pg_class SET reltuples = 5000 WHERE oid = to_regclass('nearsim.signature')")
+    assert analyst.execute(known).fetchone() == (11_000,)
+    analyst.execute("UPDATE pg_class SET reltuples = 5000 WHERE oid = to_regclass('nearsim.signature')")
     partitions.analyze_if_stale(analyst)
-    assert inner.execute(known).fetchone() == (11_000,)
+    assert analyst.execute(known).fetchone() == (11_000,)
 
 
 def test_statistics_of_parents_contain_no_text(analyst: Connection) -> None:
     partitions.analyze_parents(analyst)
-    rows = driver(analyst).execute("SELECT DISTINCT attname::text FROM pg_stats WHERE inherited").fetchall()
+    rows = analyst.execute("SELECT DISTINCT attname::text FROM pg_stats WHERE inherited").fetchall()
     ids = {"generation_id", "doc_id", "head_id", "left_id", "right_id", "cluster_id"}
     assert {row[0] for row in rows} == ids
 
@@ -248,7 +245,7 @@ BUCKETS_OF_TWO = {(n, n + 1, 1) for n in range(2, 6000, 2)}
 
 
 def test_candidates_read_and_lock_the_live_partition_only(analyst: Connection) -> None:
-    inner = driver(analyst)
+    inner = analyst.backend
     with inner.transaction():
         rows = inner.execute("SELECT * FROM nearsim.candidates('c', 'p')").fetchall()
         scans = inner.execute(
@@ -265,9 +262,8 @@ def test_candidates_read_and_lock_the_live_partition_only(analyst: Connection) -
 
 
 def test_the_worked_self_join_reads_the_live_partition_only(analyst: Connection) -> None:
-    inner = driver(analyst)
     query = (QUERIES / "self_join.sql").read_text("utf-8").replace("demo", "c").replace("'default'", "'p'")
-    assert set(inner.execute(query.encode()).fetchall()) == BUCKETS_OF_TWO
+    assert set(analyst.execute(query.encode()).fetchall()) == BUCKETS_OF_TWO
     executed = read(explained(analyst, query))
     assert executed["band_7"] == 6000 and "band_8" not in executed
 
@@ -295,9 +291,7 @@ def test_a_join_of_bands_finds_the_buckets_of_one_document_by_index(
 
 def explained(connection: Connection, query: str) -> list[dict[str, Any]]:
     """The nodes of the plan of a query that ran."""
-    row = (
-        driver(connection).execute(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {query}".encode()).fetchone()
-    )
+    row = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {query}".encode()).fetchone()
     assert row is not None
     tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
     return list(nodes(tree[0]["Plan"]))

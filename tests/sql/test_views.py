@@ -12,7 +12,6 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.records import Cluster
-from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import EMPTY, RULES, World, fill, filled, world
 from tests.servers.databases import Server
 
@@ -35,7 +34,7 @@ def whole(server: Server) -> Iterator[World]:
 def rows(found: World, command: str, *values: object) -> list[dict[str, Any]]:
     """Rows as dictionaries."""
     with found.index.database.engine.begin() as connection:
-        cursor = driver(connection).execute(command.encode(), values)
+        cursor = connection.execute(command.encode(), values)
         names = [column.name for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor]
 

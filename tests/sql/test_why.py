@@ -14,7 +14,6 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.similarity import lsh, presets
 from nearsim_db.similarity.recipe import to_mapping
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from tests.builders.sql_world import ALONE, EMPTY, RULES, THRESHOLD, World, world
 
 MINIMUM = 5  # of shared bands, so that every reason is met
@@ -230,7 +229,7 @@ def test_numbers_of_a_changed_text_are_not_compared(database_url: str) -> None:
     "command", [WHY, WHY_NOT, WHY.replace("bigint", "text"), WHY_NOT.replace("bigint", "text")]
 )
 def test_null_documents_are_refused(connection: Connection, command: str) -> None:
-    driver(connection).execute(
+    connection.execute(
         "INSERT INTO nearsim.collection (name) VALUES ('c');"
         "INSERT INTO nearsim.document (doc_id, collection_id, external_id) OVERRIDING SYSTEM VALUE "
         "SELECT 5, collection_id, '5' FROM nearsim.collection"
@@ -238,9 +237,9 @@ def test_null_documents_are_refused(connection: Connection, command: str) -> Non
     for pair in ((None, 5), (5, None), (None, None)):
         with (
             pytest.raises(psycopg.errors.NullValueNotAllowed, match="must not be NULL"),
-            driver(connection).transaction(),
+            connection.backend.transaction(),
         ):
-            driver(connection).execute(command.encode(), pair)
+            connection.execute(command.encode(), pair)
 
 
 def test_only_documents_of_one_collection_are_compared(database_url: str) -> None:
@@ -307,7 +306,7 @@ def test_numbers_in_a_megabyte_of_hostile_markup_take_seconds(database_url: str)
     pages = [piece * (1_000_000 // len(piece)) + "> 7" for piece in pieces]
     with Index.connect(database_url) as index, index.database.engine.begin() as connection:
         recipe = json.dumps(to_mapping(presets.load("web-pages")))
-        cursor = driver(connection).cursor()
+        cursor = connection.backend.cursor()
         cursor.execute("INSERT INTO nearsim.collection (name) VALUES ('pages') RETURNING collection_id")
         collection_id = row[0] if (row := cursor.fetchone()) else None
         for piece, page in zip(pieces, pages, strict=True):

@@ -16,7 +16,7 @@ from nearsim_db import Index
 from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, bucket_lookups, pairs, partitions, signatures
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import driver, open_engine
+from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
 from tests.servers.databases import Server
 
@@ -34,7 +34,7 @@ def plan(
     command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON, BUFFERS OFF, TIMING OFF) {}").format(
         statement(name, leaves)
     )
-    row = driver(connection).execute(command, parameters).fetchone()
+    row = connection.execute(command, parameters).fetchone()
     assert row is not None
     tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
     return list(_nodes(tree[0]["Plan"]))
@@ -59,7 +59,7 @@ def load(url: str) -> None:
     """Fill a band table."""
     engine = open_engine(url)
     with engine.connect() as connection:
-        driver(connection).execute(statement("create_leaves", LEAVES))
+        connection.execute(statement("create_leaves", LEAVES))
         bands.write_bands(connection, LEAVES, np.arange(1, HEADS + 1), draw_keys())
         bands.index_bands(connection, LEAVES)
         connection.commit()
@@ -126,7 +126,7 @@ def test_a_member_is_linked_to_the_anchors_before_it(
 ) -> None:
     monkeypatch.setattr(bands, "_LINKS", 4_096)
     members = HEADS * 9 // 10 if limit else 700
-    driver(loaded).execute(
+    loaded.execute(
         sql.SQL("DELETE FROM {} WHERE bucket_hash = %s AND doc_id > %s").format(LEAVES.table("band")),
         [HOT, members],
     )
@@ -201,7 +201,7 @@ def test_text_lookup_is_index_only_and_bounded(loaded: Connection) -> None:
 
 def test_twins_are_found_by_index(loaded: Connection) -> None:
     serve(loaded)
-    driver(loaded).execute(
+    loaded.execute(
         "INSERT INTO nearsim_index.signature_7 "
         "(doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id) "
         "SELECT n, 1, 1, gen_random_uuid(), '\\x00', 0, n FROM generate_series(1, 5000) AS n"
@@ -212,18 +212,17 @@ def test_twins_are_found_by_index(loaded: Connection) -> None:
 
 
 def test_heads_are_assigned_by_the_index_on_digests(loaded: Connection) -> None:
-    inner = driver(loaded)
-    inner.execute(
+    loaded.execute(
         "INSERT INTO nearsim_index.signature_7 "
         "(doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id) "
         "SELECT n, 1, 1, md5((n / 2)::text)::uuid, '\\x00', 0, n FROM generate_series(1, 20000) AS n"
     )
-    inner.execute(statement("index_signatures", LEAVES))
-    inner.execute("ANALYZE nearsim_index.signature_7")
+    loaded.execute(statement("index_signatures", LEAVES))
+    loaded.execute("ANALYZE nearsim_index.signature_7")
     digests = [UUID(md5(str(n).encode(), usedforsecurity=False).hexdigest()) for n in range(1, 301)]
     nodes = plan(loaded, "reassign_digests", {"digests": digests})
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}
-    heads = inner.execute(
+    heads = loaded.execute(
         "SELECT doc_id FROM nearsim_index.signature_7 WHERE head_id = doc_id - 1"
     ).fetchall()
     assert sorted(heads) == [(2 * n + 1,) for n in range(1, 301)]
@@ -234,12 +233,11 @@ def test_heads_are_assigned_by_the_index_on_digests(loaded: Connection) -> None:
 
 def test_documents_within_an_age_are_found_by_index(loaded: Connection) -> None:
     serve(loaded)
-    inner = driver(loaded)
-    inner.execute(
+    loaded.execute(
         "INSERT INTO nearsim.document (collection_id, external_id, published_at) "
         "SELECT 7, n, now() - make_interval(mins => n) FROM generate_series(1, 20000) AS n"
     )
-    inner.execute("ANALYZE nearsim.document")
+    loaded.execute("ANALYZE nearsim.document")
     parameters: dict[str, object] = {"collection_id": 7, "age": 3_600, "documents": 10, "all_signed": False}
     nodes = plan(loaded, "plan_sign_slices", parameters)
     reads = [node for node in nodes if node.get("Relation Name") == "document"]
@@ -249,16 +247,15 @@ def test_documents_within_an_age_are_found_by_index(loaded: Connection) -> None:
 
 def serve(connection: Connection) -> None:
     """Make the generation live, with all its indexes."""
-    inner = driver(connection)
     signatures.index_signatures(connection, LEAVES)
     pairs.finish_pairs(connection, LEAVES)
-    inner.execute(
+    connection.execute(
         "INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'c')"
     )
-    inner.execute(
+    connection.execute(
         "INSERT INTO nearsim.profile (profile_id, collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 7, 'p')"
     )
-    inner.execute(
+    connection.execute(
         "INSERT INTO nearsim.generation (generation_id, profile_id, recipe, fingerprint, state) "
         "OVERRIDING SYSTEM VALUE VALUES (7, 7, '{}', 'f', 'live')"
     )

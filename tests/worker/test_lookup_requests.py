@@ -12,7 +12,6 @@ from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store import lookup_requests
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.worker.worker import Worker
 from tests.builders.workers import BLOCKED, Application, application, ask, running, wait_until
@@ -284,7 +283,7 @@ def test_caches_are_dropped_after_a_purge_or_a_promotion(
 def test_invalid_requests_are_refused(
     connection: Connection, column: str, value: str, constraint: str
 ) -> None:
-    inner = driver(connection)
+    inner = connection.backend
     inner.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
     insert = sql.SQL("INSERT INTO nearsim.probe (collection_id, {}) VALUES (1, {})")
     with pytest.raises(psycopg.errors.CheckViolation, match=constraint):
@@ -293,7 +292,7 @@ def test_invalid_requests_are_refused(
 
 
 def test_a_deadline_is_within_a_day(connection: Connection) -> None:
-    inner = driver(connection)
+    inner = connection.backend
     inner.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
     ask = "SELECT nearsim.ask('a text', deadline => CAST(%s AS interval))"
     for deadline in ("0", "24 hours", "1 day", None):
@@ -309,16 +308,15 @@ def test_a_deadline_is_within_a_day(connection: Connection) -> None:
 
 def test_taking_requests_reads_only_waiting_ones(engine: Engine) -> None:
     with engine.connect() as connection:
-        inner = driver(connection)
-        inner.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
-        inner.execute(
+        connection.execute("INSERT INTO nearsim.collection (name) VALUES ('default')")
+        connection.execute(
             "INSERT INTO nearsim.probe (collection_id, body, asked_at, deadline, answered_at)"
             " SELECT 1, 'a text', now() - interval '1 hour', now() + n * interval '1 second' - interval '1 hour',"
             " CASE WHEN n % 2 = 0 THEN now() END FROM generate_series(1, 3610) AS n"
         )
-        inner.execute("ANALYZE nearsim.probe")
+        connection.execute("ANALYZE nearsim.probe")
         explain = sql.SQL("EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) ") + statement("take_probes")
-        lines = inner.execute(explain, {"collection": None, "batch": 8}).fetchall()
+        lines = connection.execute(explain, {"collection": None, "batch": 8}).fetchall()
         plan = "\n".join(str(line) for (line,) in lines)
         assert "Index Scan using probe_waiting" in plan
         assert "Rows Removed" not in plan and "Seq Scan on probe" not in plan

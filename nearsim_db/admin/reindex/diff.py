@@ -2,23 +2,15 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from nearsim_db.admin.reindex import samples, select
-from nearsim_db.admin.reindex.diff_result import (
-    ClusterCounts,
-    Compared,
-    Difference,
-    Documents,
-    PairCounts,
-    Waiting,
-)
+from nearsim_db.admin.reindex.diff_result import Compared, Difference, Documents, Waiting
 from nearsim_db.admin.reindex.limits import CheckedLimit, Limits, check_limits
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import diffs
-from nearsim_db.store.diffs import GenerationTables
+from nearsim_db.store.diffs import ClusterCounts, GenerationTables, PairCounts
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, queue
@@ -65,9 +57,9 @@ def compare(
         diffs.count_documents(connection, live.leaves), diffs.count_documents(connection, new.leaves)
     )
     progress("diff", 1, _STEPS)
-    pairs = _count_pairs(connection, both)
+    pairs = diffs.count_pairs(connection, both)
     progress("diff", 2, _STEPS)
-    clusters = _count_clusters(connection, both)
+    clusters = diffs.count_clusters(connection, both)
     progress("diff", 3, _STEPS)
     drawn = (
         samples.read_samples(connection, live, new, samples_per_kind, backend)
@@ -91,24 +83,6 @@ def compare(
         waiting=_count_waiting(connection, live, new),
         seconds=round(time.monotonic() - began, 3),
     )
-
-
-def _count_pairs(connection: Connection, both: GenerationTables) -> PairCounts:
-    totals = diffs.count_pairs(connection, both)
-    gained, lost = totals.new - totals.common, totals.live - totals.common
-    counts = (gained, lost, totals.rescored)
-    shares = (_share(count, totals.live) for count in counts)
-    return PairCounts(totals.live, totals.new, totals.common, *counts, *shares)
-
-
-def _count_clusters(connection: Connection, both: GenerationTables) -> ClusterCounts:
-    totals = diffs.count_clusters(connection, both)
-    shares = (_share(count, totals.live) for count in (totals.merged, totals.split))
-    return ClusterCounts(*asdict(totals).values(), *shares)
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
 
 
 def _check_limits(limits: Limits, pairs: PairCounts, clusters: ClusterCounts) -> tuple[CheckedLimit, ...]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from nearsim_db.admin.reindex.limits import CheckedLimit
-from nearsim_db.store.diffs import ChangedCluster, DocumentTotals
+from nearsim_db.store.diffs import ChangedCluster, ClusterCounts, DocumentTotals, PairCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,40 +18,6 @@ class Compared:
     bands: int
     rows: int
     created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class PairCounts:
-    """Pairs of documents, twins expanded. Shares are of the live pairs, None if there are none."""
-
-    live: int
-    new: int
-    common: int
-    gained: int
-    lost: int
-    rescored: int
-    gained_share: float | None
-    lost_share: float | None
-    rescored_share: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterCounts:
-    """Clusters by how they changed. Shares are of the live clusters, None if there are none."""
-
-    live: int
-    new: int
-    same: int
-    grown: int
-    shrunk: int
-    changed: int
-    formed: int
-    dissolved: int
-    merged: int
-    split: int
-    survivor_changed: int
-    merged_share: float | None
-    split_share: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,13 +165,13 @@ def _read_similarities(
 def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top: int) -> LargeBuckets:
     """Read the largest buckets, grouped by size and first members."""
     amount = top * _BUCKETS_PER_ROW
-    found = reports.read_large_buckets(connection, leaves, bucket_limit, amount, _NAMED_MEMBERS)
+    largest, totals = reports.read_large_buckets(connection, leaves, bucket_limit, amount, _NAMED_MEMBERS)
     groups: dict[tuple[int, tuple[str, ...]], list[Bucket]] = {}
-    for bucket in found.largest:
+    for bucket in largest:
         groups.setdefault((bucket.members, bucket.names), []).append(bucket)
     rows = tuple(LikeBuckets(group[0], len(group)) for group in islice(groups.values(), top))
     listed = sum(row.buckets for row in rows)
-    return LargeBuckets(rows, listed, found.shared, found.over_limit, found.left_out)
+    return LargeBuckets(rows, listed, *totals)
 
 
 def _read_set_aside(connection: Connection, generation: Generation, top: int) -> tuple[SetAside, ...]:

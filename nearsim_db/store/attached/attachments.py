@@ -12,7 +12,6 @@ from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.tables import Columns, Relation, read_relation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_values
 from nearsim_db.store.driver.statements import statement
 
@@ -115,12 +114,12 @@ def store_attachment(
     parameters: dict[str, object] = {"collection_id": collection_id, "relation": relation.oid}
     parameters |= dict.fromkeys(("title", "source", "url", "published_at"))
     parameters |= {str(kind): name for kind, name in columns.named().items()}
-    driver(connection).execute(statement("store_attachment"), parameters)
+    connection.execute(statement("store_attachment"), parameters)
 
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
     """Limit the transaction's lock waits."""
-    driver(connection).execute(statement("limit_transaction_lock_wait"), {"milliseconds": str(milliseconds)})
+    connection.execute(statement("limit_transaction_lock_wait"), {"milliseconds": str(milliseconds)})
 
 
 def create_triggers(
@@ -135,7 +134,7 @@ def create_triggers(
         rows=_trigger(collection_id, "rows"),
         truncate=_trigger(collection_id, "truncate"),
     )
-    driver(connection).execute(command)
+    connection.execute(command)
 
 
 def drop_triggers(connection: Connection, attachment: Attachment) -> None:
@@ -148,7 +147,7 @@ def drop_triggers(connection: Connection, attachment: Attachment) -> None:
             rows=_trigger(attachment.collection_id, "rows"),
             truncate=_trigger(attachment.collection_id, "truncate"),
         )
-        driver(connection).execute(command)
+        connection.execute(command)
 
 
 def _trigger(collection_id: CollectionId, kind: str) -> sql.Identifier:
@@ -157,17 +156,17 @@ def _trigger(collection_id: CollectionId, kind: str) -> sql.Identifier:
 
 def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
     """Stop reading changes of the table."""
-    driver(connection).execute(statement("set_detaching"), {"collection_id": collection_id})
+    connection.execute(statement("set_detaching"), {"collection_id": collection_id})
 
 
 def delete_attached_documents(connection: Connection, collection_id: CollectionId) -> None:
     """Delete the documents of a collection whose texts are in an attached table."""
-    driver(connection).execute(statement("delete_attached_documents"), {"collection_id": collection_id})
+    connection.execute(statement("delete_attached_documents"), {"collection_id": collection_id})
 
 
 def delete_attachment(connection: Connection, collection_id: CollectionId) -> None:
     """Delete the attachment."""
-    driver(connection).execute(statement("delete_attachment"), {"collection_id": collection_id})
+    connection.execute(statement("delete_attachment"), {"collection_id": collection_id})
 
 
 def find_changed_sources(connection: Connection) -> list[CollectionId]:
@@ -184,7 +183,7 @@ def take_source_changes(connection: Connection, collection_id: CollectionId, bat
 def queue_text_checks(connection: Connection, doc_ids: Sequence[int]) -> None:
     """Queue documents whose texts are in an attached table to be compared with it."""
     if doc_ids:
-        driver(connection).execute(statement("queue_text_checks"), {"doc_ids": list(doc_ids)})
+        connection.execute(statement("queue_text_checks"), {"doc_ids": list(doc_ids)})
 
 
 def invalidate_texts(
@@ -193,18 +192,18 @@ def invalidate_texts(
     """Invalidate documents whose text differs from the recorded one: the next comparison makes a new revision."""
     if doc_ids:
         parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids), "age": age_seconds}
-        driver(connection).execute(statement("invalidate_texts"), parameters)
+        connection.execute(statement("invalidate_texts"), parameters)
 
 
 def request_sweep(connection: Connection, collection_id: CollectionId) -> None:
     """Request a sweep of the whole table."""
-    driver(connection).execute(statement("request_sweep"), {"collection_id": collection_id})
+    connection.execute(statement("request_sweep"), {"collection_id": collection_id})
 
 
 def record_trouble(connection: Connection, collection_id: CollectionId, trouble: str) -> None:
     """Record why changes of a table are not indexed now."""
     parameters = {"collection_id": collection_id, "trouble": trouble}
-    driver(connection).execute(statement("record_trouble"), parameters)
+    connection.execute(statement("record_trouble"), parameters)
 
 
 def find_due_sweeps(connection: Connection, collection_id: CollectionId | None = None) -> list[CollectionId]:
@@ -227,4 +226,4 @@ def finish_sweep(
         "unusable": unusable,
         "trouble": trouble,
     }
-    driver(connection).execute(statement("finish_sweep"), parameters)
+    connection.execute(statement("finish_sweep"), parameters)

@@ -12,7 +12,6 @@ from nearsim_db.store.attached.document_columns import fields_of, key_of, type_o
 from nearsim_db.store.attached.table_checks import unreadable
 from nearsim_db.store.attached.tables import Relation, lock_relation, read_columns, read_current_types
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 
@@ -72,7 +71,7 @@ def update_ids(connection: Connection, source: Source, ids: Sequence[str]) -> No
     """Update the documents of some ids from their rows."""
     parameters = {"collection_id": source.collection_id, "ids": list(ids)}
     _write(connection, source, "select_rows_by_id", parameters)
-    driver(connection).execute(source.statement("delete_orphans"), parameters)
+    connection.execute(source.statement("delete_orphans"), parameters)
 
 
 def find_slice(connection: Connection, source: Source, start: str | None, amount: int) -> str | None:

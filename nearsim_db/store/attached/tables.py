@@ -11,7 +11,6 @@ from psycopg.pq import TransactionStatus
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_first, fetch_row, fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import statement
 
@@ -100,9 +99,9 @@ def find_relation(connection: Connection, name: str) -> Relation:
         )
     schema, table = matched.groups()
     parameters = {"names": _meanings(table), "schemas": None if schema is None else _meanings(schema)}
-    driver(connection).execute(statement("use_own_search_path"))
+    connection.execute(statement("use_own_search_path"))
     path = fetch_value(connection, statement("read_search_path"))
-    driver(connection).execute(statement("use_pinned_search_path"))
+    connection.execute(statement("use_pinned_search_path"))
     oid = fetch_value(connection, statement("find_relation"), parameters | {"path": path})
     found = None if oid is None else read_relation(connection, oid)
     if found is None:
@@ -127,7 +126,7 @@ def lock_relation(connection: Connection, oid: int) -> Relation | None:
 
     A table in a schema that the user may not use is not locked.
     """
-    backend = driver(connection)
+    backend = connection.backend
     assert not backend.autocommit or backend.info.transaction_status == TransactionStatus.INTRANS
     found, locked = read_relation(connection, oid), None
     while found is not None and found.may_use_schema and found.identifier != locked:

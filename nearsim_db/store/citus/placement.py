@@ -11,7 +11,6 @@ from psycopg import sql
 
 from nearsim_db.errors import DatabaseError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_all, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
 from nearsim_db.store.schema import baseline
@@ -100,7 +99,7 @@ def list_missing_members(connection: Connection) -> dict[str, list[str]]:
 
 def find_refusal(connection: Connection) -> str:
     """Return why a node refuses the current user, with the node's name; empty if none does."""
-    inner = driver(connection)
+    inner = connection.backend
     try:
         with inner.transaction():
             inner.execute(statement("reach_nodes"))
@@ -136,13 +135,13 @@ def has_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> bool:
 def distribute_leaf(connection: Connection, leaves: Leaves) -> None:
     """Move a generation's empty band table to the nodes, in the transaction that created it."""
     close_policy(connection, leaves.table("band"))
-    driver(connection).execute(statement("distribute_band_leaf"), {"leaf": leaves.qualified("band")})
+    connection.execute(statement("distribute_band_leaf"), {"leaf": leaves.qualified("band")})
 
 
 def close_policy(connection: Connection, table: sql.Identifier) -> None:
     """Let no reader of an isolated collection read a table of band rows."""
     for name in ("drop_band_policy", "create_closed_policy"):
-        driver(connection).execute(statement(name, table=table))
+        connection.execute(statement(name, table=table))
 
 
 Wanted = Literal["auto", "yes", "no"]
@@ -195,15 +194,14 @@ def _obstacle(connection: Connection) -> str:
 
 
 def _distribute(connection: Connection) -> None:
-    inner = driver(connection)
-    inner.execute(statement("keep_from_nodes"))
+    connection.execute(statement("keep_from_nodes"))
     for node, reason in fetch_rows(connection, statement("join_owners_on_nodes")):
         raise DatabaseError(f"{node} refuses this user's membership of nearsim_admin: {reason}")
     close_policy(connection, sql.Identifier(SCHEMA, "band"))
     for file in files("nearsim_db.store").joinpath("citus/functions").iterdir():
-        inner.execute(file.read_bytes())
-    inner.execute(statement("set_distributed"))
-    inner.execute(statement("distribute_bands"))
+        connection.execute(file.read_bytes())
+    connection.execute(statement("set_distributed"))
+    connection.execute(statement("distribute_bands"))
     # A new database has no generations, but a restored one has: partitions follow their parent, new ones do not.
     standalone = [
         Leaves(number, distributed=True)
@@ -212,19 +210,18 @@ def _distribute(connection: Connection) -> None:
     for leaves in standalone:
         distribute_leaf(connection, leaves)
     for table in (f"{SCHEMA}.band", *(leaves.qualified("band") for leaves in standalone)):
-        inner.execute(statement("truncate_local_rows"), {"table": table})
+        connection.execute(statement("truncate_local_rows"), {"table": table})
 
 
 def _keep_here(connection: Connection) -> None:
     """Make a restored schema that of one server."""
-    inner = driver(connection)
-    inner.execute(statement("drop_band_policy", table=sql.Identifier(SCHEMA, "band")))
+    connection.execute(statement("drop_band_policy", table=sql.Identifier(SCHEMA, "band")))
     schema = baseline.migrations_directory() / "schema"
     replaced = files("nearsim_db.store").joinpath("citus/functions").iterdir()
     for file in (*(f"functions/{one.name}" for one in replaced), "roles/band_policy.sql"):
-        inner.execute((schema / file).read_bytes())
+        connection.execute((schema / file).read_bytes())
     for number in fetch_values(connection, statement("list_band_leaves")):
         leaves = Leaves(number)
-        inner.execute(statement("drop_band_policy", table=leaves.table("band")))
-        inner.execute(statement("grant_leaf_rights", leaves))
-    inner.execute(statement("set_local"))
+        connection.execute(statement("drop_band_policy", table=leaves.table("band")))
+        connection.execute(statement("grant_leaf_rights", leaves))
+    connection.execute(statement("set_local"))

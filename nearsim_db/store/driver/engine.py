@@ -67,11 +67,6 @@ class _Connector:
         return connection
 
 
-def driver(connection: Connection) -> Backend:
-    """Return the psycopg connection that works in the same transaction."""
-    return connection.backend
-
-
 def autocommitting(connection: Connection) -> Backend:
     """Return the psycopg connection below one in autocommit, for commands that must not run in a transaction."""
     assert connection.backend.autocommit
@@ -173,7 +168,7 @@ def _is_of_node(error: psycopg.Error) -> bool:
 
 def check_server(connection: Connection) -> int:
     """Return the server's major version. Raises DatabaseError for an unsupported version or encoding."""
-    information = driver(connection).info
+    information = connection.backend.info
     major = information.server_version // 10000
     if major < OLDEST_MAJOR:
         raise DatabaseError(

@@ -6,7 +6,6 @@ All end with their connection, so that no killed process ever holds one.
 from enum import Enum
 
 from nearsim_db.store.driver.connection import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.driver.statements import statement
 
@@ -41,7 +40,7 @@ def take_lock(connection: Connection, kind: Lock, id: int, *, wait: bool = True)
 
 def release_lock(connection: Connection, kind: Lock, id: int) -> None:
     """Release a session's lock."""
-    driver(connection).execute(statement("unlock_session"), {"kind": kind.value, "id": id})
+    connection.execute(statement("unlock_session"), {"kind": kind.value, "id": id})
 
 
 def take_transaction_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = False) -> None:
@@ -50,7 +49,7 @@ def take_transaction_lock(connection: Connection, kind: Lock, id: int, *, shared
     The server ends a process that is idle in such a transaction for a minute, so that it cannot block all others.
     """
     name = "lock_shared" if shared else "lock_exclusively"
-    driver(connection).execute(statement(name), {"kind": kind.value, "id": id})
+    connection.execute(statement(name), {"kind": kind.value, "id": id})
 
 
 def try_transaction_lock(connection: Connection, kind: Lock, id: int) -> bool:

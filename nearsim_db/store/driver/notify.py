@@ -5,7 +5,7 @@ from contextlib import suppress
 import psycopg
 
 from nearsim_db.store.driver.connection import Connection, Engine
-from nearsim_db.store.driver.engine import autocommitting, driver
+from nearsim_db.store.driver.engine import autocommitting
 
 
 def listen(connection: Connection) -> None:
@@ -21,5 +21,5 @@ def await_notice(connection: Connection, seconds: float) -> bool:
 def send(engine: Engine) -> None:
     """Wake idle workers after a commit; database errors are ignored."""
     with suppress(psycopg.Error), engine.connect() as connection:
-        driver(connection).execute("NOTIFY nearsim")
+        connection.execute("NOTIFY nearsim")
         connection.commit()

@@ -7,7 +7,6 @@ from psycopg import sql
 from psycopg.rows import args_row, scalar_row
 
 from nearsim_db.store.driver.connection import Connection
-from nearsim_db.store.driver.engine import driver
 
 Row = TypeVar("Row")
 Query = LiteralString | bytes | sql.Composed
@@ -24,7 +23,7 @@ def fetch_all(
     prepare: bool | None = None,
 ) -> list[Row]:
     """Return all rows, each made from its columns in their order."""
-    with driver(connection).cursor(binary=binary, row_factory=args_row(make)) as cursor:
+    with connection.backend.cursor(binary=binary, row_factory=args_row(make)) as cursor:
         return cursor.execute(query, parameters, prepare=prepare).fetchall()
 
 
@@ -37,7 +36,7 @@ def fetch_first(
     binary: bool = False,
 ) -> Row | None:
     """Return the first row, made from its columns, or None if there is none."""
-    with driver(connection).cursor(binary=binary, row_factory=args_row(make)) as cursor:
+    with connection.backend.cursor(binary=binary, row_factory=args_row(make)) as cursor:
         return cursor.execute(query, parameters).fetchone()
 
 
@@ -59,7 +58,7 @@ def fetch_values(
     connection: Connection, query: Query, parameters: Parameters = None, *, binary: bool = False
 ) -> list[Any]:
     """Return the first column of all rows."""
-    with driver(connection).cursor(binary=binary, row_factory=scalar_row) as cursor:
+    with connection.backend.cursor(binary=binary, row_factory=scalar_row) as cursor:
         return cursor.execute(query, parameters).fetchall()
 
 
@@ -67,7 +66,7 @@ def fetch_value(
     connection: Connection, query: Query, parameters: Parameters = None, *, binary: bool = False
 ) -> Any:
     """Return the first column of the first row, or None if there is no row."""
-    with driver(connection).cursor(binary=binary, row_factory=scalar_row) as cursor:
+    with connection.backend.cursor(binary=binary, row_factory=scalar_row) as cursor:
         return cursor.execute(query, parameters).fetchone()
 
 
@@ -81,7 +80,7 @@ def stream_rows(
     batch: int = 5000,
 ) -> Iterator[Row]:
     """Yield rows from a server-side cursor of that name, `batch` at a time."""
-    with driver(connection).cursor(name=name, row_factory=args_row(make)) as cursor:
+    with connection.backend.cursor(name=name, row_factory=args_row(make)) as cursor:
         cursor.itersize = batch
         yield from cursor.execute(query, parameters)
 
@@ -90,7 +89,7 @@ def fetch_row(
     connection: Connection, query: Query, parameters: Parameters = None, *, binary: bool = False
 ) -> tuple[Any, ...]:
     """Return the columns of the first row of a query that always has one."""
-    with driver(connection).cursor(binary=binary) as cursor:
+    with connection.backend.cursor(binary=binary) as cursor:
         row = cursor.execute(query, parameters).fetchone()
     assert row is not None
     return row
@@ -105,5 +104,5 @@ def fetch_rows(
     prepare: bool | None = None,
 ) -> list[tuple[Any, ...]]:
     """Return the columns of all rows."""
-    with driver(connection).cursor(binary=binary) as cursor:
+    with connection.backend.cursor(binary=binary) as cursor:
         return cursor.execute(query, parameters, prepare=prepare).fetchall()

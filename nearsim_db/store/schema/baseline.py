@@ -6,7 +6,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.store.driver.statements import statement
 
@@ -48,14 +47,14 @@ def install(connection: Connection) -> None:
     """Create the whole schema as the first revision does, in one round trip and in the caller's transaction."""
     migrations = migrations_directory()
     ensure_namespace(connection)
-    driver(connection).execute(statement("create_version_table"))
+    connection.execute(statement("create_version_table"))
     script = "\n;\n".join(path.read_text("utf-8") for path in list_files(migrations))
-    driver(connection).execute(script.encode())
+    connection.execute(script.encode())
     parameters = {"revision": REVISION, "digest": compute_digest(migrations)}
-    driver(connection).execute(statement("record_baseline"), parameters)
+    connection.execute(statement("record_baseline"), parameters)
 
 
 def ensure_namespace(connection: Connection) -> None:
     """Create the schema nearsim, which holds Alembic's version table, unless it exists."""
     if fetch_value(connection, statement("find_schema")) is None:
-        driver(connection).execute(statement("create_schema"))
+        connection.execute(statement("create_schema"))

@@ -9,7 +9,7 @@ from psycopg import sql
 
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.connection import Backend
-from nearsim_db.store.driver.engine import autocommitting, driver
+from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.locks import Lock
 from nearsim_db.store.driver.statements import statement
 
@@ -85,18 +85,18 @@ def validate_constraints(engine: Engine, patience_seconds: float) -> None:
 
 def count_unvalidated(connection: Connection) -> int:
     """Return the number of constraints that are not validated on old rows."""
-    return len(driver(connection).execute(statement("list_unvalidated")).fetchall())
+    return len(connection.execute(statement("list_unvalidated")).fetchall())
 
 
 def list_blockers(connection: Connection, waited_seconds: float) -> list[str]:
     """Return the sessions that block an upgrade which has waited so long."""
     parameters = {"waited": f"{waited_seconds} seconds"}
-    return [str(row[0]) for row in driver(connection).execute(statement("list_upgrade_blockers"), parameters)]
+    return [str(row[0]) for row in connection.execute(statement("list_upgrade_blockers"), parameters)]
 
 
 def find_upgrader(connection: Connection) -> str:
     """Return the session that holds the upgrade lock."""
-    found = driver(connection).execute(statement("find_upgrader"), {"kind": Lock.UPGRADE.value}).fetchone()
+    found = connection.execute(statement("find_upgrader"), {"kind": Lock.UPGRADE.value}).fetchone()
     return str(found[0]) if found else "a session that has ended"
 
 

@@ -7,7 +7,6 @@ from psycopg import sql
 
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_rows
 from nearsim_db.store.driver.statements import Leaves, statement
 from nearsim_db.store.work.queue import Batch, Stage
@@ -43,13 +42,13 @@ def continue_with_search(
         return Batch(batch.batch_id, [])
     searching = Batch(batch.batch_id, sorted(map(int, doc_ids)))
     parameters = {"batch_id": batch.batch_id, "doc_ids": packed_ids(searching.doc_ids)}
-    driver(connection).execute(statement("continue_batch", leaves), parameters)
+    connection.execute(statement("continue_batch", leaves), parameters)
     return searching
 
 
 def finish(connection: Connection, leaves: Leaves, batch: Batch) -> None:
     """Remove a batch, which is done."""
-    driver(connection).execute(statement("finish_batch", leaves), {"batch_id": batch.batch_id})
+    connection.execute(statement("finish_batch", leaves), {"batch_id": batch.batch_id})
 
 
 def split(connection: Connection, batch: Batch) -> tuple[Stage, list[int]] | None:
@@ -65,4 +64,4 @@ def split_leased(connection: Connection, lease_ids: Sequence[int], *, wait: bool
     """Turn the batches of leases into work; without `wait` those locked by a running transaction are skipped."""
     skipping = sql.SQL("" if wait else "SKIP LOCKED")
     parameters = {"batch_id": None, "lease_ids": list(lease_ids)}
-    driver(connection).execute(statement("split_batches", skipping_locked=skipping), parameters)
+    connection.execute(statement("split_batches", skipping_locked=skipping), parameters)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import driver, is_transient, retry_conflicts
+from nearsim_db.store.driver.engine import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.rows import fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import statement
@@ -38,7 +38,7 @@ def open_lease(connection: Connection, worker: str) -> int:
 def close_lease(connection: Connection, lease_id: int) -> None:
     """Close a lease; its work is released at once."""
     batches.split_leased(connection, [lease_id])
-    driver(connection).execute(statement("close_lease"), {"lease_id": lease_id})
+    connection.execute(statement("close_lease"), {"lease_id": lease_id})
     release_lock(connection, Lock.WORKER_LEASE, lease_id)
 
 
@@ -54,7 +54,7 @@ def end_lease(connection: Connection, lease_id: int) -> None:
         if not is_transient(error):
             raise
         connection.rollback()
-        driver(connection).execute(statement("mark_lease_closed"), {"lease_id": lease_id})
+        connection.execute(statement("mark_lease_closed"), {"lease_id": lease_id})
     connection.commit()
 
 
@@ -62,12 +62,12 @@ def forgive(connection: Connection, lease_ids: Sequence[int]) -> None:
     """Release leases that this process lost by a failure of the server; an attempt counted for them is taken back."""
     for lease_id in lease_ids:
         close_lease(connection, lease_id)
-    driver(connection).execute(statement("forgive_lost_work"), {"lease_ids": list(lease_ids)})
+    connection.execute(statement("forgive_lost_work"), {"lease_ids": list(lease_ids)})
 
 
 def renew_lease(connection: Connection, lease_id: int) -> bool:
     """Record a heartbeat; False if the lease had expired."""
-    return driver(connection).execute(statement("renew_lease"), {"lease_id": lease_id}).rowcount == 1
+    return connection.execute(statement("renew_lease"), {"lease_id": lease_id}).rowcount == 1
 
 
 def list_workers(connection: Connection) -> list[LeaseHolder]:
@@ -83,7 +83,6 @@ def count_responsive(connection: Connection) -> int:
 
 def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECONDS) -> int:
     """Release the work of workers that died or sent no heartbeat for so long; return the number of documents."""
-    inner = driver(connection)
     parameters = {"kind": Lock.WORKER_LEASE.value, "silence": silence_seconds}
     found = fetch_rows(connection, statement("find_expired_leases"), parameters)
     if not found:
@@ -91,8 +90,8 @@ def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_S
     expired = [lease_id for lease_id, _ in found]
     suspect = [lease_id for lease_id, is_suspect in found if is_suspect]
     batches.split_leased(connection, expired, wait=False)
-    released = inner.execute(
+    released = connection.execute(
         statement("release_lost_work"), {"lease_ids": expired, "suspect": suspect}
     ).rowcount
-    inner.execute(statement("delete_expired_leases"), {"lease_ids": expired})
+    connection.execute(statement("delete_expired_leases"), {"lease_ids": expired})
     return released

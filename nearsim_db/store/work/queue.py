@@ -10,7 +10,7 @@ from psycopg import sql
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import autocommitting, driver
+from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
 from nearsim_db.store.driver.rows import fetch_all, fetch_row, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import Leaves, statement
@@ -86,7 +86,7 @@ def discard_indexed_changes(connection: Connection, leaves: Leaves, collection_i
     """Delete the captured writes that a build has indexed already; return their number."""
     take_transaction_lock(connection, Lock.CHANGES, 0)
     parameters = {"collection_id": collection_id}
-    return driver(connection).execute(statement("discard_indexed_changes", leaves), parameters).rowcount
+    return connection.execute(statement("discard_indexed_changes", leaves), parameters).rowcount
 
 
 def discard_indexed_work(
@@ -121,7 +121,7 @@ def queue_pending(
 ) -> None:
     """Queue documents whose index rows are outdated; those older than the age are to be removed."""
     parameters = {"collection_id": collection_id, "age": age_seconds}
-    driver(connection).execute(statement("queue_outdated", leaves), parameters)
+    connection.execute(statement("queue_outdated", leaves), parameters)
 
 
 def queue_work(
@@ -134,7 +134,7 @@ def queue_work(
     """Queue documents for a stage, due after a delay."""
     if len(doc_ids):
         parameters = {"stage": stage, "doc_ids": packed_ids(doc_ids), "delay": delay_seconds}
-        driver(connection).execute(statement("queue_work", leaves), parameters)
+        connection.execute(statement("queue_work", leaves), parameters)
 
 
 def find_work(connection: Connection, collection_id: CollectionId | None) -> list[tuple[GenerationId, Stage]]:
@@ -187,7 +187,7 @@ def finish(
 def lock_work(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int) -> bool:
     """Lock work under a lease until the transaction ends; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id}
-    return driver(connection).execute(statement("lock_work", leaves), parameters).fetchone() is not None
+    return connection.execute(statement("lock_work", leaves), parameters).fetchone() is not None
 
 
 def continue_later(
@@ -195,7 +195,7 @@ def continue_later(
 ) -> bool:
     """Requeue an anchor item at `reached` after one slice; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id, "reached": reached}
-    return driver(connection).execute(statement("continue_work", leaves), parameters).rowcount == 1
+    return connection.execute(statement("continue_work", leaves), parameters).rowcount == 1
 
 
 def release(
@@ -203,7 +203,7 @@ def release(
 ) -> None:
     """Release work without counting an attempt."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
-    driver(connection).execute(statement("release_work", leaves), parameters)
+    connection.execute(statement("release_work", leaves), parameters)
 
 
 def fail(

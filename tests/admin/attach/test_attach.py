@@ -15,7 +15,6 @@ from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.engine import driver
 from nearsim_db.store.driver.rows import fetch_value
 from nearsim_db.worker.worker import Worker
 from tests.builders.followed_table import (
@@ -312,7 +311,6 @@ def test_primary_key_of_the_table_is_used(story: Index, app: Application, databa
     with database.transaction() as connection:
         collection_id = fetch_value(connection, "SELECT collection_id FROM nearsim.collection")
         source = source_rows.get_source(connection, collection_id)
-        inner = driver(connection)
         statements: dict[str, dict[str, object]] = {
             "read_source_documents": {"doc_ids": list(range(1, 900)), "age": None},
             "read_unsigned_source_documents": {"after": 0, "through": 9999, "age": None, "amount": 500},
@@ -324,7 +322,8 @@ def test_primary_key_of_the_table_is_used(story: Index, app: Application, databa
             signature = psycopg.sql.Identifier("nearsim_index", "signature_1")
             command = psycopg.sql.SQL("EXPLAIN ") + source.statement(name, signature=signature)
             plan = "\n".join(
-                str(row[0]) for row in inner.execute(command, {"collection_id": collection_id, **parameters})
+                str(row[0])
+                for row in connection.execute(command, {"collection_id": collection_id, **parameters})
             )
             assert "story_pkey" in plan and "Seq Scan on story" not in plan, (name, plan)
 

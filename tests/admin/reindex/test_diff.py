@@ -75,15 +75,19 @@ def test_random_generations(database_url: str, most_classes: int, monkeypatch: p
             common = before.keys() & after.keys()
             rescored = {pair for pair in common if before[pair] != after[pair]}
             found = diffs.count_pairs(connection, both)
-            assert found == diffs.PairTotals(len(before), len(after), len(common), len(rescored))
             lost, gained = before.keys() - after.keys(), after.keys() - before.keys()
+            assert (found.live, found.new, found.common) == (len(before), len(after), len(common))
+            assert (found.gained, found.lost, found.rescored) == (len(gained), len(lost), len(rescored))
+            assert found.lost_share == (len(lost) / len(before) if before else None)
             check_samples(diffs.sample_lost(connection, both, EVERYTHING), lost, before, {})
             check_samples(diffs.sample_gained(connection, both, EVERYTHING), gained, {}, after)
             check_samples(diffs.sample_rescored(connection, both, EVERYTHING), rescored, before, after)
             clusters, expected = diffs.count_clusters(connection, both), brute_clusters(live, new)
-            assert {name: getattr(clusters, name) for name in diffs.ClusterTotals.__slots__} == {
-                name: expected[name] for name in diffs.ClusterTotals.__slots__
+            counts = [name for name in diffs.ClusterCounts.__slots__ if not name.endswith("_share")]
+            assert {name: getattr(clusters, name) for name in counts} == {
+                name: expected[name] for name in counts
             }
+            assert clusters.split_share == (clusters.split / clusters.live if clusters.live else None)
             merged = diffs.sample_merged(connection, both, EVERYTHING)
             assert len(merged) == expected["merged"]
             for one in merged:
