@@ -55,7 +55,7 @@ def open_export(
     cluster are survivors. A collection without documents has none. Raises InputError for an unknown column.
     """
     duplicates = _DUPLICATES[keep]
-    with translate_errors(), database.engine.snapshot(read_only=False) as connection:
+    with translate_errors(), database.engine.snapshot() as connection:
 
         def read() -> tuple[Export, Generator[ExportedRow, None, None]]:
             collection_id, generation = _live(connection, collection, profile)

@@ -162,7 +162,7 @@ class DiffDocument:
 @contextmanager
 def comparing(engine: Engine) -> Iterator[Connection]:
     """Connect with a snapshot of the database; temporary tables last as long as the block."""
-    with translate_errors(), engine.snapshot(read_only=False) as connection:
+    with translate_errors(), engine.snapshot(read_only=None) as connection:
         connection.execute(statement("raise_work_mem"))
         try:
             yield connection

@@ -1,8 +1,6 @@
 """A standby that is promoted while a worker and an application are at work, which then go on with it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from threading import Event, Thread
 
 import psycopg
@@ -15,44 +13,13 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.reindex_world import jaccard_pairs, pairs_of, texts_of
 from tests.builders.workers import IDLE, application, running, wait_until
-from tests.servers.databases import SETTINGS
-from tests.servers.homes import server_home
-from tests.servers.programs import programs
+from tests.servers.standby import primary_and_standby
 
-_REPLICATION = {**SETTINGS, "wal_level": "replica", "max_wal_senders": "4", "shared_buffers": "32MB"}
 _RECIPE = ["shingle.k=1", "match.threshold=0.5", "bands.count=64", "bands.rows=1", "match.bucket_limit=0"]
 _WRITE = (
     "INSERT INTO nearsim.document (collection_id, external_id, body) SELECT collection_id, %s, %s "
     "FROM nearsim.collection ON CONFLICT (collection_id, external_id) DO UPDATE SET body = excluded.body"
 )
-
-
-@contextmanager
-def primary_and_standby(major: int) -> Iterator[tuple[Cluster, Cluster]]:
-    """A server with nearsim in it, and a streaming copy."""
-    with server_home() as home:
-        primary, standby = (
-            Cluster(programs()[major], home / name, home / f"{name}-socket", _REPLICATION)
-            for name in ("primary", "standby")
-        )
-        primary.initialise()
-        primary.start()
-        Database.initialise(primary.dsn())
-        _copy(primary, standby.data_directory)
-        standby.start()
-        yield primary, standby
-
-
-def _copy(primary: Cluster, folder: Path) -> None:
-    """pg_basebackup, as a standby of the server."""
-    folder.mkdir(mode=0o700)
-    primary.account.give(folder)
-    program = primary.binaries.program("pg_basebackup")
-    if not Path(program).exists():
-        pytest.skip("this installation of PostgreSQL has no pg_basebackup")
-    source = ["-h", str(primary.socket_directory), "-U", "nearsim"]
-    done = primary.account.run([program, *source, "-D", str(folder), "-R", "-X", "stream", "-c", "fast"])
-    assert done.returncode == 0, done.stderr
 
 
 def both(primary: Cluster, standby: Cluster) -> str:

@@ -39,6 +39,7 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
 
 def _check_connected(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
     yield from server.check_version(connection)
+    yield from server.check_standby(connection)
     yield from server.check_settings(connection, embedded=embedded)
     rights = schema.check_rights(connection)
     yield rights

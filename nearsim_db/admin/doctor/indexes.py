@@ -11,7 +11,8 @@ from nearsim_db.store import collection_rows, generation_rows, generations, quer
 from nearsim_db.store.attached import attachments, obstacles
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
+from nearsim_db.store.driver.locks import Lock, is_lock_taken
+from nearsim_db.store.driver.server_settings import is_standby
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, leases, queue
 
@@ -22,7 +23,8 @@ def check(connection: Connection) -> Iterator[Finding]:
     yield from _check_builds(connection, has_workers=has_workers)
     yield from _check_profiles(connection)
     yield from _check_shingles(connection)
-    yield from workers.check(connection)
+    if not is_standby(connection):
+        yield from workers.check(connection)
     yield from _check_attached(connection)
     yield _check_set_aside(connection)
     yield from _check_reindexes(connection)
@@ -40,13 +42,13 @@ def _check_builds(connection: Connection, *, has_workers: bool) -> Iterator[Find
         if not unfinished:
             continue
         is_finished = False
-        if _is_unlocked(connection, collection):
+        if is_lock_taken(connection, Lock.BUILD, collection.collection_id):
+            yield Finding("builds", "ok", f"collection {collection.name} is being built or written to")
+        else:
             remedy = f"{by_worker}; or: {suggested_command('build', collection.name)}"
             yield Finding(
                 "builds", "warning", f"collection {collection.name}: {', '.join(unfinished)}", remedy
             )
-        else:
-            yield Finding("builds", "ok", f"collection {collection.name} is being built or written to")
     if is_finished:
         yield Finding("builds", "ok", "none unfinished")
 
@@ -126,10 +128,3 @@ def _check_reindexes(connection: Connection) -> Iterator[Finding]:
 
 def _describe(one: Generation) -> str:
     return f"generation {one.generation_id} of profile {one.profile} of collection {one.collection}"
-
-
-def _is_unlocked(connection: Connection, collection: Collection) -> bool:
-    is_free = take_lock(connection, Lock.BUILD, collection.collection_id, wait=False)
-    if is_free:
-        release_lock(connection, Lock.BUILD, collection.collection_id)
-    return is_free

@@ -24,14 +24,24 @@ def check_version(connection: Connection) -> Iterator[Finding]:
         yield Finding("server version", "warning", f"PostgreSQL {major} is newer than the versions tested")
 
 
+def check_standby(connection: Connection) -> Iterator[Finding]:
+    """Report that the server is a standby, and what does not work or is not checked there."""
+    if server_settings.is_standby(connection):
+        finding = (
+            "this server is a standby: commands that write, workers and nearsim reindex diff need its primary"
+        )
+        yield Finding("standby", "ok", f"{finding}; whether builds and workers run there is not checked")
+
+
 def check_settings(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
-    """Check settings that make builds faster; those of the embedded server are nearsim's own."""
+    """Check settings that make builds faster, which a standby has none of; the embedded server's are nearsim's own."""
+    are_used = not (embedded or server_settings.is_standby(connection))
     for setting in server_settings.read_settings(connection, ["jit", *_SIZES]):
         if setting.name == "jit":
             yield Finding("jit", "ok", f"{setting.shown} in nearsim's connections")
             continue
         least, better = _SIZES[setting.name]
-        if embedded or setting.size is None or setting.size >= least:
+        if not are_used or setting.size is None or setting.size >= least:
             yield Finding(setting.name, "ok", setting.shown)
         else:
             where = (

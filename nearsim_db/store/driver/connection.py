@@ -40,8 +40,11 @@ class Engine:
         """Return a session, to be closed; its first statement begins a transaction, unless in autocommit."""
         return self._connect(autocommit, None, None)
 
-    def snapshot(self, *, read_only: bool = True) -> "Connection":
-        """Return a session, to be closed, in which every statement of a transaction sees the same data."""
+    def snapshot(self, *, read_only: bool | None = True) -> "Connection":
+        """Return a session, to be closed, in which every statement of a transaction sees the same data.
+
+        With `read_only` None it may write, unless the server is a standby.
+        """
         return self._connect(False, IsolationLevel.REPEATABLE_READ, read_only)
 
     def _connect(

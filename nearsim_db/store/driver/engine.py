@@ -205,7 +205,8 @@ def _translate(error: psycopg.Error) -> NearsimError:
             return DatabaseError(f"a limit of the database server is exceeded: {message}")
         case pg.ReadOnlySqlTransaction():
             return DatabaseError(
-                f"the database takes no writes: {message} (a standby, or default_transaction_read_only is on)"
+                f"the database takes no writes: {error.diag.message_primary or message}; if it is a standby, use its "
+                "primary"
             )
         case pg.UndefinedTable() if _is_of_node(error):
             return DatabaseError(

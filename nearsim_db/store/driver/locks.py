@@ -58,5 +58,5 @@ def try_transaction_lock(connection: Connection, kind: Lock, id: int) -> bool:
 
 
 def is_lock_taken(connection: Connection, kind: Lock, id: int) -> bool:
-    """Whether any session holds a lock now; neither takes the lock nor waits for it."""
+    """Whether any session holds a lock now, or may hold it on the primary of a standby; neither takes nor awaits it."""
     return fetch_value(connection, statement("find_lock"), {"kind": kind.value, "id": id}) is not None

@@ -33,6 +33,11 @@ def server_version(connection: Connection) -> str:
     return str(fetch_value(connection, "SHOW server_version"))
 
 
+def is_standby(connection: Connection) -> bool:
+    """Whether the server is a standby: it takes no writes, and locks of its primary's sessions are not seen."""
+    return bool(fetch_value(connection, "SHOW in_hot_standby") == "on")
+
+
 def read_settings(connection: Connection, names: list[str]) -> list[ServerSetting]:
     """Return settings of this session, by name."""
     return fetch_all(connection, ServerSetting, statement("read_settings"), {"names": names})

@@ -89,7 +89,10 @@ SELECT set_config('idle_in_transaction_session_timeout', '60s', true), pg_adviso
 SELECT pg_try_advisory_xact_lock(%(kind)s, %(id)s)
 
 -- name: find_lock
--- A session of this database that holds an advisory lock. Catalog only.
+-- A session of this database that holds an advisory lock; on a standby, which sees no sessions of its primary, any.
+-- Catalog only.
+SELECT 0 WHERE pg_is_in_recovery()
+UNION ALL
 SELECT pid FROM pg_catalog.pg_locks
 WHERE locktype = 'advisory' AND granted AND objsubid = 2
     AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())

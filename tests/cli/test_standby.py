@@ -1,0 +1,78 @@
+"""Commands on a standby: those that only read work, those that write say why they cannot."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, write_jsonl
+from tests.servers.standby import primary_and_standby
+
+READING = [
+    ["pairs", "--format", "jsonl"],
+    ["clusters", "--format", "jsonl"],
+    ["similar", "a"],
+    ["similar", "--text", STORM],
+    ["check", "two.jsonl"],
+    ["why", "a", "b"],
+    ["why-not", "a", "b"],
+    ["get", "a"],
+    ["stats"],
+    ["export", "--format", "jsonl"],
+    ["export", "--output", "kept.csv"],
+    ["report", "--output", "report.html"],
+    ["events"],
+    ["tune", "--collection", "default"],
+    ["verify-index"],
+    ["profile", "list"],
+    ["profile", "show", "default"],
+    ["reindex", "status"],
+    ["collection", "list"],
+    ["verdict", "list"],
+    ["work", "list"],
+    ["db", "status"],
+    ["db", "init"],
+    ["attach", "--list"],
+]
+WRITING = [
+    ["ingest", "two.jsonl"],
+    ["build"],
+    ["worker", "--once"],
+    ["delete", "a"],
+    ["delete", "a", "--purge", "--yes"],
+    ["profile", "create", "new"],
+    ["collection", "create", "new"],
+    ["verdict", "veto", "a", "b", "--why", "different"],
+    ["reindex", "start", "--set", "match.threshold=0.4"],
+    ["reindex", "diff"],
+    ["reindex", "promote"],
+    ["db", "isolation", "on"],
+]
+
+
+@pytest.mark.slow("starts two servers")
+def test_a_standby_answers_and_takes_no_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, major: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(Path("two.jsonl"), [{"id": "a", "text": STORM}, {"id": "b", "text": STORM_AGAIN}])
+
+    def fill(url: str) -> None:
+        primary = CommandLine({"NEARSIM_DATABASE_URL": url})
+        primary.succeed("ingest", "two.jsonl")
+        primary.succeed("reindex", "start", "--set", "match.threshold=0.5")
+
+    with primary_and_standby(major, fill) as (primary, standby):
+        expected = CommandLine({"NEARSIM_DATABASE_URL": primary.dsn()})
+        nearsim = CommandLine({"NEARSIM_DATABASE_URL": standby.dsn()})
+        for command in READING:
+            assert nearsim.run(*command).exit_code == 0, command
+        for command in (READING[0], READING[9], ["reindex", "status"]):
+            assert nearsim.succeed(*command).out == expected.succeed(*command).out
+        for command in WRITING:
+            assert "takes no writes: cannot execute" in (error := nearsim.fail(*command)), command
+            assert error.endswith("; if it is a standby, use its primary")
+        found = {one["check"]: one for one in nearsim.succeed("doctor", "--json").document()["checks"]}
+        assert "this server is a standby" in found["standby"]["finding"]
+        assert "workers" not in found
+        assert all(one["verdict"] == "ok" for one in found.values())
+        assert "standby" not in expected.run("doctor").out
