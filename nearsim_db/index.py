@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from nearsim_db.errors import DEFAULT, ConflictError, DuplicateError, InputError
-from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge, shingle_length
+from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.ingest import Ingest
@@ -33,13 +33,13 @@ from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
-from nearsim_db.store import collection_rows, document_writes, generation_rows, query_rows, verdicts
+from nearsim_db.store import collection_rows, document_writes, generation_rows, pairs, query_rows
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.verdicts import Decision
+from nearsim_db.store.pairs import Decision
 
 
 class Index(Queries):
@@ -198,7 +198,7 @@ class Index(Queries):
             has_documents = query_rows.has_documents(connection, collection_id)
             # A build in this process warns by itself, except of HTML.
             if has_documents and (recipe.normalise.html or not self.database.may_index):
-                short = shingle_length.warn_of_collection(connection, collection_id, profile)
+                short = profiles.warn_of_collection(connection, collection_id, profile)
                 self.warnings += [short] if short is not None else []
         if has_documents:
             self._catch_up.update(collection_id)
@@ -240,7 +240,7 @@ class Index(Queries):
     def _judge(self, decision: Decision, left: str, right: str, why: str, by: str | None) -> None:
         collection = self._get_collection()
         with self.database.transaction() as connection:
-            verdicts.judge(connection, decision, collection.name, left, right, why, by)
+            pairs.judge(connection, decision, collection.name, left, right, why, by)
         self._catch_up.update(collection.collection_id)
 
     def _open_for_writing(self, doing: str, *, create: bool) -> CollectionId:

@@ -10,7 +10,7 @@ from nearsim_db.indexing import attached_table, drop_generation
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import collection_rows, profile_rows, query_rows
+from nearsim_db.store import collection_rows, generation_rows, query_rows
 from nearsim_db.store.attached import attachments, obstacles, source_rows, table_checks, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import Column, Columns, Relation
@@ -66,7 +66,7 @@ def _attach(connection: Connection, relation: Relation, columns: Columns, name: 
     existed = collection_rows.find_collection(connection, name) is not None
     collection = collection_rows.ensure_collection(connection, name)
     before = attachments.find_attachment(connection, collection.collection_id)
-    profiles = frozenset(profile_rows.profile_names(connection, collection.collection_id))
+    profiles = frozenset(generation_rows.profile_names(connection, collection.collection_id))
     if before is None and query_rows.has_documents(connection, collection.collection_id):
         raise ConflictError(
             f"collection {name!r} has documents of its own; give another name with --collection"

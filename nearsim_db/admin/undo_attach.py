@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from nearsim_db.admin.attach import Attached
 from nearsim_db.errors import BuildStoppedError, DatabaseError, NearsimError
 from nearsim_db.indexing import attached_table, drop_generation, profiles
-from nearsim_db.store import collection_rows, profile_rows
+from nearsim_db.store import collection_rows, generation_rows
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import is_transient, translate_errors
@@ -45,7 +45,9 @@ def _undo(database: Database, attached: Attached) -> None:
         return
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, attached.collection)
-        created = profile_rows.profile_names(connection, collection.collection_id) - attached.before.profiles
+        created = (
+            generation_rows.profile_names(connection, collection.collection_id) - attached.before.profiles
+        )
     for name in created:
         profiles.drop(database, collection, name)
     with translate_errors():

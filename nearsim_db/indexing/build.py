@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
-from nearsim_db.indexing import build_bands, build_plan, build_progress, steps
+from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.build_slices import taking
 from nearsim_db.indexing.context import Context
@@ -97,7 +97,7 @@ class _Leader:
             figures = build_slices.sum_counts(connection, self._context.leaves, "pairs")
             generation_rows.add_figures(connection, self._context.generation, figures)
             generation_rows.set_stage(connection, self._context.generation, "clusters")
-            build_progress.commit(connection, self._context.generation)
+            build_plan.commit(connection, self._context.generation)
 
     def cluster(self) -> None:
         """Cluster the pairs; the generation answers from then on, or catches up."""
@@ -109,7 +109,7 @@ class _Leader:
             build_slices.delete_slices(connection, leaves)
             # The row is locked from here on, so the build cannot be paused between this check and its end.
             generation_rows.set_stage(connection, generation, "done")
-            build_progress.check_not_stopped(connection, generation)
+            build_plan.check_not_stopped(connection, generation)
             generations.finish_build(connection, generation)
             connection.commit()
 
@@ -127,7 +127,7 @@ class _Leader:
         with taking(self._engine, self._context, lambda: self._report(stage), self._keys) as taker:
             while self._count_unfinished(stage):
                 if not taker.take(stage):
-                    build_progress.check_not_stopped(connection, self._context.generation)
+                    build_plan.check_not_stopped(connection, self._context.generation)
                     connection.rollback()
                     time.sleep(_POLL_SECONDS)
 
@@ -148,9 +148,9 @@ def _timed(engine: Engine, context: Context, stage: str) -> Iterator[None]:
     """Record when a stage began and how long it took."""
     with engine.connect() as connection:
         began = time.monotonic()
-        build_progress.begin(connection, context.generation, stage)
+        build_plan.begin(connection, context.generation, stage)
         yield
-        build_progress.add_seconds(connection, context.generation, stage, time.monotonic() - began)
+        build_plan.add_seconds(connection, context.generation, stage, time.monotonic() - began)
 
 
 def _vacuum(engine: Engine, context: Context, stage: str) -> None:

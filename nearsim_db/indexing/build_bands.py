@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.indexing import build_plan, build_progress, shingle_length
+from nearsim_db.indexing import build_plan, profiles
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
@@ -28,7 +28,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
     generation, done = context.generation, 0
     with engine.connect() as reading, engine.connect() as writing:
         _forecast(writing, context)
-        build_progress.commit(writing, generation)
+        build_plan.commit(writing, generation)
         total = signatures.count_heads(writing, context.leaves)
         bands.truncate_bands(writing, context.leaves)
         known = BandKeys.load(reading, context)
@@ -42,8 +42,8 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
                 )
                 done += keys.size
                 heads = done // context.encoder.profile.bands
-                build_progress.check_not_stopped(writing, generation)
-                build_progress.record(engine, generation, heads, total)
+                build_plan.check_not_stopped(writing, generation)
+                build_plan.record(engine, generation, heads, total)
                 progress("bands", heads, total)
         reading.rollback()
         progress("band_index", 0, total)
@@ -52,7 +52,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
         if whole:
             build_plan.add_pair_slices(writing, context, buckets.loaded())
         generation_rows.set_stage(writing, generation, "pairs")
-        build_progress.commit(writing, generation)
+        build_plan.commit(writing, generation)
     return known
 
 
@@ -107,7 +107,7 @@ def _forecast(connection: Connection, context: Context) -> None:
     # A build parses each page once; profile create and doctor check shingles of HTML.
     if not profile.recipe.normalise.html:
         backend = context.encoder.backend
-        short = shingle_length.warn_of_index(connection, context.generation, profile, backend)
+        short = profiles.warn_of_index(connection, context.generation, profile, backend)
         _warn(context, [short] if short is not None else [])
     _warn(
         context,

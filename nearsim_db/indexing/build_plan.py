@@ -1,9 +1,12 @@
-"""Before and after the slices of a stage: how the work is divided, and what completes it."""
+"""Before and after the slices of a stage: how the work is divided, its progress, and what completes it.
+
+Progress is recorded for estimates. Each commit checks that the build was not paused or abandoned.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.indexing import build_progress
+from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import candidate_forecast, recipe_warnings
 from nearsim_db.store import (
@@ -11,16 +14,58 @@ from nearsim_db.store import (
     build_slices,
     collection_rows,
     generation_rows,
+    generations,
     partitions,
+    purges,
     query_rows,
-    retention,
     signatures,
 )
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.bands import LoadedBuckets
-from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.arrays import to_bigint
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import queue
+
+
+def begin(connection: Connection, generation: Generation, stage: str, done: int = 0) -> None:
+    """Record when a stage began or resumed, and how much of it was done; commit."""
+    at = queue.server_time(connection).timestamp()
+    began = {"stage": stage, "at": at, "done": done}
+    generation_rows.add_figures(connection, generation, {"began": began, "done": done, "total": None})
+    commit(connection, generation)
+
+
+def commit(
+    connection: Connection, generation: Generation, done: int | None = None, total: int | None = None
+) -> None:
+    """Commit, with progress if `done` is given. Raises BuildStoppedError if the build was stopped meanwhile."""
+    check_not_stopped(connection, generation)
+    if done is not None:
+        generation_rows.add_figures(connection, generation, {"done": done, "total": total})
+    connection.commit()
+
+
+def record(engine: Engine, generation: Generation, done: int, total: int) -> None:
+    """Record progress of a stage that commits only at its end, in a transaction of its own."""
+    with engine.begin() as connection:
+        generation_rows.add_figures(connection, generation, {"done": done, "total": total})
+
+
+def add_seconds(connection: Connection, generation: Generation, stage: str, seconds: float) -> None:
+    """Add to the recorded duration of a stage; commit."""
+    figures = generation_rows.reread(connection, generation).figures.get("seconds", {})
+    spent = {**figures, stage: round(figures.get(stage, 0.0) + seconds, 3)}
+    generation_rows.add_figures(connection, generation, {"seconds": spent})
+    connection.commit()
+
+
+def check_not_stopped(connection: Connection, generation: Generation) -> None:
+    """Raise BuildStoppedError if the generation was paused or abandoned."""
+    state = generations.read_state(connection, generation)
+    if state != "building":
+        raise BuildStoppedError(generation.generation_id, state, generation.advice("reindex resume"))
+
 
 _DOCUMENTS_PER_SLICE = 4_000
 _LEAST_ROWS_PER_SLICE = 250_000
@@ -33,7 +78,7 @@ def plan_signing(connection: Connection, context: Context) -> None:
     generation, leaves, age = context.generation, context.leaves, context.retained_seconds
     partitions.create(connection, leaves)
     connection.commit()
-    retention.begin(connection, leaves, age)
+    purges.begin(connection, leaves, age)
     connection.commit()
     if not build_slices.read_progress(connection, leaves, "sign").slices:
         total = collection_rows.count_documents(connection, generation.collection_id)
@@ -47,7 +92,7 @@ def plan_signing(connection: Connection, context: Context) -> None:
             _DOCUMENTS_PER_SLICE,
             all_signed=context.is_signed and total == context.signed_early,
         )
-    build_progress.commit(connection, generation)
+    commit(connection, generation)
 
 
 def finish_signing(connection: Connection, context: Context) -> None:
@@ -60,7 +105,7 @@ def finish_signing(connection: Connection, context: Context) -> None:
         # Texts that differ from the recorded revision were left out; compare them again.
         queue.queue_work(connection, context.leaves, "compare", [queue.WHOLE])
     generation_rows.set_stage(connection, generation, "bands")
-    build_progress.commit(connection, generation)
+    commit(connection, generation)
 
 
 def plan_pairs(connection: Connection, context: Context) -> None:
@@ -69,7 +114,7 @@ def plan_pairs(connection: Connection, context: Context) -> None:
         connection.rollback()
         return
     add_pair_slices(connection, context)
-    build_progress.commit(connection, context.generation)
+    commit(connection, context.generation)
 
 
 def add_pair_slices(connection: Connection, context: Context, buckets: LoadedBuckets | None = None) -> None:

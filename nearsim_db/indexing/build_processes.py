@@ -5,8 +5,7 @@ from contextlib import contextmanager
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import SpoolHandle
-from nearsim_db.indexing.helper_process import HelperKilledError, HelperProcess
-from nearsim_db.indexing.helper_requests import HelpBuild
+from nearsim_db.indexing.helper_process import HelpBuild, HelperKilledError, HelperProcess
 from nearsim_db.store import collection_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.generation_rows import Generation

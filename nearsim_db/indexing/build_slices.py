@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.indexing import build_progress, steps
+from nearsim_db.indexing import build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.store import bands, build_slices, documents, pairs, signatures
@@ -57,7 +57,7 @@ class Taker:
         work = self._sign if stage == "sign" else self._find_pairs
         work(part)
         build_slices.finish_slice(self._writing, leaves, stage, part, self._context.step_counts)
-        build_progress.commit(self._writing, self._context.generation)
+        build_plan.commit(self._writing, self._context.generation)
         self._context.reset_findings()
         return True
 
@@ -126,7 +126,7 @@ class Taker:
         return self._keys
 
     def _check(self) -> None:
-        build_progress.check_not_stopped(self._writing, self._context.generation)
+        build_plan.check_not_stopped(self._writing, self._context.generation)
         self._report()
 
 

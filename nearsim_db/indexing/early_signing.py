@@ -15,8 +15,7 @@ from typing import Self
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
-from nearsim_db.indexing.helper_process import HelperProcess
-from nearsim_db.indexing.helper_requests import SignDocuments
+from nearsim_db.indexing.helper_process import HelperProcess, SignDocuments
 from nearsim_db.indexing.signing import HelperSigner, LocalSigner, Signer
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Engine

@@ -16,7 +16,7 @@ from nearsim_db.indexing import build
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.feature_spool import FeatureSpool
-from nearsim_db.indexing.helper_requests import (
+from nearsim_db.indexing.helper_process import (
     BeginSigning,
     Finished,
     FinishSigning,

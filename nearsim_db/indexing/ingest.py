@@ -1,13 +1,17 @@
-"""Ingest: write records to a collection in batches, by external_id, and count what became of each."""
+"""Ingest: write records to a collection in batches, by external_id, and count what became of each.
 
-from collections.abc import Iterable, Iterator, Sequence
+A batch is written while the next one is read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Protocol
+from types import TracebackType
+from typing import Generic, Protocol, Self, TypeVar
 
-from nearsim_db.indexing.batch_writer import BatchWriter
-from nearsim_db.indexing.helper_requests import SignDocuments
+from nearsim_db.indexing.helper_process import SignDocuments
 from nearsim_db.readers import RejectWriter
 from nearsim_db.readers.rejects import stopped
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
@@ -202,3 +206,38 @@ def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocu
         raise
     if batch:
         yield batch
+
+
+Batch = TypeVar("Batch")
+
+
+class BatchWriter(Generic[Batch]):
+    """Writes batches in another thread, in their order, one at a time.
+
+    At most two batches are in memory. Use it in a `with` block; errors of writing are raised by `add` and `finish`, and
+    no later batch is written.
+    """
+
+    def __init__(self, write: Callable[[Batch], None]) -> None:
+        self._write = write
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nearsim-write")
+        self._running: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.shutdown()
+
+    def add(self, batch: Batch) -> None:
+        """Begin to write a batch, once the one before it is written."""
+        self.finish()
+        self._running = self._thread.submit(self._write, batch)
+
+    def finish(self) -> None:
+        """Wait until everything that was added is written."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.result()

@@ -1,11 +1,18 @@
-"""Create and drop profiles: a recipe for one collection, with the generations built from it."""
+"""Create and drop profiles: a recipe for one collection, with the generations built from it.
+
+Shingles that are too short for the documents, measured on a sample of them, produce a warning.
+"""
+
+from collections.abc import Sequence
 
 from nearsim_db.errors import NearsimError, NotFoundError, RecipeConflictError
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity import k_rule
+from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import Recipe, to_mapping
 from nearsim_db.similarity.recipe.writing import differing_keys
-from nearsim_db.store import generation_rows, generations, profile_rows
+from nearsim_db.store import documents, generation_rows, generations, signatures
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -14,7 +21,7 @@ from nearsim_db.store.generation_rows import Build, Generation
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
     """Create a profile with its first generation, not built yet. Raises ConflictError when the name is taken."""
-    return profile_rows.create_profile(connection, collection_id, name, describe_build(profile))
+    return generation_rows.create_profile(connection, collection_id, name, describe_build(profile))
 
 
 def refuse_other_recipe(collection: str, generation: Generation, recipe: Recipe) -> None:
@@ -69,7 +76,7 @@ def drop(database: Database, collection: Collection, name: str) -> None:
 
     collection_id = collection.collection_id
     with database.transaction() as connection:
-        if name not in profile_rows.profile_names(connection, collection_id):
+        if name not in generation_rows.profile_names(connection, collection_id):
             raise NotFoundError(f"collection {collection.name!r} has no profile {name!r}")
         generations.mark_abandoned(connection, _of_profile(connection, collection_id, name))
     with database.builder(collection_id):
@@ -78,8 +85,45 @@ def drop(database: Database, collection: Collection, name: str) -> None:
         for generation in existing:
             finish(database.engine, generation)
         with database.transaction() as connection:
-            profile_rows.delete_profile(connection, collection_id, name)
+            generation_rows.delete_profile(connection, collection_id, name)
 
 
 def _of_profile(connection: Connection, collection_id: CollectionId, name: str) -> list[Generation]:
     return [one for one in generation_rows.list_generations(connection, collection_id) if one.profile == name]
+
+
+_SEED = 1
+
+
+def warn_of_index(
+    connection: Connection, generation: Generation, profile: Profile, backend: str | None = None
+) -> str | None:
+    """Return a warning for a profile and the documents that a generation has signed, None if there is none."""
+    if not k_rule.applies(profile):
+        return None
+    heads = signatures.sample_heads(connection, generation.leaves, k_rule.SAMPLE_SIZE)
+    return _warn(connection, generation.collection_id, heads, profile, backend)
+
+
+def warn_of_collection(connection: Connection, collection_id: CollectionId, profile: Profile) -> str | None:
+    """Return a warning for a profile and the documents of a collection, None if there is none."""
+    if not k_rule.applies(profile):
+        return None
+    sampled = documents.sample_documents(connection, collection_id, k_rule.SAMPLE_SIZE, _SEED)
+    return _warn(connection, collection_id, sampled, profile, None)
+
+
+def _warn(
+    connection: Connection,
+    collection_id: CollectionId,
+    doc_ids: Sequence[int],
+    profile: Profile,
+    backend: str | None,
+) -> str | None:
+    encoder = Encoder(profile, backend)
+    texts = [
+        encoder.text_of(one.title, one.body)
+        for batch in documents.stream_documents(connection, collection_id, doc_ids)
+        for one in batch
+    ]
+    return k_rule.warning(profile, texts, backend)

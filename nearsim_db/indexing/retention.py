@@ -5,11 +5,11 @@ from functools import partial
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.store import documents, retention
+from nearsim_db.store import documents, purges
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.retention import Cutoffs
+from nearsim_db.store.purges import Cutoffs
 from nearsim_db.store.work import queue
 
 _DOCUMENTS_PER_SLICE = 2_000
@@ -29,13 +29,13 @@ def sweep(engine: Engine, context: Context, meanwhile: Callable[[], None] = lamb
         if edge is None:
             return 0
         collection_id = context.generation.collection_id
-        expired = retention.find_expired(connection, context.leaves, collection_id, edge)
+        expired = purges.find_expired(connection, context.leaves, collection_id, edge)
         connection.commit()
         for at in range(0, len(expired), _DOCUMENTS_PER_SLICE):
             leaving = expired[at : at + _DOCUMENTS_PER_SLICE]
             retry_conflicts(connection, partial(_remove, connection, context, leaving, age))
             meanwhile()
-        retention.advance(connection, context.leaves, edge.through)
+        purges.advance(connection, context.leaves, edge.through)
         connection.commit()
     return len(expired)
 
@@ -47,7 +47,7 @@ def _find_edge(connection: Connection, context: Context, age: int) -> Cutoffs | 
     later clock and queues documents that left it. So none is missed that is read inside the window and stored outside.
     """
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
-    edge = retention.read_cutoffs(connection, context.leaves, age)
+    edge = purges.read_cutoffs(connection, context.leaves, age)
     connection.commit()
     return edge
 

@@ -6,8 +6,15 @@ from typing import Protocol
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.helper_process import HelperKilledError, HelperProcess
-from nearsim_db.indexing.helper_requests import BeginSigning, Finished, FinishSigning, SignDocuments, Signed
+from nearsim_db.indexing.helper_process import (
+    BeginSigning,
+    Finished,
+    FinishSigning,
+    HelperKilledError,
+    HelperProcess,
+    SignDocuments,
+    Signed,
+)
 from nearsim_db.store import generations, signatures
 from nearsim_db.store.driver import Connection, Engine
 

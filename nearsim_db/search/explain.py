@@ -11,7 +11,7 @@ from nearsim_db.similarity.family_metrics import METRIC_OF_FAMILY
 from nearsim_db.similarity.profile import restore_for_reading
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.markup import strip_html
-from nearsim_db.store import explanations, query_rows
+from nearsim_db.store import query_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 
@@ -29,8 +29,8 @@ def explain(
     found = tuple(_find_document(connection, generation, name) for name in (one, other))
     left, right = sorted(found, key=lambda document: int(document["doc_id"]))
     ids = left["doc_id"], right["doc_id"]
-    evidence = explanations.read_evidence(connection, *ids, generation.profile)
-    buckets = tuple(explanations.read_shared_buckets(connection, generation.leaves, *ids))
+    evidence = query_rows.read_evidence(connection, *ids, generation.profile)
+    buckets = tuple(query_rows.read_shared_buckets(connection, generation.leaves, *ids))
     profile = restore_for_reading(
         generation.recipe, generation.fingerprint, generation.bands, generation.rows
     )

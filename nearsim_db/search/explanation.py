@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from nearsim_db.store.explanations import SharedBucket
+from nearsim_db.store.query_rows import SharedBucket
 
 ReasonKind = Literal[
     "vetoed",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nearsim_db.errors import DEFAULT, EmptyIndexError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId
-from nearsim_db.store import collection_rows, generation_rows, profile_rows, query_rows
+from nearsim_db.store import collection_rows, generation_rows, query_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 
@@ -73,7 +73,7 @@ def choose_newest(
 def _default_profile(connection: Connection, generations: Sequence[Generation]) -> str:
     if not generations:
         return DEFAULT
-    name = profile_rows.default_profile(connection, generations[0].collection_id)
+    name = generation_rows.default_profile(connection, generations[0].collection_id)
     if name is None:
         known = ", ".join(_names(generations))
         raise NotFoundError(f"the collection has several profiles; name one of: {known}")

@@ -4,7 +4,7 @@ from contextlib import closing
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import CollectionId
-from nearsim_db.store import collection_rows, embedded, profile_rows
+from nearsim_db.store import collection_rows, embedded, generation_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine, translate_errors
 from nearsim_db.store.settings import from_environment
@@ -52,5 +52,5 @@ def _list(connection: Connection, collection: str | None) -> list[str]:
     return (
         []
         if found is None
-        else sorted(profile_rows.profile_names(connection, CollectionId(found.collection_id)))
+        else sorted(generation_rows.profile_names(connection, CollectionId(found.collection_id)))
     )

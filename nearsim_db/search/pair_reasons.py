@@ -14,7 +14,7 @@ from nearsim_db.search.pair_wording import (
     value_of,
 )
 from nearsim_db.similarity.profile import Profile
-from nearsim_db.store.explanations import PairEvidence, SharedBucket
+from nearsim_db.store.query_rows import PairEvidence, SharedBucket
 
 _NO_FEATURES = "has no features"  # of nearsim.document_state
 

@@ -23,7 +23,7 @@ from nearsim_db.search.retry import GenerationReplacedError, retry_if_replaced
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
 from nearsim_db.store import documents, lookups
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.codec import sketches_from
+from nearsim_db.store.driver.arrays import sketches_from
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import Leaves
 

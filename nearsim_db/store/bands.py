@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import packed
-from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.driver.arrays import packed, to_bigint
 from nearsim_db.store.driver.copying import copy_columns
 from nearsim_db.store.driver.rows import fetch_row
 from nearsim_db.store.driver.statements import Leaves, statement

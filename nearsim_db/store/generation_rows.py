@@ -1,4 +1,4 @@
-"""Rows of generations; `generations` changes their states."""
+"""Rows of profiles and generations; `generations` changes their states."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from psycopg.types.json import Jsonb
 
-from nearsim_db.errors import NotFoundError, suggested_command
+from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
@@ -147,3 +147,36 @@ def drop_generation(connection: Connection, generation: Generation) -> None:
     partitions.drop(connection, generation.leaves)
     parameters = {"generation_id": generation.generation_id}
     connection.execute(statement("delete_generation"), parameters)
+
+
+def create_profile(
+    connection: Connection,
+    collection_id: CollectionId,
+    name: str,
+    built: Build,
+) -> Generation:
+    """Create a profile and its first generation, in state `building`. Raises ConflictError if the name is taken."""
+    parameters = {"collection_id": collection_id, "name": name}
+    profile_id = fetch_value(connection, statement("create_profile"), parameters)
+    if profile_id is None:
+        raise ConflictError(f"profile {name!r} already exists in the collection")
+    return create_generation(connection, ProfileId(profile_id), built)
+
+
+def profile_names(connection: Connection, collection_id: CollectionId) -> set[str]:
+    """Return the names of a collection's profiles, including those without a generation."""
+    return set(fetch_values(connection, statement("list_profile_names"), {"collection_id": collection_id}))
+
+
+def default_profile(connection: Connection, collection_id: CollectionId) -> str | None:
+    """Return the profile that is used when none is named; None if there is none, or one must be named."""
+    name: str | None = fetch_value(
+        connection, statement("find_default_profile"), {"collection_id": collection_id}
+    )
+    return name
+
+
+def delete_profile(connection: Connection, collection_id: CollectionId, name: str) -> None:
+    """Delete a profile; its generations must have been dropped."""
+    parameters = {"collection_id": collection_id, "name": name}
+    connection.execute(statement("delete_profile"), parameters)

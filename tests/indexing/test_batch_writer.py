@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from nearsim_db.indexing.batch_writer import BatchWriter
+from nearsim_db.indexing.ingest import BatchWriter
 
 
 class Refused(Exception):

@@ -16,7 +16,7 @@ from nearsim_db.indexing import ingest as ingest_module
 from nearsim_db.indexing.build_processes import start_helpers
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
-from nearsim_db.indexing.helper_requests import SignDocuments
+from nearsim_db.indexing.helper_process import SignDocuments
 from nearsim_db.indexing.signing import HelperSigner, LocalSigner
 from nearsim_db.readers import from_documents
 from nearsim_db.store import partitions

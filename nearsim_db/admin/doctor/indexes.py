@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from nearsim_db.admin.doctor import workers
 from nearsim_db.admin.doctor.findings import Finding
 from nearsim_db.errors import count_of, suggested_command
-from nearsim_db.indexing import profiles, shingle_length
+from nearsim_db.indexing import profiles
 from nearsim_db.similarity.profile import restore_for_reading
 from nearsim_db.store import collection_rows, generation_rows, generations, query_rows
 from nearsim_db.store.attached import attachments, obstacles
@@ -78,7 +78,7 @@ def _check_shingles(connection: Connection) -> Iterator[Finding]:
             continue
         profile = restore_for_reading(one.recipe, one.fingerprint, one.bands, one.rows)
         # A few hundred texts take NumPy less time than numba takes to start.
-        if (short := shingle_length.warn_of_index(connection, one, profile, "numpy")) is not None:
+        if (short := profiles.warn_of_index(connection, one, profile, "numpy")) is not None:
             are_long = False
             finding = f"profile {one.profile} of collection {one.collection}: {short}"
             yield Finding("shingles", "warning", finding, one.advice("reindex start", "--set", "shingle.k=K"))

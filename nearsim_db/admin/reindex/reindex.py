@@ -10,7 +10,7 @@ from nearsim_db.admin.reindex.foreground import ForegroundBuild
 from nearsim_db.admin.reindex.limits import NO_LIMITS, Limits, raise_if_exceeded
 from nearsim_db.admin.reindex.status import Status, read_status
 from nearsim_db.errors import ConflictError, FingerprintError, RecipeError
-from nearsim_db.indexing import drop_generation, profiles, promotion_events, shingle_length
+from nearsim_db.indexing import drop_generation, profiles, promotion_events
 from nearsim_db.indexing.drop_generation import Dropped
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.similarity import recipe_warnings
@@ -79,7 +79,7 @@ class Reindex:
         profile = resolve(override(wanted, settings) if settings else wanted)
         for message in recipe_warnings.of_profile(profile):
             self._warn(message)
-        if detached and (short := shingle_length.warn_of_index(connection, live, profile)) is not None:
+        if detached and (short := profiles.warn_of_index(connection, live, profile)) is not None:
             self._warn(short)
         described = profiles.describe_build(profile)
         return generation_rows.create_generation(

@@ -18,7 +18,7 @@ from nearsim_db.similarity.text.markup import strip_html
 from nearsim_db.store import diffs, documents, reports
 from nearsim_db.store.diffs import DiffDocument, DiffPair, GenerationTables, Tie
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.codec import digest_uuid, sketches_from
+from nearsim_db.store.driver.arrays import digest_uuid, sketches_from
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.reports import ReadText
 

@@ -7,7 +7,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
 
 from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Pair
-from nearsim_db.store.work.work_items import WorkItem
+from nearsim_db.store.work.backlog import WorkItem
 
 _MEMBERS_SHOWN = 10
 _NUMBERS = re.compile(r"([0-9]+)")

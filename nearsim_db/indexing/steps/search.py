@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import DatabaseError, count_of
 from nearsim_db.indexing.context import Context
-from nearsim_db.store import bucket_lookups, signatures, verify_index
+from nearsim_db.store import lookups, signatures, verify_index
 from nearsim_db.store.driver import Connection
 
 
@@ -25,7 +25,7 @@ def search_candidates(
     # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
     context.duplicate_digests.update(signatures.find_duplicate_heads(connection, context.leaves, heads))
     keys = context.encoder.band_keys(heads.sketches)
-    found, anchors = bucket_lookups.look_up_candidates(
+    found, anchors = lookups.look_up_candidates(
         connection, context.leaves, context.bucket_limit, heads.doc_ids, keys
     )
     return _distinct(np.sort(found, axis=1)), anchors
@@ -52,7 +52,7 @@ def search_full_buckets(
     if not len(head.doc_ids):
         return np.zeros((0, 2), np.int64)
     keys = context.encoder.band_keys(head.sketches)
-    members = bucket_lookups.look_up_members(
+    members = lookups.look_up_members(
         connection, context.leaves, context.bucket_limit, anchor, keys, after, batch
     )
     return np.stack((np.full(len(members), anchor, np.int64), members), axis=1)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows, Signatures
-from nearsim_db.store import bands, bucket_lookups, pairs, signatures, verdicts
+from nearsim_db.store import bands, lookups, pairs, signatures
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.work import batches, queue
+from nearsim_db.store.work import leases, queue
 from nearsim_db.store.work.queue import Batch
 
 
@@ -127,11 +127,11 @@ def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch |
     if batch is None:
         queue.queue_work(connection, leaves, "search", searching)
     else:
-        batch = batches.continue_with_search(connection, leaves, batch, searching)
+        batch = leases.continue_with_search(connection, leaves, batch, searching)
     twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     # A pin becomes a tie once both of its documents are signed.
-    pinned = verdicts.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
+    pinned = pairs.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
     touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
     queue.queue_work(connection, leaves, "link", touched)
     return batch
@@ -169,9 +169,9 @@ def _exchange_bands(
     """Move band rows to the new heads; return these, and documents that become anchors of full buckets, to search."""
     leaves, limit = context.leaves, context.bucket_limit
     lost_keys = context.encoder.band_keys(lost.sketches)
-    anchors, full = bucket_lookups.read_anchors(connection, leaves, limit, lost_keys)
+    anchors, full = lookups.read_anchors(connection, leaves, limit, lost_keys)
     bands.delete_bands(connection, leaves, lost.doc_ids, lost_keys)
     pairs.delete_pairs_of(connection, leaves, lost.doc_ids)
     bands.write_bands(connection, leaves, gained.doc_ids, context.encoder.band_keys(gained.sketches))
-    anchors_now, _ = bucket_lookups.read_anchors(connection, leaves, limit, full)
+    anchors_now, _ = lookups.read_anchors(connection, leaves, limit, full)
     return {*gained.doc_ids.tolist(), *(doc_id for _, doc_id in anchors_now - anchors)}

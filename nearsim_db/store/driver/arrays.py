@@ -1,4 +1,4 @@
-"""NumPy arrays as query parameters in PostgreSQL's binary format, without a Python object per element."""
+"""NumPy arrays, sketches and vectors as query parameters and values in PostgreSQL's binary format, in whole arrays."""
 
 import struct
 from collections.abc import Sequence
@@ -15,6 +15,48 @@ from psycopg.pq import Format
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+import uuid
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+
+
+def to_bigint(values: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Reinterpret 64 bits as signed, for a bigint column."""
+    return np.ascontiguousarray(values, np.uint64).view(np.int64)
+
+
+def from_bigint(values: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Reinterpret bigint values as unsigned."""
+    return np.ascontiguousarray(values, np.int64).view(np.uint64)
+
+
+def sketch_bytes(sketches: NDArray[np.generic]) -> NDArray[np.void]:
+    """Return each row of an (n, k) sketch matrix as little-endian bytes: (n,) of void."""
+    little = np.ascontiguousarray(sketches, sketches.dtype.newbyteorder("<"))
+    return little.view(np.dtype((np.void, little.shape[1] * little.itemsize))).reshape(len(little))
+
+
+def sketches_from(blobs: list[bytes], dtype: np.dtype[np.generic], k: int) -> NDArray[np.generic]:
+    """Return the (n, k) sketch matrix of stored bytes."""
+    return sketches_packed(b"".join(blobs), dtype, k)
+
+
+def sketches_packed(content: bytes, dtype: np.dtype[np.generic], k: int) -> NDArray[np.generic]:
+    """Return the (n, k) sketch matrix of stored bytes, one after the other."""
+    return np.frombuffer(content, dtype.newbyteorder("<")).reshape(-1, k).astype(dtype, copy=False)
+
+
+def digest_uuid(digest: bytes) -> uuid.UUID:
+    """Return a 128-bit digest as uuid."""
+    return uuid.UUID(bytes=digest)
+
 
 # kind and size of a dtype -> (type of an element, type of the array), as pg_type numbers them
 _OIDS = {
@@ -82,3 +124,44 @@ class _PackedDumper(Dumper):
 
 
 psycopg.adapters.register_dumper(PackedArray, _PackedDumper)
+
+
+_COUNTS = struct.Struct(">ii")  # number of dimensions; whether NULLs may occur
+_HEADER_BYTES = 12  # the counts and the element type
+_DIMENSION_BYTES = 8  # size and first subscript
+_NUMBERS = np.dtype([("length", ">i4"), ("number", ">f4")])
+_EMPTY = np.zeros(0, _NUMBERS)
+_ARRAY = 1021  # real[], as pg_type numbers it
+
+
+def array_literal(vector: Sequence[float] | NDArray[np.floating[Any]] | None) -> str | None:
+    """Format a vector of finite numbers as a real[] literal, rounded to 32-bit floats; None for None."""
+    if vector is None:
+        return None
+    numbers = np.ascontiguousarray(vector, np.float32)
+    return "{" + orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].decode() + "}"
+
+
+def array_content(vector: Sequence[float] | NDArray[np.floating[Any]] | None) -> bytes | None:
+    """Return a vector of finite numbers as real[] in the binary format, rounded to 32-bit floats; None for None."""
+    return None if vector is None else packed(np.asarray(vector, np.float32)).content
+
+
+class _VectorLoader(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> NDArray[np.float32]:
+        """Return the numbers flattened to one dimension; empty if any is NULL, which has a length of -1."""
+        content = bytes(data)
+        dimensions, _ = _COUNTS.unpack_from(content)
+        begin = _HEADER_BYTES + _DIMENSION_BYTES * dimensions
+        count, rest = divmod(len(content) - begin, _NUMBERS.itemsize)
+        numbers = np.frombuffer(content, _NUMBERS, count, begin) if count else _EMPTY
+        if rest or (numbers["length"] != _NUMBERS["number"].itemsize).any():
+            numbers = _EMPTY
+        return numbers["number"].astype(np.float32)
+
+
+def load_vectors(cursor: "psycopg.Cursor[tuple[object, ...]]") -> None:
+    """Make a cursor return real[] read in binary as float32 arrays."""
+    cursor.adapters.register_loader(_ARRAY, _VectorLoader)

@@ -13,10 +13,9 @@ from psycopg.types.json import set_json_loads
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
 from nearsim_db.store.driver.address import parse_url
 from nearsim_db.store.driver.connection import Backend, Connection, Engine
-from nearsim_db.store.driver.json_values import parse_json
-from nearsim_db.store.driver.moments import load_moments
 from nearsim_db.store.driver.pool_mode import refuse_transaction_pool
 from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.values import load_moments, parse_json
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.mixing import FMIX64_FIRST, fmix64
+from nearsim_db.similarity.mixing import FMIX64_FIRST, GOLDEN, Words, fmix64
 from nearsim_db.similarity.sketch.kernels import (
     Counts,
+    FullRows,
     Ids,
     Offsets,
 )
-from nearsim_db.similarity.sketch.kernels.plain_agreements import count_agreements as count_agreements
+from nearsim_db.similarity.sketch.kernels.plain_comparison import count_agreements as count_agreements
 from nearsim_db.similarity.sketch.kernels.plain_comparison import (
     first_similar_positions as first_similar_positions,
 )
@@ -19,7 +20,6 @@ from nearsim_db.similarity.sketch.kernels.plain_comparison import first_similar_
 from nearsim_db.similarity.sketch.kernels.plain_darts import dart_minhash as dart_minhash
 from nearsim_db.similarity.sketch.kernels.plain_directions import projections as projections
 from nearsim_db.similarity.sketch.kernels.plain_fast_similarity import fast_similarity as fast_similarity
-from nearsim_db.similarity.sketch.kernels.plain_links import first_links as first_links
 from nearsim_db.similarity.sketch.kernels.plain_minhash import minimum_java32 as minimum_java32
 from nearsim_db.similarity.sketch.kernels.plain_minhash import minimum_prime32 as minimum_prime32
 from nearsim_db.similarity.sketch.kernels.plain_sorted import merged as merged
@@ -61,3 +61,45 @@ def _shared_with(left: Ids, ids: Ids, offsets: Offsets, right_rows: Offsets) -> 
     hits = left[np.minimum(places, len(left) - 1)] == right
     ends = np.cumsum(offsets[right_rows + 1] - offsets[right_rows])
     return np.diff(np.concatenate(([0], np.cumsum(hits)))[ends], prepend=0)
+
+
+_LINKS_AT_ONCE = 1 << 14
+
+
+def first_links(
+    keys: NDArray[np.int64], by_band: bool, buckets: Counts, left: Counts, right: Counts, full: FullRows
+) -> NDArray[np.bool_]:
+    first = np.ones(len(buckets), bool)
+    for at in range(0, len(buckets), _LINKS_AT_ONCE):
+        part = slice(at, at + _LINKS_AT_ONCE)
+        first[part] = ~_linked_before(
+            keys[left[part]], keys[right[part]], by_band, buckets[part], left[part], full
+        )
+    return first
+
+
+def _linked_before(
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    by_band: bool,
+    buckets: Counts,
+    left_rows: Counts,
+    full: FullRows,
+) -> NDArray[np.bool_]:
+    shared = _places(left) < _places(buckets)[:, None]
+    if by_band:
+        shared &= left == right
+    else:
+        shared &= np.stack([(right == key[:, None]).any(axis=1) for key in left.T], axis=1)
+    links, bands = np.nonzero(shared)
+    if len(full.keys):
+        own = left[links, bands]
+        at = np.searchsorted(full.keys, own).clip(max=len(full.keys) - 1)
+        links = links[(full.keys[at] != own) | (left_rows[links] < full.ends[at])]
+    linked = np.zeros(len(left), bool)
+    linked[links] = True
+    return linked
+
+
+def _places(buckets: NDArray[np.int64]) -> Words:
+    return np.ascontiguousarray(buckets).view(np.uint64) * np.uint64(GOLDEN)

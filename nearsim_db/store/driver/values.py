@@ -1,10 +1,28 @@
-"""Times of the database that Python's datetime cannot hold: infinite, BC, or after the year 9999."""
+"""Values of the database that Python types cannot hold: JSON numbers of any size, times that are infinite or BC."""
 
+import json
 from datetime import date, datetime
+from decimal import Decimal
 
 import psycopg
 from psycopg.abc import Buffer
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+
+_INTEGER_DIGITS = 4_000  # Python refuses to parse or print integers of 4,300 digits
+
+
+def parse_json(text: str | bytes) -> object:
+    """Parse JSON; a number that neither int nor float represents exactly becomes a Decimal."""
+    return json.loads(text, parse_int=_integer, parse_float=_number)
+
+
+def _integer(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) <= _INTEGER_DIGITS else Decimal(digits)
+
+
+def _number(digits: str) -> float | Decimal:
+    nearest, exact = float(digits), Decimal(digits)
+    return nearest if Decimal(repr(nearest)) == exact else exact
 
 
 class _MomentLoader(TimestamptzLoader):
