@@ -80,3 +80,30 @@ def test_ingest_is_completed_by_the_same_command(
     summary = nearsim.succeed("ingest", copies, "--json", "--jobs", "2").document()
     assert summary["unchanged"] == summary["profiles"][0]["documents"] == 2 * COUNT
     assert len(nearsim.succeed("clusters", "--format", "jsonl", "--limit", "10000").rows()) >= COUNT
+
+
+def test_a_connection_lost_within_copy_is_one_error(
+    nearsim: CommandLine, database_url: str, tmp_path: Path
+) -> None:
+    """The driver then fails to end the COPY, too, as it does after a second Ctrl-C."""
+    nearsim.succeed("collection", "create", "news")
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION public.leave() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END'"
+        )
+        connection.execute(
+            "CREATE TRIGGER leave BEFORE INSERT ON nearsim.document FOR EACH ROW EXECUTE FUNCTION public.leave()"
+        )
+    texts = write_jsonl(
+        tmp_path / "long.jsonl", [{"id": str(at), "text": f"word{at} " * 20_000} for at in range(100)]
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "nearsim_db", "ingest", texts, "-c", "news", "--quiet"],
+        env={**os.environ, **nearsim.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: ") and ended.stderr.count("\n") == 1, ended.stderr
