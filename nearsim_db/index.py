@@ -130,6 +130,7 @@ class Index(Queries):
             self.warnings += _markup_warnings(live, run)
             if not dry_run:
                 self._catch_up.update(collection_id)
+                self._refuse_keep_by_source(collection_id, run.summary)
             return run.summary
 
     def build(self) -> None:
@@ -252,6 +253,17 @@ class Index(Queries):
             collection = found or collection_rows.ensure_collection(connection, self.collection)
             attachments.refuse_attached(connection, collection.collection_id, doing)
             return collection.collection_id
+
+    def _refuse_keep_by_source(self, collection_id: CollectionId, summary: IngestSummary) -> None:
+        """Raise InputError if a live profile keeps documents by source and no document has one."""
+        for generation in self._live_generations(collection_id):
+            keep = generation.recipe["cluster"]["keep"]
+            with self.database.transaction() as connection:
+                try:
+                    profiles.refuse_keep_by_source(connection, collection_id, keep)
+                except InputError as error:
+                    error.summary = summary
+                    raise
 
     def _live_generations(self, collection_id: CollectionId) -> list[Generation]:
         with self.database.transaction() as connection:

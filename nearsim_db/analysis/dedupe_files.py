@@ -33,7 +33,7 @@ from nearsim_db.similarity import candidate_forecast, recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, refuse_unusable_keep
 from nearsim_db.store.settings import encoding_from_environment
 
 _REPORT_EVERY = 1_000
@@ -120,6 +120,7 @@ def dedupe(
             summary = _read(counted, records, positions, places, rejects, progress, strict=strict)
         if summary.read and summary.rejected == summary.read:
             raise InputError(f"{none_usable(summary.read)} ({reasons.frequent()})")
+        refuse_unusable_keep(recipe.cluster.keep, lambda: reasons.fields.has_source)
         if most_rejected is not None and summary.rejected > most_rejected:
             _refuse_replacing(outputs.unique, inputs, reasons)
         result = _compare(encoder, records, pool, progress)

@@ -10,9 +10,9 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve, restore
-from nearsim_db.similarity.recipe import Recipe, to_mapping
+from nearsim_db.similarity.recipe import Recipe, refuse_unusable_keep, to_mapping
 from nearsim_db.similarity.recipe.writing import differing_keys
-from nearsim_db.store import documents, generation_rows, generations, signatures
+from nearsim_db.store import documents, generation_rows, generations, query_rows, signatures
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -20,8 +20,17 @@ from nearsim_db.store.generation_rows import Build, Generation
 
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
-    """Create a profile with its first generation, not built yet. Raises ConflictError when the name is taken."""
+    """Create a profile with its first generation, not built yet.
+
+    Raises ConflictError when the name is taken, InputError as `refuse_keep_by_source` does.
+    """
+    refuse_keep_by_source(connection, collection_id, profile.recipe.cluster.keep)
     return generation_rows.create_profile(connection, collection_id, name, describe_build(profile))
+
+
+def refuse_keep_by_source(connection: Connection, collection_id: CollectionId, keep: str) -> None:
+    """Raise InputError for a keep policy by source if the collection has documents and none has a source."""
+    refuse_unusable_keep(keep, lambda: not query_rows.lacks_sources(connection, collection_id))
 
 
 def refuse_other_recipe(collection: str, generation: Generation, recipe: Recipe) -> None:

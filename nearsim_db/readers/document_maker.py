@@ -20,9 +20,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MILLISECONDS = 1e11  # as seconds it is in the year 5138, as milliseconds in 1973
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
 _YEAR_OR_DAY = re.compile(r"[12][0-9]{3}|[12][0-9]{7}")  # not seconds since 1970
+_DASH = re.compile("(?<=[0-9])-(?=[A-Za-z])|(?<=[A-Za-z])-(?=[0-9])")
 # parsedate_to_datetime makes a date of nearly everything.
 _RFC_2822 = re.compile(
-    r"([A-Za-z]{3,9},?\s+)?[0-9]{1,2}[ -][A-Za-z]{3,9}[ -]([0-9]{2}|[0-9]{4})\s+[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?"
+    r"([A-Za-z]{3,9},?\s+)?[0-9]{1,2}[ -][A-Za-z]{3,9}[ -]([0-9]{2}|[0-9]{4})\s+[0-9]{1,2}:[0-9]{2}"
+    r"(:[0-9]{2}(?P<fraction>\.[0-9]{1,9})?)?"
     r"(\s+([+-][0-9]{4}|[A-Za-z]{1,5}))?(\s*\([^()]*\))?"
 )
 
@@ -50,8 +52,11 @@ def parsed_instant(value: object) -> datetime | None:
 def _of_text(text: str) -> datetime:
     if _NUMBER.fullmatch(text) and not _YEAR_OR_DAY.fullmatch(text):
         return _since_epoch(int(text) if text.lstrip("+-").isdigit() else float(text))
-    if _RFC_2822.fullmatch(text):
-        return in_utc(parsedate_to_datetime(text))
+    if found := _RFC_2822.fullmatch(text):
+        # Wire services write 26-FEB-1987 15:01:01.79, which parsedate_to_datetime refuses.
+        fraction = found["fraction"] or ""
+        whole = parsedate_to_datetime(_DASH.sub(" ", text.replace(fraction, "")))
+        return in_utc(whole) + timedelta(seconds=float(fraction or 0))
     return in_utc(datetime.fromisoformat(text))
 
 

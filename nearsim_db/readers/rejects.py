@@ -9,24 +9,30 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from nearsim_db.errors import InputError, NearsimError, count_of
+from nearsim_db.readers.field_use import FieldUse
 from nearsim_db.records import ReadDocument, Reject
 
 _FEWEST_REJECTS, _MOST_REASONS, _REASONS_SHOWN = 3, 1_000, 3
 
 
 class RejectReasons:
-    """Counts the records that pass through `counted`, the rejects among them, and those with unreadable dates."""
+    """Counts the records that pass through `counted`, the rejects among them, and those with unreadable dates.
+
+    `fields` says which optional fields they have.
+    """
 
     def __init__(self) -> None:
         self._read = self._rejected = self._undated = 0
         self._reasons: Counter[str] = Counter()
         self._first_date = ""
+        self.fields = FieldUse()
 
     def counted(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
         """Yield records, counting them."""
         for record in records:
             self._read += 1
             if isinstance(record, ReadDocument):
+                self.fields.note(record.document)
                 if record.unreadable_date is not None:
                     self._undated += 1
                     self._first_date = self._first_date or f"{place_of(record)}: {record.unreadable_date}"
@@ -57,9 +63,9 @@ class RejectReasons:
         return [rejected, *self.of_dates()]
 
     def of_dates(self) -> list[str]:
-        """Return a warning if dates could not be read."""
+        """Return a warning if dates could not be read, or a hint if another field holds them."""
         if not self._undated:
-            return []
+            return self.fields.hints()
         kept = (
             "is kept without its date, which" if self._undated == 1 else "are kept without their dates, which"
         )

@@ -47,6 +47,11 @@ def has_documents(connection: Connection, collection_id: CollectionId) -> bool:
     return bool(fetch_value(connection, statement("has_documents"), {"collection_id": collection_id}))
 
 
+def lacks_sources(connection: Connection, collection_id: CollectionId) -> bool:
+    """Whether a collection has documents, but none with a source."""
+    return bool(fetch_value(connection, statement("lacks_sources"), {"collection_id": collection_id}))
+
+
 def count_past_retention(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
     """Return the number of a collection's documents older than the age; 0 without an age."""
     if age_seconds is None:

@@ -77,6 +77,7 @@ class Reindex:
         made = restore_for_reading(live.recipe, live.fingerprint, live.bands, live.rows)
         wanted = recipe or made.recipe
         profile = resolve(override(wanted, settings) if settings else wanted)
+        profiles.refuse_keep_by_source(connection, live.collection_id, profile.recipe.cluster.keep)
         for message in recipe_warnings.of_profile(profile):
             self._warn(message)
         if detached and (short := profiles.warn_of_index(connection, live, profile)) is not None:

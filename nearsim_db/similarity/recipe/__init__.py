@@ -2,7 +2,7 @@
 
 from nearsim_db.similarity.recipe.reading import from_mapping, load, override, parse
 from nearsim_db.similarity.recipe.sections import DEFAULT_RECALL, Bands, Normalise, Recipe, Shingle, Sketch
-from nearsim_db.similarity.recipe.validation import keep_policy, retained_seconds
+from nearsim_db.similarity.recipe.validation import keep_policy, refuse_unusable_keep, retained_seconds
 from nearsim_db.similarity.recipe.writing import to_mapping, to_toml, with_earlier_values, without_later_keys
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "load",
     "override",
     "parse",
+    "refuse_unusable_keep",
     "retained_seconds",
     "to_mapping",
     "to_toml",

@@ -1,10 +1,10 @@
 """Checks of a recipe as a whole."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from nearsim_db.errors import RecipeError
+from nearsim_db.errors import InputError, RecipeError
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.recipe.sections import Bands, Match, Recipe, Shingle, Sketch
@@ -63,6 +63,15 @@ def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:
     if name == "source" and colon and sources:
         return name, sources
     raise RecipeError(f"cluster.keep is {keep!r}; choose earliest, latest, longest or source:A,B,C")
+
+
+def refuse_unusable_keep(keep: str, has_source: Callable[[], bool]) -> None:
+    """Raise InputError for a keep policy by source if no document has one."""
+    if keep_policy(keep)[0] == "source" and not has_source():
+        raise InputError(
+            f"cluster.keep is {keep!r}, but no document has a source; name the field that holds it with "
+            "--source-field, or choose another policy"
+        )
 
 
 def retained_seconds(age: str) -> int | None:

@@ -199,6 +199,11 @@ FROM nearsim.document WHERE collection_id = %(collection_id)s AND external_id = 
 -- Whether a collection has documents. Relies on document_collection_doc.
 SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
 
+-- name: lacks_sources
+-- Whether a collection has documents, but none with a source. Relies on document_collection_doc.
+SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
+    AND NOT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s AND source ~ '\S')
+
 -- name: delete_documents
 -- Delete documents by external id, looked up one by one; returns those that existed. Relies on
 -- document_external_id_key and document_pkey.

@@ -1,0 +1,57 @@
+"""Records without the optional fields that a policy needs, or with a date under another name."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.command_line import HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
+
+BY_SOURCE = ("--set", "cluster.keep=source:wire,blog")
+NO_SOURCE = "error: cluster.keep is 'source:wire,blog', but no document has a source"
+
+
+def records(**more: object) -> list[dict[str, object]]:
+    texts = {"storm": STORM, "again": STORM_AGAIN, "harvest": HARVEST}
+    return [{"id": name, "text": text} | more for name, text in texts.items()]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("date", "26-FEB-1987 15:01:01.79"), ("Pub Date", "1987-02-26T15:01:01.790Z")]
+)
+def test_a_date_in_another_field_gives_a_hint(
+    nearsim: CommandLine, tmp_path: Path, name: str, value: str
+) -> None:
+    file = write_jsonl(tmp_path / "stories.jsonl", records(**{name: value}))
+    for command in (("dedupe", "-o", tmp_path / "unique.jsonl"), ("ingest",)):
+        hinted = nearsim.succeed(*command, file, "--quiet").err
+        assert f"no record has a publication date, but '{name}' holds dates" in hinted
+        assert f"--published-field {name}" in hinted or f"--published-field '{name}'" in hinted
+        assert nearsim.succeed(*command, file, "--published-field", name, "--quiet").err == ""
+    (row, *_) = nearsim.succeed("export", "--format", "jsonl").rows()
+    assert row["published_at"] == "1987-02-26T15:01:01.790000+00:00"
+
+
+def test_one_publication_date_or_an_unreadable_one_gives_no_hint(
+    nearsim: CommandLine, tmp_path: Path
+) -> None:
+    dated = [*records(date="2024-05-01"), {"id": "x", "text": HARVEST, "published_at": "2024-05-02"}]
+    for number, given in enumerate((dated, records(date="soon"), records(candidate="2024-05-01"))):
+        file = write_jsonl(tmp_path / f"{number}.jsonl", given)
+        assert nearsim.succeed("dedupe", file, "-o", tmp_path / "unique.jsonl", "-q").err == ""
+
+
+def test_a_keep_policy_by_source_is_refused_if_nothing_has_a_source(
+    nearsim: CommandLine, tmp_path: Path
+) -> None:
+    file, unique = write_jsonl(tmp_path / "stories.jsonl", records(agency="wire")), tmp_path / "unique.jsonl"
+    assert nearsim.fail("dedupe", file, "-o", unique, *BY_SOURCE).startswith(NO_SOURCE)
+    assert not unique.exists()
+    nearsim.succeed("dedupe", file, "-o", unique, *BY_SOURCE, "--source-field", "agency")
+    assert nearsim.run("ingest", file, *BY_SOURCE, "-c", "wire").err.startswith(NO_SOURCE)
+    assert len(nearsim.succeed("pairs", "-c", "wire", "--format", "jsonl").rows()) == 1
+    nearsim.succeed("ingest", file, "-c", "wire", "--source-field", "agency")
+    nearsim.succeed("ingest", file)
+    assert nearsim.fail("profile", "create", "mine", *BY_SOURCE).startswith(NO_SOURCE)
+    assert nearsim.fail("reindex", "start", *BY_SOURCE).startswith(NO_SOURCE)
+    (only,) = nearsim.succeed("reindex", "status", "--json").document()
+    assert (only["profile"], only["state"]) == ("default", "live")
