@@ -47,7 +47,7 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
     """
     with database.transaction() as connection:
         relation = tables.find_relation(connection, table)
-        table_checks.check_table(relation)
+        table_checks.check_table(connection, relation)
         resolved = tables.resolve_columns(connection, relation, columns)
         table_checks.check_columns(connection, relation, resolved)
         warnings = _warnings(connection, relation, resolved)

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.admin.reindex import Reindex
@@ -12,6 +13,7 @@ from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import SchemaError
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
+from tests.builders.logins import login, user_of
 from tests.builders.restored_cluster import parts_of
 from tests.builders.scale_out_world import answers, documents, index_at
 from tests.builders.workers import application
@@ -87,10 +89,18 @@ def test_on_a_plain_server(citus: CitusServer, dump: tuple[str, str]) -> None:
         _goes_on_like(dump[0], target)
 
 
-def test_on_another_cluster(citus: CitusServer, dump: tuple[str, str]) -> None:
-    with citus.empty_database() as target, citus.database(_fill) as original:
-        _restore(citus, dump[1], target)
-        Database.initialise(target)
+@pytest.mark.parametrize("attributes", ["SUPERUSER", "NOSUPERUSER NOCREATEROLE"])
+def test_on_another_cluster(citus: CitusServer, dump: tuple[str, str], attributes: str) -> None:
+    with (
+        citus.empty_database() as target,
+        login(target, "nearsim_admin", attributes=attributes) as own_url,
+        citus.database(_fill) as original,
+    ):
+        with application(target) as session:
+            names = map(sql.Identifier, (session.info.dbname, user_of(own_url)))
+            session.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(*names))
+        _restore(citus, dump[1], own_url)
+        Database.initialise(own_url)
         with application(target) as here, application(dump[0]) as there:
             assert parts_of(here) == parts_of(there)
             local = (
@@ -99,7 +109,7 @@ def test_on_another_cluster(citus: CitusServer, dump: tuple[str, str]) -> None:
             assert here.execute(local).fetchall() == [(0,)]
         with Database.connect(target) as database, database.transaction() as connection:
             assert all(one.rows or one.bytes for one in placement.measure_nodes(connection))
-        _goes_on_like(original, target)
+        _goes_on_like(original, own_url)
 
 
 def test_on_a_coordinator_that_is_to_keep_the_rows(citus: CitusServer, dump: tuple[str, str]) -> None:

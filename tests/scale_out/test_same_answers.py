@@ -1,16 +1,19 @@
 """A Citus cluster gives the answers of one server: after a build, writes, a reindex, a repair and a purge."""
 
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 from psycopg import sql
 
 from nearsim_db.admin import access
+from nearsim_db.admin.attach import attach_table
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
-from nearsim_db.errors import DatabaseError
+from nearsim_db.errors import DatabaseError, InputError
+from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.driver.statements import statement
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
+from tests.builders.workers import application
 from tests.servers.citus import CitusServer
 
 pytestmark = pytest.mark.slow("starts a cluster")
@@ -119,3 +122,19 @@ def test_isolation_is_refused_by_name(citus: CitusServer) -> None:
         pytest.raises(DatabaseError, match="which has no policies with subqueries"),
     ):
         access.set_isolation(index.database, wanted=True)
+
+
+def test_tables_of_citus_cannot_be_attached(citus: CitusServer) -> None:
+    managed: tuple[LiteralString, ...] = (
+        "create_distributed_table('public.story', 'id')",
+        "create_reference_table('public.story')",
+        "citus_add_local_table_to_metadata('public.story')",
+    )
+    with citus.database() as url, application(url) as session, index_at(url) as index:
+        session.execute("SET search_path = pg_catalog")
+        for command in managed:
+            session.execute("CREATE TABLE public.story (id bigint PRIMARY KEY, body text)")
+            session.execute(f"SELECT {command}")
+            with pytest.raises(InputError, match=r"public\.story cannot be attached: it is a table of Citus"):
+                attach_table(index.database, "public.story", Columns("id", "body"))
+            session.execute("DROP TABLE public.story")

@@ -2,6 +2,7 @@
 
 from nearsim_db.errors import InputError
 from nearsim_db.store.attached.tables import NUMBERS, ZONELESS, Columns, Relation, read_columns
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA
 
@@ -12,9 +13,11 @@ _TABLES = ("r", "p")
 _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
 
 
-def check_table(relation: Relation) -> None:
+def check_table(connection: Connection, relation: Relation) -> None:
     """Raise InputError, with the reason, if a table cannot be attached, or not by this user."""
     reason = _unfit(relation) or _not_allowed(relation)
+    if reason is None and placement.has_shards(connection, relation.shown):
+        reason = "it is a table of Citus, which refuses nearsim's triggers there"
     if reason is not None:
         raise InputError(f"{relation.shown} cannot be attached: {reason}")
 
