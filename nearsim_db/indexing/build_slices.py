@@ -72,6 +72,7 @@ class Taker:
                 context.retained_seconds,
                 self._reading.rollback,
                 vectors=context.encoder.takes_vectors,
+                by_age=part.is_sparse and context.retained_seconds is not None,
             )
         ) as batches:
             for batch in batches:

@@ -25,11 +25,15 @@ _LEAST, _LARGEST = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A range of doc_ids or bucket hashes, with both ends."""
+    """A range of doc_ids or bucket hashes, with both ends.
+
+    `is_sparse`: all slices together have few documents for the width of its range.
+    """
 
     slice_no: int
     low: int
     high: int
+    is_sparse: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,12 +45,14 @@ def stream_unsigned(
     between: Callable[[], None] = lambda: None,
     *,
     vectors: bool = False,
+    by_age: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
     """Yield documents without a signature, of a range of doc_ids with both ends, in order, in batches of bounded size.
 
     With `vectors` each has its vector and no text, else its texts and no vector. Omits documents older than the age (by
-    published_at, else by created_at) and those whose text in an attached table differs from the recorded one. An
-    attached table is read in slices, with `between` called after each to release its lock.
+    published_at, else by created_at) and those whose text in an attached table differs from the recorded one. With
+    `by_age` those of the age are looked up first. An attached table is read in slices, with `between` called after each
+    to release its lock.
     """
     first, last = doc_ids
     parameters = {
@@ -59,6 +61,7 @@ def stream_unsigned(
         "through": last,
         "age": age_seconds,
         "vectors": vectors,
+        "by_age": by_age,
     }
     source = None if vectors else source_rows.find_source(connection, collection_id)
     if source is None:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db import Index
-from nearsim_db.records import GenerationId
-from nearsim_db.store import bands, lookups, pairs, partitions, signatures
+from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.store import bands, build_slices, lookups, pairs, partitions, signatures
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
@@ -236,10 +236,28 @@ def test_documents_within_an_age_are_found_by_index(loaded: Connection) -> None:
         "SELECT 7, n, now() - make_interval(mins => n) FROM generate_series(1, 20000) AS n"
     )
     loaded.execute("ANALYZE nearsim.document")
-    parameters: dict[str, object] = {"collection_id": 7, "age": 3_600, "documents": 10, "all_signed": False}
-    nodes = plan(loaded, "plan_sign_slices", parameters)
-    reads = [node for node in nodes if node.get("Relation Name") == "document"]
-    assert [(node["Node Type"], node["Index Name"]) for node in reads] == [("Index Scan", "document_age")]
+    within: dict[str, object] = {"collection_id": 7, "age": 3_600, "after": 0, "vectors": False}
+    for name, parameters in (
+        ("plan_sign_slices", within | {"documents": 10, "all_signed": False}),
+        ("read_unsigned_documents", within | {"through": 20_000, "by_age": True}),
+    ):
+        nodes = plan(loaded, name, parameters)
+        reads = [node for node in nodes if node.get("Relation Name") == "document"]
+        assert [node["Index Name"] for node in reads] == ["document_age"]
+    loaded.rollback()
+
+
+def test_slices_with_few_documents_for_their_range_are_read_by_age(loaded: Connection) -> None:
+    serve(loaded)
+    loaded.execute(
+        "INSERT INTO nearsim.document (collection_id, external_id, published_at) "
+        "SELECT 7, n, now() - make_interval(hours => n % 100) FROM generate_series(1, 1000) AS n"
+    )
+    for age, is_sparse in ((5_400, True), (90 * 3_600, False), (None, False)):
+        build_slices.plan_signing(loaded, LEAVES, CollectionId(7), age, 10, all_signed=False)
+        part = build_slices.take_slice(loaded, LEAVES, "sign")
+        assert part is not None and part.is_sparse == is_sparse
+        build_slices.delete_slices(loaded, LEAVES)
     loaded.rollback()
 
 

@@ -23,9 +23,13 @@ INSERT INTO nearsim.build_slice (generation_id, stage, slice_no, low, high, docu
 VALUES ({generation_id}, 'pairs', %(slice_no)s, %(low)s, %(high)s, %(documents)s, %(full_buckets)s, %(last_anchors)s)
 
 -- name: take_slice
--- Lock the first slice that nobody works on, until the transaction ends. The server ends the session of a process that
--- stops for so long that others should take over. Relies on build_slice_pkey.
-SELECT slice_no, low, high FROM nearsim.build_slice,
+-- Lock the first slice that nobody works on, until the transaction ends; of documents to sign, return whether all slices
+-- together have fewer than a fifth of the numbers in its range. The server ends the session of a process that stops for
+-- so long that others should take over. Relies on build_slice_pkey.
+SELECT slice_no, low, high, stage = 'sign' AND high - CAST(low AS numeric) > (
+    SELECT 5 * sum(every.documents) FROM nearsim.build_slice AS every
+    WHERE every.generation_id = {generation_id} AND every.stage = %(stage)s)
+FROM nearsim.build_slice,
     (SELECT set_config('idle_in_transaction_session_timeout', '300s', true)) AS configured
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND NOT done
 ORDER BY slice_no LIMIT 1 FOR UPDATE OF build_slice SKIP LOCKED

@@ -131,13 +131,15 @@ FROM STDIN (FORMAT binary)
 -- name: read_unsigned_documents
 -- Documents of a collection in a range of doc_ids that have no signature, in order: vectors or texts (unselected columns
 -- are not detoasted), and whether the text is in an attached table; with an age, only documents within it. Relies on
--- document_collection_doc, or on document_age where few documents are within it, and on the leaf's key.
+-- document_collection_doc, or, by age, on document_age (PostgreSQL expects few documents between two bounds, and a third
+-- of them above one), and on the leaf's key.
 SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WHEN NOT requested.vectors THEN body END,
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
 WHERE collection_id = %(collection_id)s AND doc_id > %(after)s AND doc_id <= %(through)s
     AND coalesce(published_at, created_at)
         >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+    AND (NOT CAST(%(by_age)s AS boolean) OR coalesce(published_at, created_at) <= 'infinity')
     AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
 ORDER BY doc_id
 
