@@ -80,26 +80,34 @@ WHERE %(role)s = 'nearsim_reader' AND may_write AND role_name <> %(user)s
     AND pg_has_role(to_regrole(quote_ident(%(user)s)), to_regrole(quote_ident(role_name)), 'MEMBER')
 
 -- name: list_isolation_gaps
--- Readers and writers, or one user, whom isolation does not keep from the texts of all collections, each with the reason.
+-- Readers and writers, or one user, who see or change what isolation keeps from others, each with the reasons.
 -- Administrators of nearsim and superusers are left out. Catalog only.
-SELECT member.rolname, CASE
-    WHEN member.rolbypassrls THEN 'has BYPASSRLS and sees all collections'
-    WHEN member.rolreplication THEN 'has REPLICATION and may copy the whole server'
-    ELSE format('may read texts of all collections as a member of %%s: %%s', gap.name, gap.reason) END
-FROM pg_catalog.pg_roles AS member
-LEFT JOIN (VALUES
-    ('pg_read_all_data', 'tables of pg_toast and pg_statistic have no policies'),
-    ('pg_read_all_stats', 'queries of other sessions contain them'),
-    ('pg_read_server_files', 'files of the server contain them'),
-    ('pg_write_server_files', 'it may change files of the server'),
-    ('pg_execute_server_program', 'it may run programs on the server')
-) AS gap (name, reason) ON pg_has_role(member.oid, to_regrole(gap.name), 'MEMBER')
+SELECT member.rolname, gap.reason
+FROM pg_catalog.pg_roles AS member CROSS JOIN LATERAL (
+    SELECT 'has BYPASSRLS and sees all collections' WHERE member.rolbypassrls
+    UNION ALL
+    SELECT 'has REPLICATION and may copy the whole server' WHERE member.rolreplication
+    UNION ALL
+    SELECT 'has CREATEROLE and may make itself a member of nearsim_admin'
+    WHERE member.rolcreaterole AND CAST(current_setting('server_version_num') AS integer) < 160000
+    UNION ALL
+    SELECT format('may %%s as a member of %%s: %%s', deed, name, way) FROM (VALUES
+        ('pg_read_all_data', 'read texts of all collections', 'tables of pg_toast and pg_statistic have no policies'),
+        ('pg_read_all_stats', 'read texts of all collections', 'queries of other sessions contain them'),
+        ('pg_read_server_files', 'read texts of all collections', 'files of the server contain them'),
+        ('pg_write_server_files', 'read texts of all collections', 'it may change files of the server'),
+        ('pg_execute_server_program', 'read texts of all collections', 'it may run programs on the server'),
+        ('pg_write_all_data', 'keep all collections from being written', 'sequences of ids have no policies'),
+        ('pg_maintain', 'keep all collections from being read', 'it may lock and rewrite every table'),
+        ('pg_signal_backend', 'stop work on all collections', 'it may end the sessions of others')
+    ) AS role (name, deed, way)
+    WHERE pg_has_role(member.oid, to_regrole(name), 'MEMBER')
+) AS gap (reason)
 WHERE (member.rolname = %(user)s OR CAST(%(user)s AS text) IS NULL
         AND (pg_has_role(member.oid, to_regrole('nearsim_reader'), 'MEMBER')
             OR pg_has_role(member.oid, to_regrole('nearsim_writer'), 'MEMBER'))
         AND NOT pg_has_role(member.oid, to_regrole('nearsim_admin'), 'MEMBER'))
     AND member.rolname NOT LIKE 'nearsim\_%%' AND NOT member.rolsuper
-    AND (member.rolbypassrls OR member.rolreplication OR gap.name IS NOT NULL)
 ORDER BY 1, 2
 
 -- name: forbid_writing
