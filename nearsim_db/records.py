@@ -1,7 +1,7 @@
 """Plain values that cross module boundaries: documents in, pairs and clusters out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NewType, TypeVar
@@ -69,23 +69,35 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two documents whose similarity was verified; `left` and `right` are external ids.
+class Evidence:
+    """How similar two documents are.
 
     `similarity` is at most 1: for Jaccard intersection / union, for a distance 1 / (1 + distance).
     `intersection` and `union` count distinct features, None if the metric does not count features;
     `distance` is None if it is not a distance. `estimate` is the similarity estimated from the sketches;
-    `shared_bands` counts bands with equal keys.
+    `shared_bands` counts bands with equal keys. Without `verified`, as recipes may have it (`match.verify`),
+    the similarity and the distance are estimates too, and the counts those of values of the sketches.
     """
 
-    left: str
-    right: str
     similarity: float
     intersection: int | None
     union: int | None
     estimate: float
     shared_bands: int
-    distance: float | None = None
+    distance: float | None
+    verified: bool
+
+    def figures(self) -> dict[str, Any]:
+        """Return the evidence by name, without what else a subclass has."""
+        return {one.name: getattr(self, one.name) for one in fields(Evidence)}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Evidence):
+    """Two documents that are a pair; `left` and `right` are external ids."""
+
+    left: str
+    right: str
     left_title: str | None = None
     right_title: str | None = None
 
@@ -105,7 +117,7 @@ class ClusterMember:
     """A document of a cluster, compared with the survivor.
 
     `similarity` is 1 for twins of the survivor, and None for the survivor itself and for a document that is connected
-    only through others. `numbers_differ`: its numbers differ from the survivor's.
+    only through others; an estimate if `verified` is False. `numbers_differ`: its numbers differ from the survivor's.
     """
 
     cluster: int
@@ -116,20 +128,15 @@ class ClusterMember:
     numbers_differ: bool | None
     source: str | None
     published_at: datetime | None
+    verified: bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """A document similar to a query, with the same figures as a `Pair`."""
+class Match(Evidence):
+    """A document similar to a query."""
 
     external_id: str
     title: str | None
-    similarity: float
-    intersection: int | None
-    union: int | None
-    estimate: float
-    shared_bands: int
-    distance: float | None = None
 
 
 class Matches(list[Match]):

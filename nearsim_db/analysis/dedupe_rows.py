@@ -34,6 +34,7 @@ def pair_lines(
             "union": None if scores.union is None else int(scores.union[row]),
             "estimate": round(float(str(np.float32(pairs.estimate[row]))), _ESTIMATE_DIGITS),
             "shared_bands": int(pairs.shared_bands[row]),
+            "verified": profile.recipe.match.verify == "exact",
         }
         if scores.distance is not None:
             figures["distance"] = float(scores.distance[row])
@@ -43,7 +44,7 @@ def pair_lines(
     for head in np.flatnonzero(twins.sizes() > 1).tolist():
         count = int(records.counts[head]) if scores.intersection is not None else None
         same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}
-        same["shared_bands"] = profile.bands
+        same |= {"shared_bands": profile.bands, "verified": True}
         if scores.distance is not None:
             same["distance"] = 0.0
         own = documents(head)

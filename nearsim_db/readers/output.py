@@ -5,25 +5,17 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import BinaryIO
 
 import orjson
 
 from nearsim_db.errors import NearsimError
-from nearsim_db.records import STANDARD_OUTPUT, Pair
-
-_UNMEASURED = tuple(field.name for field in fields(Pair) if field.name != "distance")
+from nearsim_db.records import STANDARD_OUTPUT
 
 
 def json_line(record: object) -> bytes:
-    """Serialise a record as one line of JSON, newline included; dataclasses become objects.
-
-    A pair has a distance only if its metric measures one.
-    """
-    if isinstance(record, Pair) and record.distance is None:
-        record = {name: getattr(record, name) for name in _UNMEASURED}
+    """Serialise a record as one line of JSON, newline included; dataclasses become objects."""
     return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.verify import Features, current_features, read_features, verify_screened
-from nearsim_db.records import DocId, Document, Match
+from nearsim_db.records import DocId, Document, Evidence, Match
 from nearsim_db.search.live_generation import LiveIndex
 from nearsim_db.similarity.batches import Signatures, VerifiedPairs
 from nearsim_db.similarity.encoder import Encoder
@@ -137,13 +137,14 @@ def _find_all(
 ) -> list[Found]:
     signed, screened = _signed(query, candidates, screened)
     read = partial(_read_features, connection, context, query, signed)
-    evidence = _evidence(verify_screened(context.encoder, signed, screened, read), wanted.min_similarity)
+    verified = verify_screened(context.encoder, signed, screened, read)
+    evidence = _evidence(context, verified, wanted.min_similarity)
     if not evidence:
         return []
     evidences = list(evidence.values())
     twins = lookups.read_twins(connection, context.leaves, list(evidence))
     return [
-        Found(doc_id, Match(external_id, title, *evidences[place - 1]))
+        Found(doc_id, Match(**evidences[place - 1].figures(), external_id=external_id, title=title))
         for place, doc_id, external_id, title in twins
         if external_id != wanted.replaced
     ]
@@ -185,7 +186,7 @@ def _may_match(
     features, _ = _known_features(context, query, signed, screened)
     known = np.array([row in features for row in screened.right.tolist()], bool)
     verified = verify_screened(context.encoder, signed, screened.take(known), lambda used: features)
-    matches = _evidence(verified, wanted.min_similarity)
+    matches = _evidence(context, verified, wanted.min_similarity)
     possible: NDArray[np.bool_] = ~known
     possible |= [signed.digests[row] in matches for row in screened.right.tolist()]
     return possible
@@ -215,12 +216,13 @@ def _find_in_order(
         missing = [row for row in used if row not in features]
         return features | _read_features(connection, context, query, signed, missing) if missing else features
 
-    evidence = _evidence(verify_screened(context.encoder, signed, screened, read), wanted.min_similarity)
+    verified = verify_screened(context.encoder, signed, screened, read)
+    evidence = _evidence(context, verified, wanted.min_similarity)
     evidences = [evidence.get(digest) for digest in digests]
     return [
-        Found(one.doc_id, Match(one.external_id, one.title, *values))
+        Found(one.doc_id, Match(**known.figures(), external_id=one.external_id, title=one.title))
         for one in twins
-        if one.external_id != wanted.replaced and (values := evidences[one.place - 1]) is not None
+        if one.external_id != wanted.replaced and (known := evidences[one.place - 1]) is not None
     ]
 
 
@@ -242,23 +244,11 @@ def _known_features(
     return features, unread
 
 
-# similarity, intersection, union, estimate, shared bands, distance
-Evidence = tuple[float, int | None, int | None, float, int, float | None]
-
-
-def _evidence(verified: VerifiedPairs, min_similarity: float) -> dict[UUID, Evidence]:
+def _evidence(context: Context, verified: VerifiedPairs, min_similarity: float) -> dict[UUID, Evidence]:
     """Return the evidence of heads that are similar enough, by digest."""
-    unknown = [None] * len(verified.left)
-    columns = (
-        verified.similarity.tolist(),
-        unknown if verified.intersection is None else verified.intersection.tolist(),
-        unknown if verified.union is None else verified.union.tolist(),
-        verified.estimate.round(6).tolist(),
-        verified.shared_bands.tolist(),
-        unknown if verified.distance is None else verified.distance.tolist(),
-    )
-    evidences = zip(verified.right_digests, zip(*columns, strict=True), strict=True)
-    return {digest: evidence for digest, evidence in evidences if evidence[0] >= min_similarity}
+    is_exact = context.encoder.profile.recipe.match.verify == "exact"
+    evidences = zip(verified.right_digests, verified.evidence(is_exact=is_exact), strict=True)
+    return {digest: one for digest, one in evidences if one.similarity >= min_similarity}
 
 
 def _read_features(

@@ -59,7 +59,7 @@ class Queries:
         self.close()
 
     def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:
-        """Stream all verified pairs, twins expanded, unordered; close the generator when leaving it early."""
+        """Stream all pairs, twins expanded, unordered; close the generator when leaving it early."""
         return self._answers.pairs(min_similarity)
 
     def metric(self) -> str:

@@ -1,6 +1,6 @@
 """Batches as arrays, passed between encoding, the store and verification."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import overload
@@ -8,6 +8,8 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nearsim_db.records import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,4 +147,21 @@ class VerifiedPairs:
             None if self.distance is None else self.distance[places],
             [self.left_digests[place] for place in places.tolist()],
             [self.right_digests[place] for place in places.tolist()],
+        )
+
+    def evidence(self, *, is_exact: bool) -> Iterator[Evidence]:
+        """Yield the evidence of each; without `is_exact` only documents of one digest are verified."""
+        unknown = [None] * len(self.left)
+        return map(
+            Evidence,
+            self.similarity.tolist(),
+            unknown if self.intersection is None else self.intersection.tolist(),
+            unknown if self.union is None else self.union.tolist(),
+            self.estimate.round(6).tolist(),
+            self.shared_bands.tolist(),
+            unknown if self.distance is None else self.distance.tolist(),
+            [
+                is_exact or left == right
+                for left, right in zip(self.left_digests, self.right_digests, strict=True)
+            ],
         )

@@ -1,10 +1,10 @@
 """Probes: texts that applications look up from SQL, answered by workers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from nearsim_db.records import CollectionId
+from nearsim_db.records import CollectionId, Evidence
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.rows import fetch_all, fetch_value
 from nearsim_db.store.driver.statements import statement
@@ -27,24 +27,11 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeMatch:
-    """A document found for a probe."""
-
-    doc_id: int
-    similarity: float
-    estimate: float
-    shared_bands: int
-    intersection: int | None
-    union: int | None
-    distance: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
-    """The matches of a probe, or the error that prevented a lookup."""
+    """The matches of a probe by doc_id, or the error that prevented a lookup."""
 
     probe_id: int
-    matches: Sequence[ProbeMatch] = ()
+    matches: Sequence[tuple[int, Evidence]] = ()
     error: str | None = None
 
 
@@ -61,19 +48,14 @@ def _probe(*columns: Any) -> Probe:
 
 def answer(connection: Connection, answers: Sequence[Answer]) -> None:
     """Store the answers to probes that were taken, and notify listeners."""
-    found = [(one.probe_id, match) for one in answers for match in one.matches]
+    found = [(one.probe_id, *match) for one in answers for match in one.matches]
+    names = (one.name for one in fields(Evidence))
     parameters = {
         "probe_ids": [one.probe_id for one in answers],
         "errors": [one.error for one in answers],
-        "owners": [probe_id for probe_id, _ in found],
-        "doc_ids": [match.doc_id for _, match in found],
-        "similarities": [match.similarity for _, match in found],
-        "estimates": [match.estimate for _, match in found],
-        "shared_bands": [match.shared_bands for _, match in found],
-        "intersections": [match.intersection for _, match in found],
-        "unions": [match.union for _, match in found],
-        "distances": [match.distance for _, match in found],
-    }
+        "owners": [probe_id for probe_id, _, _ in found],
+        "doc_ids": [doc_id for _, doc_id, _ in found],
+    } | {name: [getattr(evidence, name) for _, _, evidence in found] for name in names}
     connection.execute(statement("answer_probes"), parameters)
     connection.execute("NOTIFY nearsim")
 

@@ -159,7 +159,8 @@ class Event(Base):
         BigInteger, comment="doc_id of the right document of a pair; for twins the one that is not the head"
     )
     similarity: Mapped[float | None] = mapped_column(
-        Double, comment="Similarity of a new pair; 1 for a twin and its head"
+        Double,
+        comment="Similarity of a new pair, the estimate unless match.verify of the recipe is exact; 1 for a twin and its head",
     )
     cluster_id: Mapped[int | None] = mapped_column(
         BigInteger, comment="The cluster; its former number if it was split or dissolved"
@@ -334,20 +335,26 @@ class ProbeMatch(Base):
         BigInteger, primary_key=True, comment="The matching document; it may have been deleted since"
     )
     similarity: Mapped[float] = mapped_column(
-        Double, comment="Verified similarity; 1 / (1 + d) for a distance d"
+        Double, comment="Similarity, 1 / (1 + d) for a distance d; the estimate if verified is false"
     )
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     shared_bands: Mapped[int] = mapped_column(
         SmallInteger, comment="Number of equal bands of the two sketches"
     )
     intersection_size: Mapped[int | None] = mapped_column(
-        Integer, comment="Number of features in both texts; NULL if the metric does not count features"
+        Integer,
+        comment="Number of features in both texts, of equal values of the sketches if verified is false; NULL if the metric does not count features",
     )
     union_size: Mapped[int | None] = mapped_column(
-        Integer, comment="Number of features in either text; NULL if the metric does not count features"
+        Integer,
+        comment="Number of features in either text, of values of a sketch if verified is false; NULL if the metric does not count features",
     )
     distance: Mapped[float | None] = mapped_column(
-        Double, comment="Verified distance; NULL if the metric is not a distance"
+        Double, comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
+    )
+    verified: Mapped[bool] = mapped_column(
+        Boolean,
+        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says",
     )
 
 
@@ -405,7 +412,7 @@ class Signature(Base):
 
 
 class SimilarPair(Base):
-    """Verified pairs of heads, left_id < right_id; twins of a head (signature.head_id) have the same pairs."""
+    """Pairs of heads, left_id < right_id; twins of a head (signature.head_id) have the same pairs."""
 
     __tablename__ = "similar_pair"
     left_id: Mapped[int] = mapped_column(
@@ -418,7 +425,7 @@ class SimilarPair(Base):
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     similarity: Mapped[float] = mapped_column(
         Double,
-        comment="Verified similarity, at or above the recipe's threshold; 1 / (1 + d) for a distance d",
+        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands)',
     )
     intersection_size: Mapped[int | None] = mapped_column(
         Integer, comment="Number of features in both; NULL if the metric does not count features"
@@ -430,7 +437,7 @@ class SimilarPair(Base):
         DateTime(timezone=True), server_default=text("now()"), comment="When the similarity was computed"
     )
     distance: Mapped[float | None] = mapped_column(
-        Double, comment="Verified distance; NULL if the metric is not a distance"
+        Double, comment="Distance; NULL if the metric is not a distance"
     )
     shared_bands: Mapped[int] = mapped_column(
         SmallInteger, comment="Number of equal bands of the two sketches"
@@ -605,10 +612,13 @@ class CombinedPairs(View):
     )
     similarities: Mapped[dict[str, Any]] = mapped_column(
         JSONB,
-        comment="Verified similarity by profile name, as in similarities ->> 'headline'; 1 for documents with the same features",
+        comment="Similarity by profile name, as in similarities ->> 'headline'; 1 for documents with the same features",
     )
     highest_similarity: Mapped[float] = mapped_column(Double, comment="The highest of these similarities")
     lowest_similarity: Mapped[float] = mapped_column(Double, comment="The lowest of these similarities")
+    verified: Mapped[bool] = mapped_column(
+        Boolean, comment="Whether all of these similarities are verified; false if any is an estimate"
+    )
 
 
 class Documents(View):
@@ -711,7 +721,7 @@ class Events(View):
     )
     similarity: Mapped[float | None] = mapped_column(
         Double,
-        comment="Similarity of a new pair, 1 for documents with the same features; NULL for other events",
+        comment="Similarity of a new pair, the estimate unless match.verify of the recipe is exact, 1 for documents with the same features; NULL for other events",
     )
     cluster_id: Mapped[int | None] = mapped_column(
         BigInteger,
@@ -905,7 +915,7 @@ class LiveGenerations(View):
 
 
 class Pairs(View):
-    """Verified pairs of documents, including documents with the same features; the smaller doc_id is on the left."""
+    """Pairs of documents, including documents with the same features; the smaller doc_id is on the left."""
 
     __tablename__ = "pairs"
     collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
@@ -944,13 +954,15 @@ class Pairs(View):
     )
     similarity: Mapped[float] = mapped_column(
         Double,
-        comment="Similarity in the profile's metric (1 / (1 + d) for a distance d), verified unless the recipe takes estimates (match.verify)",
+        comment="Similarity in the profile's metric (1 / (1 + d) for a distance d); the estimate if verified is false",
     )
     intersection_size: Mapped[int | None] = mapped_column(
-        Integer, comment="Number of features in both; NULL if the metric does not count features"
+        Integer,
+        comment="Number of features in both, of equal values of the sketches if verified is false; NULL if the metric does not count features",
     )
     union_size: Mapped[int | None] = mapped_column(
-        Integer, comment="Number of features in either; NULL if the metric does not count features"
+        Integer,
+        comment="Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features",
     )
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     shared_bands: Mapped[int] = mapped_column(
@@ -970,7 +982,11 @@ class Pairs(View):
         comment="When the similarity was computed; NULL for documents with the same features",
     )
     distance: Mapped[float | None] = mapped_column(
-        Double, comment="Verified distance; NULL if the metric is not a distance"
+        Double, comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
+    )
+    verified: Mapped[bool] = mapped_column(
+        Boolean,
+        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified",
     )
 
 

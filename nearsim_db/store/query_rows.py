@@ -96,7 +96,7 @@ def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similar
     command = statement("read_pairs", leaves)
     parameters = {"bands": bands, "min_similarity": min_similarity}
     return stream_rows(
-        connection, _with_rounded_estimate(Pair), command, parameters, name="nearsim_read_pairs"
+        connection, with_rounded_estimate(Pair), command, parameters, name="nearsim_read_pairs"
     )
 
 
@@ -105,14 +105,14 @@ def read_similar(
 ) -> list[Match]:
     """Return the documents paired with one, most similar first, then by doc_id; at most so many."""
     parameters = {"doc_id": doc_id, "bands": bands, "min_similarity": min_similarity, "most": most}
-    return fetch_all(connection, _with_rounded_estimate(Match), statement("read_similar", leaves), parameters)
+    return fetch_all(connection, with_rounded_estimate(Match), statement("read_similar", leaves), parameters)
 
 
-def _with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
-    """Round the estimate, the sixth column, to more digits than any sketch resolves: a real is read as 0.699999988."""
+def with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
+    """Round the estimate, the fourth column, to more digits than any sketch resolves: a real is read as 0.699999988."""
 
     def from_columns(*columns: Any) -> Row:
-        return make(*columns[:5], round(columns[5], 6), *columns[6:])
+        return make(*columns[:3], round(columns[3], 6), *columns[4:])
 
     return from_columns
 

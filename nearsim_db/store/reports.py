@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import NotFoundError
-from nearsim_db.records import CollectionId
+from nearsim_db.records import CollectionId, Evidence
 from nearsim_db.store.attached.source_rows import find_source
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.rows import fetch_all, fetch_one, fetch_rows, stream_rows
 from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.query_rows import with_rounded_estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +193,11 @@ def read_featureless(connection: Connection, leaves: Leaves, amount: int) -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class ReportPair:
-    """A stored pair by doc_id; `cluster_id` is that of the left document. Counts are None if the metric has none."""
+class ReportPair(Evidence):
+    """A stored pair by doc_id; `cluster_id` is that of the left document."""
 
     left_id: int
     right_id: int
-    similarity: float
-    estimate: float
-    shared_bands: int
-    intersection: int | None
-    union: int | None
     numbers_differ: bool
     cluster_id: int | None
 
@@ -263,4 +259,4 @@ def read_texts(
 def _sampled(
     connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
 ) -> list[ReportPair]:
-    return fetch_all(connection, ReportPair, statement(name, leaves), parameters)
+    return fetch_all(connection, with_rounded_estimate(ReportPair), statement(name, leaves), parameters)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
-from nearsim_db.records import CollectionId
+from nearsim_db.records import CollectionId, Evidence
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import from_bigint, packed, packed_ids, sketches_from, to_bigint
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_row, fetch_rows, fetch_values
@@ -46,20 +46,6 @@ class SignedDocument:
     numbers: int | None
     head_id: int | None
     first: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPair:
-    """A pair with all its columns."""
-
-    left: int
-    right: int
-    shared_bands: int
-    estimate: float
-    similarity: float
-    intersection: int | None
-    union: int | None
-    distance: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +141,15 @@ def stream_heads(
 
 def read_pairs_at(
     connection: Connection, leaves: Leaves, doc_ids: Sequence[int], *, both: bool
-) -> list[StoredPair]:
-    """Return the pairs whose right end, or with `both` either end, is one of some documents."""
+) -> dict[tuple[int, int], Evidence]:
+    """Return pairs, by left and right doc_id, whose right end, or with `both` either end, is one of some documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "both": both}
-    return fetch_all(connection, StoredPair, statement("read_pairs_at", leaves), parameters, binary=True)
+    rows = fetch_all(connection, _pair, statement("read_pairs_at", leaves), parameters, binary=True)
+    return dict(rows)
+
+
+def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], Evidence]:
+    return (left, right), Evidence(*figures)
 
 
 def set_scan_method(connection: Connection, leaves: Leaves, *, by_index: bool) -> None:

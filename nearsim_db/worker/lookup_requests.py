@@ -13,7 +13,7 @@ from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.records import CollectionId, Document
 from nearsim_db.search.live_generation import LiveIndex, open_live, unless_empty
 from nearsim_db.search.lookup import Lookups
-from nearsim_db.search.matching import Found, FoundAll, Wanted, encode
+from nearsim_db.search.matching import FoundAll, Wanted, encode
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
@@ -22,7 +22,7 @@ from nearsim_db.store import collection_rows, generation_rows, lookup_requests
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.engine import autocommitting, is_transient, translate_errors
-from nearsim_db.store.lookup_requests import Answer, Probe, ProbeMatch
+from nearsim_db.store.lookup_requests import Answer, Probe
 
 _REQUESTS_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit
 _POLL_SECONDS = 0.25
@@ -107,7 +107,7 @@ class LookupRequestService:
                 raise
             reason = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
             return Answer(request.probe_id, error=clean(reason)[0])
-        return Answer(request.probe_id, [_match(one) for one in answer.found])
+        return Answer(request.probe_id, [(one.doc_id, one.match) for one in answer.found])
 
     def _lookups_for(self, request: Probe) -> Lookups:
         target = request.collection_id, request.collection, request.profile
@@ -118,19 +118,6 @@ class LookupRequestService:
     def _resolve(self, collection_id: CollectionId, collection: str, profile: str | None) -> LiveIndex:
         with self._database.transaction() as connection:
             return open_live(connection, self._contexts, collection_id, collection, profile)
-
-
-def _match(found: Found) -> ProbeMatch:
-    match = found.match
-    return ProbeMatch(
-        found.doc_id,
-        match.similarity,
-        match.estimate,
-        match.shared_bands,
-        match.intersection,
-        match.union,
-        match.distance,
-    )
 
 
 def _is_transient(error: Exception) -> bool:

@@ -46,7 +46,9 @@ def new(tmp_path: Path) -> Path:
 def test_check_as_json_lines(filled: CommandLine, new: Path) -> None:
     """Documents are not compared with each other, nor with the one that they would replace."""
     rows = filled.succeed("check", new, "--format", "jsonl").rows()
-    assert [list(row) for row in rows] == [["id", "duplicate", "duplicate_of", "similarity", "matches"]] * 4
+    assert [list(row) for row in rows] == [
+        ["id", "duplicate", "duplicate_of", "similarity", "matches", "verified"]
+    ] * 4
     assert [(row["id"], row["duplicate"]) for row in rows] == [
         ("new", False),
         ("again", True),
@@ -66,6 +68,7 @@ def test_check_as_json_lines(filled: CommandLine, new: Path) -> None:
         "union",
         "estimate",
         "shared_bands",
+        "verified",
     ]
     assert (rows[0]["duplicate_of"], rows[0]["similarity"], rows[0]["matches"]) == (None, None, [])
 

@@ -40,7 +40,7 @@ def test_distances_are_shown_if_the_metric_has_one(
         ("storm", "storm-twin"): 0,
     }
     for row in rows:
-        assert list(row) == ["left", "right", *EVIDENCE, "distance", "left_title", "right_title"]
+        assert list(row) == ["left", "right", *EVIDENCE, "left_title", "right_title", "verified", "distance"]
         assert row["similarity"] == pytest.approx(1 / (1 + row["distance"]))
         assert row["intersection"] is row["union"] is None
     table = list(csv.DictReader(nearsim.succeed("pairs", "--format", "csv").out.splitlines()))
@@ -60,7 +60,10 @@ def test_distances_are_shown_if_the_metric_has_one(
     assert first.split()[:5] == ["storm-twin", "-", "1.0000", "-", "-"] and first.split()[-1] == "0.0000"
     for command in (["similar", "--text", STORM], ["similar", "storm-again"]):
         found = nearsim.succeed(*command, "--format", "jsonl").rows()
-        assert all(list(one) == ["id", "title", *EVIDENCE, "distance"] for one in found) and len(found) > 1
+        assert (
+            all(list(one) == ["id", "title", *EVIDENCE, "verified", "distance"] for one in found)
+            and len(found) > 1
+        )
     (answer,) = nearsim.succeed("check", "--text", STORM_AGAIN, "--format", "jsonl").rows()
     assert {one["id"]: one["distance"] for one in answer["matches"]} == {
         "storm-again": 0,
@@ -73,13 +76,15 @@ def test_distances_are_shown_if_the_metric_has_one(
     for one in written:
         del one["left_place"], one["right_place"]
     shown = nearsim.succeed("pairs", "--format", "jsonl").rows()
-    assert sorted(map(str, written)) == sorted(map(str, shown))
+    assert sorted(sorted(map(str, one.items())) for one in written) == sorted(
+        sorted(map(str, one.items())) for one in shown
+    )
 
 
 def test_columns_are_the_same_without_pairs(nearsim: CommandLine, stories: Path) -> None:
     nearsim.succeed("profile", "create", "default", *EUCLIDEAN, "--set", "match.threshold=0.01", "-q")
     nearsim.succeed("ingest", stories, "-q")
-    heading = ",".join(["id", "title", *EVIDENCE, "distance"])
+    heading = ",".join(["id", "title", *EVIDENCE, "verified", "distance"])
     assert nearsim.succeed("similar", "harvest", "--format", "csv").out == f"{heading}\n"
 
 
@@ -90,7 +95,9 @@ def test_cosines_have_neither_counts_nor_a_distance(nearsim: CommandLine, storie
     lengths = [math.sqrt(sum(count * count for count in one.values())) for one in (a, b)]
     cosine = sum(a[word] * b[word] for word in a) / math.prod(lengths)
     rows = nearsim.succeed("pairs", "--format", "jsonl").rows()
-    assert all(list(row) == ["left", "right", *EVIDENCE, "left_title", "right_title"] for row in rows)
+    assert all(
+        list(row) == ["left", "right", *EVIDENCE, "left_title", "right_title", "verified"] for row in rows
+    )
     assert {(row["left"], row["right"]): row["similarity"] for row in rows} == {
         ("storm", "storm-again"): pytest.approx(cosine),
         ("storm-again", "storm-twin"): pytest.approx(cosine),

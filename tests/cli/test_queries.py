@@ -34,7 +34,7 @@ def test_pairs_as_json_lines(filled: CommandLine) -> None:
     rows = filled.succeed("pairs", "--format", "jsonl").rows()
     assert {(row["left"], row["right"]): (row["intersection"], row["union"]) for row in rows} == PAIRS
     for row in rows:
-        assert list(row) == ["left", "right", *EVIDENCE, "left_title", "right_title"]
+        assert list(row) == ["left", "right", *EVIDENCE, "left_title", "right_title", "verified"]
         assert row["similarity"] == row["intersection"] / row["union"]
 
 
@@ -151,7 +151,7 @@ def test_empty_results_are_reported(nearsim: CommandLine, tmp_path: Path) -> Non
 def test_similar_to_a_document_a_text_and_a_file(filled: CommandLine, tmp_path: Path) -> None:
     rows = filled.succeed("similar", "storm-again", "--format", "jsonl").rows()
     assert {row["id"]: row["intersection"] for row in rows} == {"storm": NEAR, "storm-twin": NEAR}
-    assert list(rows[0]) == ["id", "title", *EVIDENCE]
+    assert list(rows[0]) == ["id", "title", *EVIDENCE, "verified"]
     expected = {
         "storm": counts(STORM_LATER, STORM),
         "storm-twin": counts(STORM_LATER, STORM),

@@ -6,7 +6,6 @@ from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
-import psycopg
 import pytest
 
 from nearsim_db import Document, Index
@@ -141,21 +140,6 @@ def test_newshound_pairs_headlines_that_share_three_bands_or_are_similar(databas
     assert found["bands"].keys() == {pair for pair, bands in shared.items() if bands >= 3} | twins
     assert all(one.similarity == pytest.approx(one.estimate, abs=1e-6) for one in found["bands"].values())
     assert {pair: one.similarity for pair, one in found["checked"].items()} == pytest.approx(wanted, abs=1e-9)
-
-
-def test_estimates_are_not_called_verified(database_url: str) -> None:
-    texts = [f"one two three four five six {last}" for last in ("seven", "eight", "seven")]
-    for verify in ("exact", "estimate", "bands"):
-        with Index.connect(database_url, collection=verify, profile="p") as index:
-            settings = [f"match.verify={verify}", "match.threshold=0.5", "shingle.k=1"]
-            index.create_profile("p", override(Recipe(), settings))
-            index.add(Document(str(at), body=text) for at, text in enumerate(texts))
-        with psycopg.connect(database_url) as connection:
-            rows = connection.execute(
-                "SELECT external_id, verified, estimate FROM nearsim.similar_to('0', collection => %s)",
-                (verify,),
-            ).fetchall()
-        assert [(name, verified) for name, verified, _ in rows] == [("2", True), ("1", verify == "exact")]
 
 
 def test_a_build_reports_links_that_the_limit_leaves_out(database_url: str) -> None:

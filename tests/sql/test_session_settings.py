@@ -52,8 +52,8 @@ def test_results_do_not_depend_on_the_session(database_url: str) -> None:
         )
         connection.execute("UPDATE nearsim.probe SET answered_at = clock_timestamp()")
         connection.execute(
-            "INSERT INTO nearsim.probe_match (probe_id, doc_id, similarity, estimate, shared_bands) "
-            "VALUES (%(probe)s, %(doc)s, 1.0 / 3, 0.3, 7)",
+            "INSERT INTO nearsim.probe_match (probe_id, doc_id, similarity, estimate, shared_bands, verified) "
+            "VALUES (%(probe)s, %(doc)s, 1.0 / 3, 0.3, 7, true)",
             given,
         )
         (marked,) = connection.execute(

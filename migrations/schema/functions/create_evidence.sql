@@ -41,7 +41,8 @@ BEGIN
                     nearsim.numbers_missing(numbers.right_ones, numbers.left_ones),
                     pair.verified_at, threshold, recipe, decided.verdict, decided.by, decided.why,
                     coalesce(l.cluster_id = r.cluster_id, false),
-                    CASE WHEN twins.are AND metric = 'euclidean' THEN 0 ELSE pair.distance END
+                    CASE WHEN twins.are AND metric = 'euclidean' THEN 0 ELSE pair.distance END,
+                    CASE WHEN twins.are THEN true WHEN pair.left_id IS NOT NULL THEN nearsim.is_exact(recipe) END
                 FROM both_documents AS l
                 CROSS JOIN both_documents AS r
                 CROSS JOIN LATERAL (

@@ -7,7 +7,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
     created regprocedure;
     is_exact constant boolean := (
-        SELECT generation.recipe #>> '{match,verify}' = 'exact' FROM nearsim.generation
+        SELECT nearsim.is_exact(generation.recipe) FROM nearsim.generation
         WHERE generation.generation_id = create_lookup.generation_id);
 BEGIN
     EXECUTE format($function$

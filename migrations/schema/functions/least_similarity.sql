@@ -1,7 +1,8 @@
 CREATE FUNCTION nearsim.least_similarity(recipe jsonb) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-RETURN CASE WHEN nearsim.metric_of(recipe) = 'euclidean'
+RETURN CASE WHEN recipe #>> '{match,verify}' = 'bands' THEN 0
+    WHEN nearsim.metric_of(recipe) = 'euclidean'
     THEN 1 / (1 + CAST(recipe #>> '{match,threshold}' AS double precision))
     ELSE CAST(recipe #>> '{match,threshold}' AS double precision) END;
 COMMENT ON FUNCTION nearsim.least_similarity(jsonb) IS
-    'Internal (used by similar_to and other functions): the similarity at the threshold of a recipe';
+    'Internal (used by similar_to and other functions): the similarity at the threshold of a recipe; 0 if all candidates are pairs';

@@ -21,17 +21,21 @@ DECLARE
                 || (pair.recipe #>> '{match,amplification}') || ' requires',
             format('they share %s of the %s buckets that the recipe requires', pair.shared_bands,
                 pair.recipe #>> '{match,min_shared_bands}')) END;
+    certain constant integer := CAST(pair.recipe #>> '{match,certain_shared_bands}' AS integer);
+    are_certain constant boolean := pair.recipe #>> '{match,verify}' = 'bands' OR certain > 0 AND pair.shared_bands >= certain;
 BEGIN
     RETURN CASE
         WHEN pair.verdict = 'vetoed' THEN format('%s vetoed them: %s', pair.verdict_by, pair.verdict_why)
         WHEN pair.are_twins THEN 'they are a pair: twins with the same features'
         WHEN pair.is_pair THEN format('they are a pair of %s %s', measure, round(scored, 4))
         WHEN waiting IS NOT NULL THEN waiting
-        WHEN estimate < nearsim.least_similarity(pair.recipe) THEN concat_ws('; ',
-            format('%s, %s', said, missed), CASE WHEN are_too_few THEN sharing END)
+        WHEN estimate < nearsim.least_similarity(pair.recipe) AND NOT are_certain THEN concat_ws('; ',
+            format('%s, %s', said, missed), CASE WHEN are_too_few THEN sharing
+                WHEN certain > 0 THEN format('they share %s of the %s buckets that suffice', pair.shared_bands, certain) END)
         WHEN are_too_few THEN format('%s, though %s', sharing, said)
         WHEN NOT are_linked THEN format('the bucket limit excludes them: in no bucket that they share is '
             'one of them among the first %s', pair.recipe #>> '{match,bucket_limit}')
+        WHEN are_certain THEN format('they share %s buckets, but the pair is not stored', pair.shared_bands)
         ELSE format('they were compared, and are %s, though %s', missed, said)
     END;
 END

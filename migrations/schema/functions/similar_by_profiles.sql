@@ -15,11 +15,12 @@ BEGIN
     FROM nearsim.live_generations_of(home, similar_by_profiles.profiles, similar_by_profiles.doc_id) AS live;
     RETURN QUERY
         SELECT named.doc_id, named.external_id, named.title, found.names, found.similarities, found.highest, found.lowest,
-            said.verdict
+            said.verdict, found.are_verified
         FROM (
             SELECT alike.doc_id AS other_id, array_agg(live.name ORDER BY live.name COLLATE "C") AS names,
                 jsonb_object_agg(live.name, alike.similarity) AS similarities,
-                max(alike.similarity) AS highest, min(alike.similarity) AS lowest
+                max(alike.similarity) AS highest, min(alike.similarity) AS lowest,
+                bool_and(alike.verified) AS are_verified
             FROM nearsim.generation JOIN nearsim.profile AS live USING (profile_id)
             CROSS JOIN LATERAL nearsim.pairs_of(generation.generation_id, similar_by_profiles.doc_id, 0, 1) AS alike
             WHERE generation.generation_id = ANY (generations)

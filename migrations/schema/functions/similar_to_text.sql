@@ -22,7 +22,8 @@ COMMENT ON PROCEDURE nearsim.similar_to_text(text, jsonb, text, text, text, doub
 CREATE FUNCTION nearsim.similar_to_text(probe_id bigint, max_matches integer DEFAULT NULL)
 RETURNS TABLE (
     doc_id bigint, external_id text, title text, similarity double precision, estimate real,
-    shared_bands smallint, intersection_size integer, union_size integer, distance double precision
+    shared_bands smallint, intersection_size integer, union_size integer, distance double precision,
+    verified boolean
 )
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -33,11 +34,11 @@ BEGIN
     PERFORM nearsim.await_answer(similar_to_text.probe_id);
     RETURN QUERY
         SELECT found.doc_id, document.external_id, document.title, found.similarity, found.estimate,
-            found.shared_bands, found.intersection_size, found.union_size, found.distance
+            found.shared_bands, found.intersection_size, found.union_size, found.distance, found.verified
         FROM nearsim.probe_match AS found JOIN nearsim.document ON document.doc_id = found.doc_id
         WHERE found.probe_id = similar_to_text.probe_id
         ORDER BY found.similarity DESC, found.doc_id LIMIT similar_to_text.max_matches;
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to_text(bigint, integer) IS
-    'The documents that the text of a request would be paired with, the most similar first, then by doc_id; with max_matches only the first so many of the answer. Waits for a worker';
+    'The documents that the text of a request would be paired with, the most similar first, then by doc_id; with max_matches only the first so many of the answer. The similarity is an estimate where verified is false. Waits for a worker';

@@ -33,7 +33,7 @@ COMMENT ON COLUMN nearsim.event.event_id IS
 COMMENT ON COLUMN nearsim.event.left_id IS 'doc_id of the left document of a pair';
 COMMENT ON COLUMN nearsim.event.right_id IS
     'doc_id of the right document of a pair; for twins the one that is not the head';
-COMMENT ON COLUMN nearsim.event.similarity IS 'Similarity of a new pair; 1 for a twin and its head';
+COMMENT ON COLUMN nearsim.event.similarity IS 'Similarity of a new pair, the estimate unless match.verify of the recipe is exact; 1 for a twin and its head';
 COMMENT ON COLUMN nearsim.event.cluster_id IS 'The cluster; its former number if it was split or dissolved';
 COMMENT ON COLUMN nearsim.event.survivor_id IS 'doc_id of the document to keep in the cluster, or formerly to keep';
 COMMENT ON COLUMN nearsim.event.at IS 'Time shortly before commit';

@@ -7,6 +7,7 @@ CREATE TABLE nearsim.probe_match (
     intersection_size integer,
     union_size integer,
     distance double precision,
+    verified boolean NOT NULL,
     CONSTRAINT probe_match_pkey PRIMARY KEY (probe_id, doc_id)
 );
 
@@ -14,10 +15,14 @@ COMMENT ON TABLE nearsim.probe_match IS
     'Answers to lookup requests: the documents that the text would be paired with if it were added, twins expanded';
 COMMENT ON COLUMN nearsim.probe_match.probe_id IS 'The lookup request';
 COMMENT ON COLUMN nearsim.probe_match.doc_id IS 'The matching document; it may have been deleted since';
-COMMENT ON COLUMN nearsim.probe_match.similarity IS 'Verified similarity; 1 / (1 + d) for a distance d';
+COMMENT ON COLUMN nearsim.probe_match.similarity IS 'Similarity, 1 / (1 + d) for a distance d; the estimate if verified is false';
 COMMENT ON COLUMN nearsim.probe_match.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.probe_match.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.probe_match.intersection_size IS
-    'Number of features in both texts; NULL if the metric does not count features';
-COMMENT ON COLUMN nearsim.probe_match.union_size IS 'Number of features in either text; NULL if the metric does not count features';
-COMMENT ON COLUMN nearsim.probe_match.distance IS 'Verified distance; NULL if the metric is not a distance';
+    'Number of features in both texts, of equal values of the sketches if verified is false; NULL if the metric does not count features';
+COMMENT ON COLUMN nearsim.probe_match.union_size IS
+    'Number of features in either text, of values of a sketch if verified is false; NULL if the metric does not count features';
+COMMENT ON COLUMN nearsim.probe_match.distance IS
+    'Distance, an estimate if verified is false; NULL if the metric is not a distance';
+COMMENT ON COLUMN nearsim.probe_match.verified IS
+    'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says';

@@ -6,7 +6,8 @@ CREATE TYPE nearsim.combined_document AS (
     similarities jsonb,
     highest_similarity double precision,
     lowest_similarity double precision,
-    verdict text
+    verdict text,
+    verified boolean
 );
 
 COMMENT ON TYPE nearsim.combined_document IS
@@ -15,7 +16,9 @@ COMMENT ON COLUMN nearsim.combined_document.doc_id IS 'doc_id of the other docum
 COMMENT ON COLUMN nearsim.combined_document.external_id IS 'external_id of the other document';
 COMMENT ON COLUMN nearsim.combined_document.title IS 'Title of the other document';
 COMMENT ON COLUMN nearsim.combined_document.profiles IS 'Names of the profiles under which the two are a pair, sorted';
-COMMENT ON COLUMN nearsim.combined_document.similarities IS 'Verified similarity by profile name';
+COMMENT ON COLUMN nearsim.combined_document.similarities IS 'Similarity by profile name';
 COMMENT ON COLUMN nearsim.combined_document.highest_similarity IS 'The highest of these similarities';
 COMMENT ON COLUMN nearsim.combined_document.lowest_similarity IS 'The lowest of these similarities';
 COMMENT ON COLUMN nearsim.combined_document.verdict IS 'pinned or vetoed by a person; NULL if neither';
+COMMENT ON COLUMN nearsim.combined_document.verified IS
+    'Whether all of these similarities are verified; false if any is an estimate';

@@ -23,7 +23,8 @@ CREATE TYPE nearsim.pair_evidence AS (
     verdict_by text,
     verdict_why text,
     same_cluster boolean,
-    distance double precision
+    distance double precision,
+    verified boolean
 );
 
 COMMENT ON TYPE nearsim.pair_evidence IS 'Row of why';
@@ -36,12 +37,12 @@ COMMENT ON COLUMN nearsim.pair_evidence.generation_id IS 'The live generation of
 COMMENT ON COLUMN nearsim.pair_evidence.is_pair IS 'Whether they are a pair; if not, why_not() explains it';
 COMMENT ON COLUMN nearsim.pair_evidence.are_twins IS 'Whether they have the same features';
 COMMENT ON COLUMN nearsim.pair_evidence.similarity IS
-    'Verified similarity (1 / (1 + d) for a distance d); NULL if they are not a pair: nearsim why computes it';
+    'Similarity (1 / (1 + d) for a distance d), the estimate if verified is false; NULL if they are not a pair: nearsim why computes it';
 COMMENT ON COLUMN nearsim.pair_evidence.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.pair_evidence.intersection_size IS
-    'Number of features in both; NULL if they are not a pair or the metric does not count features';
+    'Number of features in both, of equal values of the sketches if verified is false; NULL if they are not a pair or the metric does not count features';
 COMMENT ON COLUMN nearsim.pair_evidence.union_size IS
-    'Number of features in either; NULL if they are not a pair or the metric does not count features';
+    'Number of features in either, of values of a sketch if verified is false; NULL if they are not a pair or the metric does not count features';
 COMMENT ON COLUMN nearsim.pair_evidence.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.pair_evidence.bands IS 'Numbers of the equal bands, from 0';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_differ IS 'Whether the runs of digits in their texts differ';
@@ -57,4 +58,6 @@ COMMENT ON COLUMN nearsim.pair_evidence.verdict_by IS 'Author of the verdict';
 COMMENT ON COLUMN nearsim.pair_evidence.verdict_why IS 'Reason';
 COMMENT ON COLUMN nearsim.pair_evidence.same_cluster IS 'Whether both are in the same cluster';
 COMMENT ON COLUMN nearsim.pair_evidence.distance IS
-    'Verified distance; NULL if they are not a pair or the metric is not a distance';
+    'Distance, an estimate if verified is false; NULL if they are not a pair or the metric is not a distance';
+COMMENT ON COLUMN nearsim.pair_evidence.verified IS
+    'Whether the similarity is that of the features; false for an estimate from the sketches, NULL if they are not a pair';

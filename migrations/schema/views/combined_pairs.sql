@@ -5,7 +5,8 @@ SELECT pair.collection, pair.collection_id, pair.left_id, pair.right_id, pair.le
     pair.left_title, pair.right_title, pair.verdict,
     array_agg(pair.profile ORDER BY pair.profile COLLATE "C") AS profiles,
     jsonb_object_agg(pair.profile, pair.similarity) AS similarities,
-    max(pair.similarity) AS highest_similarity, min(pair.similarity) AS lowest_similarity
+    max(pair.similarity) AS highest_similarity, min(pair.similarity) AS lowest_similarity,
+    bool_and(pair.verified) AS verified
 FROM nearsim.pairs AS pair
 GROUP BY pair.collection_id, pair.left_id, pair.right_id, pair.collection, pair.left_external_id, pair.right_external_id,
     pair.left_title, pair.right_title, pair.verdict;
@@ -23,6 +24,7 @@ COMMENT ON COLUMN nearsim.combined_pairs.right_title IS 'Title of the right docu
 COMMENT ON COLUMN nearsim.combined_pairs.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.combined_pairs.profiles IS 'Names of the profiles under which they are a pair, sorted';
 COMMENT ON COLUMN nearsim.combined_pairs.similarities IS
-    'Verified similarity by profile name, as in similarities ->> ''headline''; 1 for documents with the same features';
+    'Similarity by profile name, as in similarities ->> ''headline''; 1 for documents with the same features';
 COMMENT ON COLUMN nearsim.combined_pairs.highest_similarity IS 'The highest of these similarities';
 COMMENT ON COLUMN nearsim.combined_pairs.lowest_similarity IS 'The lowest of these similarities';
+COMMENT ON COLUMN nearsim.combined_pairs.verified IS 'Whether all of these similarities are verified; false if any is an estimate';

@@ -25,7 +25,8 @@ COMMENT ON COLUMN nearsim.events.left_external_id IS
     'external_id of the left document of a pair; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.events.right_external_id IS
     'external_id of the right document of a pair; NULL if it was deleted';
-COMMENT ON COLUMN nearsim.events.similarity IS 'Similarity of a new pair, 1 for documents with the same features; NULL for other events';
+COMMENT ON COLUMN nearsim.events.similarity IS
+    'Similarity of a new pair, the estimate unless match.verify of the recipe is exact, 1 for documents with the same features; NULL for other events';
 COMMENT ON COLUMN nearsim.events.cluster_id IS 'Number of the cluster; its former number if it was split or dissolved; NULL for other events';
 COMMENT ON COLUMN nearsim.events.survivor_external_id IS 'external_id of the document to keep; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.events.left_id IS 'doc_id of the left document; NULL for other events';

@@ -2,8 +2,8 @@
 -- the document that a condition names is looked up first, then its signature, pairs and twins through their keys and
 -- indexes (right_id, head_id of twins); without a condition they are hash joins. Where twins of both heads meet, the heads
 -- are compared as well, which changes nothing: with the twins alone the planner would consider another join order. All
--- SELECTs have the same types; otherwise columns that are not requested would be computed. The metric is read in a
--- subquery of its own, which runs once per generation instead of once per row.
+-- SELECTs have the same types; otherwise columns that are not requested would be computed. The recipe is read in
+-- subqueries of their own, which run once per generation instead of once per row.
 CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
 FROM nearsim.live_generations AS live
@@ -18,7 +18,8 @@ CROSS JOIN LATERAL (
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
             <> (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = b.doc_id) AS numbers_differ,
-        verdict.verdict, pair.verified_at, pair.distance
+        verdict.verdict, pair.verified_at, pair.distance,
+        (SELECT nearsim.is_exact(live.recipe)) AS verified
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = live.collection_id
     JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = live.collection_id
@@ -31,7 +32,8 @@ CROSS JOIN LATERAL (
         (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
             <> r.numbers_digest,
-        verdict.verdict, pair.verified_at, pair.distance
+        verdict.verdict, pair.verified_at, pair.distance,
+        (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.right_id AND r.head_id <> r.doc_id
     JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = live.collection_id
@@ -45,7 +47,8 @@ CROSS JOIN LATERAL (
         l.numbers_digest
             <> (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = b.doc_id),
-        verdict.verdict, pair.verified_at, pair.distance
+        verdict.verdict, pair.verified_at, pair.distance,
+        (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.left_id AND l.head_id <> l.doc_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
@@ -58,7 +61,8 @@ CROSS JOIN LATERAL (
         (SELECT numbers_digest FROM nearsim.signature
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
             <> r.numbers_digest,
-        verdict.verdict, pair.verified_at, pair.distance
+        verdict.verdict, pair.verified_at, pair.distance,
+        (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.left_id AND r.head_id <> r.doc_id
     JOIN nearsim.document AS a ON a.doc_id = pair.right_id AND a.collection_id = live.collection_id
@@ -71,7 +75,8 @@ CROSS JOIN LATERAL (
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         l.numbers_digest
             <> r.numbers_digest,
-        verdict.verdict, pair.verified_at, pair.distance
+        verdict.verdict, pair.verified_at, pair.distance,
+        (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.left_id AND l.head_id <> l.doc_id
     JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.right_id AND r.head_id <> r.doc_id
@@ -84,7 +89,8 @@ CROSS JOIN LATERAL (
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
         l.numbers_digest
             <> r.numbers_digest,
-        verdict.verdict, pair.verified_at, pair.distance
+        verdict.verdict, pair.verified_at, pair.distance,
+        (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.left_id AND r.head_id <> r.doc_id
     JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.right_id AND l.head_id <> l.doc_id
@@ -103,7 +109,7 @@ CROSS JOIN LATERAL (
             WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
             <> r.numbers_digest,
         verdict.verdict, CAST(NULL AS timestamptz),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, true
     FROM nearsim.signature AS r
     JOIN nearsim.document AS a ON a.doc_id = r.head_id AND a.collection_id = live.collection_id
     JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
@@ -119,7 +125,7 @@ CROSS JOIN LATERAL (
         l.numbers_digest
             <> r.numbers_digest,
         verdict.verdict, CAST(NULL AS timestamptz),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, true
     FROM nearsim.signature AS r
     JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = r.head_id AND l.doc_id < r.doc_id AND l.head_id <> l.doc_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
@@ -129,7 +135,7 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 COMMENT ON VIEW nearsim.pairs IS
-    'Verified pairs of documents, including documents with the same features; the smaller doc_id is on the left';
+    'Pairs of documents, including documents with the same features; the smaller doc_id is on the left';
 COMMENT ON COLUMN nearsim.pairs.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.pairs.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.pairs.collection_id IS 'Number of the collection';
@@ -145,9 +151,11 @@ COMMENT ON COLUMN nearsim.pairs.right_source IS 'Source of the right document; N
 COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was published; NULL if it has none';
 COMMENT ON COLUMN nearsim.pairs.right_published_at IS 'When the right document was published; NULL if it has none';
 COMMENT ON COLUMN nearsim.pairs.similarity IS
-    'Similarity in the profile''s metric (1 / (1 + d) for a distance d), verified unless the recipe takes estimates (match.verify)';
-COMMENT ON COLUMN nearsim.pairs.intersection_size IS 'Number of features in both; NULL if the metric does not count features';
-COMMENT ON COLUMN nearsim.pairs.union_size IS 'Number of features in either; NULL if the metric does not count features';
+    'Similarity in the profile''s metric (1 / (1 + d) for a distance d); the estimate if verified is false';
+COMMENT ON COLUMN nearsim.pairs.intersection_size IS
+    'Number of features in both, of equal values of the sketches if verified is false; NULL if the metric does not count features';
+COMMENT ON COLUMN nearsim.pairs.union_size IS
+    'Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.pairs.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.pairs.are_twins IS 'Whether they have the same features';
@@ -158,4 +166,7 @@ COMMENT ON COLUMN nearsim.pairs.numbers_differ IS
 COMMENT ON COLUMN nearsim.pairs.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.pairs.verified_at IS
     'When the similarity was computed; NULL for documents with the same features';
-COMMENT ON COLUMN nearsim.pairs.distance IS 'Verified distance; NULL if the metric is not a distance';
+COMMENT ON COLUMN nearsim.pairs.distance IS
+    'Distance, an estimate if verified is false; NULL if the metric is not a distance';
+COMMENT ON COLUMN nearsim.pairs.verified IS
+    'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified';

@@ -10,13 +10,12 @@ from nearsim_db.admin.verify_index.findings import Findings, PairKind, find_pend
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
-from nearsim_db.similarity.batches import VerifiedPairs
+from nearsim_db.records import Evidence
 from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.store import clusters
 from nearsim_db.store import verify_index as store
 from nearsim_db.store.clusters import Members
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.verify_index import StoredPair
 
 Ends = tuple[int, int]
 
@@ -37,13 +36,12 @@ def check_pairs(
     linked, _ = steps.search_candidates(connection, context, doc_ids)
     if not either_end:
         linked = linked[np.isin(linked[:, 1], doc_ids)]
-    read = store.read_pairs_at(connection, context.leaves, doc_ids, both=either_end)
-    stored = {(one.left, one.right): one for one in read}
-    found = {(one.left, one.right): one for one in _verify(connection, context, linked)}
+    stored = store.read_pairs_at(connection, context.leaves, doc_ids, both=either_end)
+    found = dict(_verify(connection, context, linked))
     findings.checked["candidates"] += context.step_counts.get("candidates", 0)
     unlinked = sorted(stored.keys() - {(left, right) for left, right in linked.tolist()})
     rest = np.array(unlinked, np.int64).reshape(-1, 2)
-    found |= {(one.left, one.right): one for one in _verify(connection, context, rest)}
+    found |= dict(_verify(connection, context, rest))
     stale = set(context.stale)
     context.reset_findings()
     findings.checked["pairs"] += len(stored)
@@ -52,32 +50,17 @@ def check_pairs(
     return sorted(stale)
 
 
-def _verify(connection: Connection, context: Context, ends: NDArray[np.int64]) -> Iterator[StoredPair]:
+def _verify(
+    connection: Connection, context: Context, ends: NDArray[np.int64]
+) -> Iterator[tuple[Ends, Evidence]]:
+    is_exact = context.encoder.profile.recipe.match.verify == "exact"
     for at in range(0, len(ends), _CANDIDATES_AT_ONCE):
-        yield from _as_stored(
-            steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
-        )
+        found = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
+        both = zip(found.left.tolist(), found.right.tolist(), strict=True)
+        yield from zip(both, found.evidence(is_exact=is_exact), strict=True)
 
 
-def _as_stored(found: VerifiedPairs) -> Iterator[StoredPair]:
-    unknown = [None] * len(found.left)
-    columns = (
-        found.left.tolist(),
-        found.right.tolist(),
-        found.shared_bands.tolist(),
-        found.estimate.tolist(),
-        found.similarity.tolist(),
-        unknown if found.intersection is None else found.intersection.tolist(),
-        unknown if found.union is None else found.union.tolist(),
-        unknown if found.distance is None else found.distance.tolist(),
-    )
-    for row in zip(*columns, strict=True):
-        yield StoredPair(*row)
-
-
-def _differing(
-    stored: dict[Ends, StoredPair], found: dict[Ends, StoredPair]
-) -> Iterator[tuple[PairKind, Ends]]:
+def _differing(stored: dict[Ends, Evidence], found: dict[Ends, Evidence]) -> Iterator[tuple[PairKind, Ends]]:
     for ends, one in stored.items():
         if ends not in found:
             yield "untrue_pair", ends
@@ -88,7 +71,7 @@ def _differing(
             yield "missing_pair", ends
 
 
-def _is_same(stored: StoredPair, found: StoredPair) -> bool:
+def _is_same(stored: Evidence, found: Evidence) -> bool:
     counts = (stored.shared_bands, stored.intersection, stored.union)
     if counts != (found.shared_bands, found.intersection, found.union):
         return False

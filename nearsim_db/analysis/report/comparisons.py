@@ -60,16 +60,12 @@ def _compared(chosen: Sequence[_Choice], texts: dict[int, ReadText], recipe: Rec
         if left is None or right is None:
             continue
         yield Comparison(
-            why,
-            _side(left),
-            _side(right),
-            pair.similarity,
-            round(pair.estimate, 6),
-            pair.shared_bands,
-            pair.intersection,
-            pair.union,
-            pair.numbers_differ,
-            compare(_content(left, recipe), _content(right, recipe)),
+            **pair.figures(),
+            why=why,
+            left=_side(left),
+            right=_side(right),
+            numbers_differ=pair.numbers_differ,
+            diff=compare(_content(left, recipe), _content(right, recipe)),
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from nearsim_db.analysis.report.rejects import RejectSummary
 from nearsim_db.analysis.text_diff import Diff
+from nearsim_db.records import Evidence
 from nearsim_db.store.reports import Bucket, ClusterFacts, Copies, Corpus, Featureless, Member, SourceCount
 
 Why = Literal["least similar", "numbers differ", "sample"]
@@ -81,17 +82,12 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """A pair to show side by side, and why it was chosen; counts are None unless the metric has them."""
+class Comparison(Evidence):
+    """A pair to show side by side, and why it was chosen."""
 
     why: Why
     left: Side
     right: Side
-    similarity: float
-    estimate: float
-    shared_bands: int
-    intersection: int | None
-    union: int | None
     numbers_differ: bool
     diff: Diff
 

@@ -61,9 +61,9 @@ def check(
 
     A stored document with the same id, which would be replaced, is ignored, and the input documents are not compared
     with each other. A table lists the most similar first. Each line of jsonl has id, duplicate, duplicate_of,
-    similarity and matches, a list of id, title, similarity, intersection, union, estimate, shared_bands and, for
-    profiles of the family projection, distance; with --limit also has_more, whether there are more matches. csv has the
-    number of matches.
+    similarity, verified and matches, a list of id, title, similarity, intersection, union, estimate, shared_bands,
+    verified and, for profiles of the family projection, distance; verified is false if the similarity is an estimate.
+    With --limit also has_more, whether there are more matches. csv has the number of matches.
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
     chosen = formats.chosen_format(format, output)

@@ -23,12 +23,13 @@ def pairs(
     limit: options.Limit = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """List the verified pairs of near-duplicates.
+    """List the pairs of near-duplicates.
 
     A table lists the most similar first; columns that the terminal is too narrow for are left out and named. Each line
-    of jsonl has left, right, similarity, intersection, union, estimate, shared_bands, left_title and right_title; the
-    lines are in no order. Profiles of the family projection add distance; intersection and union,
-    the numbers of features in both documents and in either, are null unless the metric is Jaccard.
+    of jsonl has left, right, similarity, intersection, union, estimate, shared_bands, left_title, right_title and
+    verified, which is false if the similarity is an estimate; the lines are in no order. Profiles of the family
+    projection add distance; intersection and union, the numbers of features in both documents and in either, are null
+    unless the metric is Jaccard.
     """
     chosen = formats.chosen_format(format, output)
     from nearsim_db.cli.output import advice, layouts, streams, terminal
@@ -70,7 +71,7 @@ def clusters(
 
     Each line of jsonl has cluster, survivor, members, a list, and title; csv has a row per member. With --show there is
     a row for each document of one cluster: id, title, is_survivor, similarity to the survivor (none if they are not a
-    pair), numbers_differ, source and published_at.
+    pair), numbers_differ, source, published_at and verified, which is false if the similarity is an estimate.
     """
     if show is not None and min_size is not None:
         raise UsageError("give either --show or --min-size")
@@ -106,9 +107,10 @@ def similar(
 ) -> None:
     """List the documents similar to a stored document or to a text, without storing the text.
 
-    Each line of jsonl has id, title, similarity, intersection, union, estimate, shared_bands and, for profiles of the
-    family projection, distance. With --limit a stored document gets the most similar ones, a text the first by
-    estimate; whether there are more is said on standard error, or below a table.
+    Each line of jsonl has id, title, similarity, intersection, union, estimate, shared_bands, verified, which is false
+    if the similarity is an estimate, and, for profiles of the family projection, distance. With --limit a stored
+    document gets the most similar ones, a text the first by estimate; whether there are more is said on standard error,
+    or below a table.
     """
     if sum(query is not None for query in (id, text, file)) != 1:
         raise UsageError("give one of ID, --text and --file")

@@ -88,6 +88,7 @@ def _duplicates(summary: IngestSummary) -> dict[str, object]:
                 "duplicate_of": one.matches[0].external_id,
                 "similarity": one.matches[0].similarity,
                 "matches": len(one.matches),
+                "verified": one.matches[0].verified,
             }
             for one in summary.duplicates
         ],

@@ -24,7 +24,8 @@ class Layout(Generic[Answer]):
 
     A JSON document is the array of the answers or, with a `key`, an object that has it there. `limits_rows` says
     whether the option --limit limits the rows of this layout; `if_empty` is a table's text without any. A table leaves
-    out columns of `optional`, the first ones first, that its terminal is too narrow for.
+    out columns of `optional`, the first ones first, that its terminal is too narrow for, and `verified` unless a row is
+    an estimate.
     """
 
     plural: str
@@ -70,9 +71,14 @@ def _cluster_row(cluster: Cluster) -> Row:
     return cluster.survivor, cluster.title, len(cluster.members), shown
 
 
-def _match_object(match: Match) -> dict[str, object]:
-    values = dict(zip(_MATCH_COLUMNS, _match_row(match), strict=True))
-    return values if match.distance is None else values | {"distance": match.distance}
+def _measured_object(columns: Sequence[str], row: Callable[[Measured], Row]) -> Callable[[Measured], object]:
+    """Return how an answer is written as an object, which has a distance only if its metric measures one."""
+
+    def as_object(answer: Measured) -> dict[str, object]:
+        values = dict(zip(columns, row(answer), strict=True))
+        return values if answer.distance is None else values | {"distance": answer.distance}
+
+    return as_object
 
 
 def _check_order(check: Check) -> tuple[object, ...]:
@@ -89,12 +95,13 @@ def _check_row(check: Check) -> Row:
         first and first.external_id,
         first and first.similarity,
         len(matches),
+        first and first.verified,
     )
 
 
 def _check_object(check: Check) -> dict[str, object]:
     row = dict(zip(_CHECK_COLUMNS, _check_row(check), strict=True))
-    return row | {"duplicate": bool(check[1]), "matches": [_match_object(match) for match in check[1]]}
+    return row | {"duplicate": bool(check[1]), "matches": list(map(_match_object, check[1]))}
 
 
 def _limited_check_object(check: Check) -> dict[str, object]:
@@ -110,14 +117,15 @@ def _one_row(row: Callable[[Answer], Row]) -> Callable[[Answer], Iterable[Row]]:
     return lambda answer: (row(answer),)
 
 
-_CHECK_COLUMNS = ("id", "duplicate", "duplicate_of", "similarity", "matches")
+_CHECK_COLUMNS = ("id", "duplicate", "duplicate_of", "similarity", "matches", "verified")
 _EVIDENCE = ("similarity", "intersection", "union", "estimate", "shared_bands")
-_MATCH_COLUMNS = ("id", "title", *_EVIDENCE)
-_PAIR_COLUMNS = ("left", "right", *_EVIDENCE, "left_title", "right_title")
-_MEMBER_FIGURES = ("is_survivor", "similarity", "numbers_differ", "source", "published_at")
-_pair_row = attrgetter(*_PAIR_COLUMNS)
+_MATCH_COLUMNS = ("id", "title", *_EVIDENCE, "verified")
+_PAIR_COLUMNS = ("left", "right", *_EVIDENCE, "left_title", "right_title", "verified")
+_MEMBER_FIGURES = ("is_survivor", "similarity", "numbers_differ", "source", "published_at", "verified")
+_pair_row: Callable[[Pair], Row] = attrgetter(*_PAIR_COLUMNS)
 _member_row = attrgetter("cluster", "external_id", "title", *_MEMBER_FIGURES)
-_match_row = attrgetter("external_id", "title", *_EVIDENCE)
+_match_row: Callable[[Match], Row] = attrgetter("external_id", "title", *_EVIDENCE, "verified")
+_match_object = _measured_object(_MATCH_COLUMNS, _match_row)
 
 
 def of_facts(
@@ -154,7 +162,7 @@ def with_distance(layout: Layout[Measured]) -> Layout[Measured]:
 
 PAIRS: Layout[Pair] = Layout(
     plural="pairs",
-    as_json=lambda pair: pair,
+    as_json=_measured_object(_PAIR_COLUMNS, _pair_row),
     csv_columns=_PAIR_COLUMNS,
     csv_rows=_one_row(_pair_row),
     table_columns=_PAIR_COLUMNS,
@@ -193,7 +201,7 @@ MATCHES: Layout[Match] = Layout(
     as_json=_match_object,
     csv_columns=_MATCH_COLUMNS,
     csv_rows=_one_row(_match_row),
-    table_columns=("id", "title", *_EVIDENCE),
+    table_columns=_MATCH_COLUMNS,
     table_row=_match_row,
     order=_match_order,
     shorten=("title",),

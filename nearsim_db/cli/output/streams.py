@@ -118,9 +118,9 @@ def _write_table(
     with _as_text(stream) as text:
         left_out: Sequence[str] = ()
         if shown:
-            rows = [layout.table_row(one) for one in shown]
+            columns, rows = _without_verified(layout.table_columns, list(map(layout.table_row, shown)))
             left_out = tables.print_fitting(
-                layout.table_columns,
+                columns,
                 rows,
                 optional=layout.optional,
                 shorten=layout.shorten,
@@ -132,6 +132,16 @@ def _write_table(
         if count and left_out:
             text.write(f"left out for the width: {', '.join(left_out)}; --format csv has all columns\n")
     return len(shown)
+
+
+def _without_verified(
+    columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+    """Leave out the column `verified` unless it marks an estimate."""
+    at = columns.index("verified") if "verified" in columns else None
+    if at is None or any(row[at] is False for row in rows):
+        return columns, rows
+    return [*columns[:at], *columns[at + 1 :]], [[*row[:at], *row[at + 1 :]] for row in rows]
 
 
 def _first(layout: Layout[Answer], answers: _Counted[Answer], limit: int | None) -> list[Answer]:

@@ -213,7 +213,10 @@ SELECT coalesce(
 -- that are no pair with the survivor none. Relies on the leaf's index on cluster_id and on the keys of the leaves.
 SELECT member.cluster_id, document.external_id, document.title, member.is_survivor,
     CASE WHEN member.is_survivor THEN NULL WHEN own.head_id = kept.head_id THEN 1 ELSE pair.similarity END AS similarity,
-    own.numbers_digest <> kept.numbers_digest, document.source, document.published_at
+    own.numbers_digest <> kept.numbers_digest, document.source, document.published_at,
+    CASE WHEN member.is_survivor THEN NULL WHEN own.head_id = kept.head_id THEN true
+        WHEN pair.left_id IS NOT NULL THEN (SELECT nearsim.is_exact(recipe) FROM nearsim.generation
+            WHERE generation_id = {generation_id}) END
 FROM {cluster_member} AS member
 JOIN nearsim.document USING (doc_id)
 LEFT JOIN {signature} AS own ON own.doc_id = member.doc_id

@@ -19,11 +19,11 @@ WITH answered AS (
     WHERE probe.probe_id = answer.probe_id
 )
 INSERT INTO nearsim.probe_match
-    (probe_id, doc_id, similarity, estimate, shared_bands, intersection_size, union_size, distance)
+    (probe_id, doc_id, similarity, intersection_size, union_size, estimate, shared_bands, distance, verified)
 SELECT * FROM unnest(
-    CAST(%(owners)s AS bigint[]), CAST(%(doc_ids)s AS bigint[]), CAST(%(similarities)s AS double precision[]),
-    CAST(%(estimates)s AS real[]), CAST(%(shared_bands)s AS smallint[]), CAST(%(intersections)s AS integer[]),
-    CAST(%(unions)s AS integer[]), CAST(%(distances)s AS double precision[]))
+    CAST(%(owners)s AS bigint[]), CAST(%(doc_ids)s AS bigint[]), CAST(%(similarity)s AS double precision[]),
+    CAST(%(intersection)s AS integer[]), CAST(%(union)s AS integer[]), CAST(%(estimate)s AS real[]),
+    CAST(%(shared_bands)s AS smallint[]), CAST(%(distance)s AS double precision[]), CAST(%(verified)s AS boolean[]))
 
 -- name: has_waiting_probe
 -- Whether a probe of one collection, or of any, waits for its answer. Relies on probe_waiting.

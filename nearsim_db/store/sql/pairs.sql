@@ -45,11 +45,12 @@ WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_
 -- All pairs by external id, twins expanded: every twin of the left with every twin of the right, and twins with each
 -- other at similarity 1, with counts or a distance as the metric defines. The smaller doc_id is left. Reads all pairs;
 -- relies on the index on head_id and document_pkey.
-SELECT a.external_id, b.external_id, p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands,
-    p.distance, a.title, b.title
+SELECT p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands, p.distance, p.verified,
+    a.external_id, b.external_id, a.title, b.title
 FROM (
     SELECT least(l.doc_id, r.doc_id) AS left_id, greatest(l.doc_id, r.doc_id) AS right_id,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
+        (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}) AS verified
     FROM {similar_pair} AS pair
     JOIN {signature} AS l ON l.head_id = pair.left_id
     JOIN {signature} AS r ON r.head_id = pair.right_id
@@ -57,7 +58,7 @@ FROM (
     UNION ALL
     SELECT l.doc_id, r.doc_id, 1, CASE WHEN own.metric = 'jaccard' THEN l.feature_count END,
         CASE WHEN own.metric = 'jaccard' THEN l.feature_count END, 1, %(bands)s,
-        CASE WHEN own.metric = 'euclidean' THEN 0 END
+        CASE WHEN own.metric = 'euclidean' THEN 0 END, true
     FROM {signature} AS r JOIN {signature} AS l ON l.head_id = r.head_id AND l.doc_id < r.doc_id
     CROSS JOIN (
         SELECT nearsim.metric_of(recipe) AS metric FROM nearsim.generation WHERE generation_id = {generation_id} OFFSET 0
@@ -72,12 +73,14 @@ JOIN nearsim.document AS b ON b.doc_id = p.right_id
 -- distance as the metric defines. Heads are sorted by similarity, and their documents are read until there are enough.
 -- Relies on the leaf's keys and on the indexes on right_id and of twins on (head_id, doc_id).
 WITH self AS MATERIALIZED (
-    SELECT head_id, feature_count,
-        (SELECT nearsim.metric_of(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}) AS metric
-    FROM {signature} WHERE doc_id = %(doc_id)s AND head_id IS NOT NULL
+    SELECT head_id, feature_count, nearsim.metric_of(recipe) AS metric, nearsim.is_exact(recipe) AS is_exact
+    FROM {signature} CROSS JOIN (
+        SELECT recipe FROM nearsim.generation WHERE generation_id = {generation_id}
+    ) AS own
+    WHERE doc_id = %(doc_id)s AND head_id IS NOT NULL
 )
-SELECT family.external_id, family.title, alike.similarity, alike.intersection_size, alike.union_size, alike.estimate,
-    alike.shared_bands, alike.distance
+SELECT alike.similarity, alike.intersection_size, alike.union_size, alike.estimate, alike.shared_bands, alike.distance,
+    (SELECT is_exact OR head_id = alike.head_id FROM self), family.external_id, family.title
 FROM (
     SELECT * FROM (
         SELECT right_id AS head_id, similarity, intersection_size, union_size, estimate, shared_bands, distance

@@ -165,8 +165,9 @@ ORDER BY doc_id
 
 -- name: read_lowest_pairs
 -- Least similar stored pairs, with a cluster of each. Reads all pairs; relies on the keys.
-SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
-    pair.union_size, l.numbers_digest <> r.numbers_digest, member.cluster_id
+SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
+    (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
+    pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id
 FROM (SELECT * FROM {similar_pair} ORDER BY similarity, left_id, right_id LIMIT %(amount)s) AS pair
 JOIN {signature} AS l ON l.doc_id = pair.left_id
 JOIN {signature} AS r ON r.doc_id = pair.right_id
@@ -175,8 +176,9 @@ ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_numbers_differ_pairs
 -- Most similar stored pairs whose numbers differ, with a cluster of each. Reads all pairs and signatures.
-SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
-    pair.union_size, true, member.cluster_id
+SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
+    (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
+    pair.left_id, pair.right_id, true, member.cluster_id
 FROM (
     SELECT found.* FROM {similar_pair} AS found
     JOIN {signature} AS l ON l.doc_id = found.left_id
@@ -190,8 +192,9 @@ ORDER BY pair.similarity DESC, pair.left_id, pair.right_id
 -- name: sample_pairs_by_similarity
 -- One stored pair per step of similarity from `least` to 1, by a hash of its documents, with a cluster of each. Reads
 -- all pairs; relies on the keys.
-SELECT pair.left_id, pair.right_id, pair.similarity, pair.estimate, pair.shared_bands, pair.intersection_size,
-    pair.union_size, l.numbers_digest <> r.numbers_digest, member.cluster_id
+SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
+    (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
+    pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id
 FROM (
     SELECT min(ARRAY[hashint8extended(left_id, right_id), left_id, right_id]) AS chosen
     FROM {similar_pair}

@@ -66,11 +66,14 @@ SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id ORDER BY doc_id
 -- name: read_pairs_at
 -- Pairs whose right end (with `both`, either end) is one of some documents. Relies on the key and on the index on
 -- right_id.
-SELECT left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance
-FROM {similar_pair} WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-UNION
-SELECT left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance
-FROM {similar_pair} WHERE %(both)s AND left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+SELECT pair.left_id, pair.right_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate,
+    pair.shared_bands, pair.distance, nearsim.is_exact(generation.recipe)
+FROM (
+    SELECT * FROM {similar_pair} WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    UNION
+    SELECT * FROM {similar_pair} WHERE %(both)s AND left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+) AS pair
+CROSS JOIN nearsim.generation WHERE generation.generation_id = {generation_id}
 
 -- name: checksum_leaf
 -- Number of rows of a leaf and XOR of their hashed keys. Reads the whole table or index.
