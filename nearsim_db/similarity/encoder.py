@@ -86,7 +86,7 @@ class Encoder:
         self.takes_vectors = profile.recipe.sketch.input == "vector"
         self._places = [("title", "body").index(name) for name in profile.recipe.fields]
         self._between = "\n\n" if profile.recipe.shingle.scheme == "sentence" else "\n"
-        self._banding = (profile.bands, profile.rows, profile.recipe.bands.hash, profile.recipe.sketch.seed)
+        self._banding = profile.banding
         # Copied for each document, which takes less time than to hash the key again.
         self._empty_digest = hashlib.blake2b(digest_size=16, key=bytes.fromhex(profile.fingerprint))
 
@@ -143,11 +143,11 @@ class Encoder:
 
     def band_keys(self, sketches: NDArray[np.generic]) -> NDArray[np.uint64]:
         """Return the bucket hashes of sketches: (n, bands) uint64."""
-        return self.family.band_keys(sketches, *self._banding)
+        return self.family.band_keys(sketches, self._banding)
 
     def shared_bands(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.int64]:
         """Count the bands that two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
-        return self.family.count_shared_bands(left, right, *self._banding)
+        return self.family.count_shared_bands(left, right, self._banding)
 
     def match_bands(
         self, left: NDArray[np.generic], right: NDArray[np.generic]
@@ -157,14 +157,14 @@ class Encoder:
         if amplification.min_shared_bands is not None:
             shared = self.shared_bands(left, right)
             return shared, shared >= amplification.min_shared_bands
-        matched = self.family.matched_bands(left, right, *self._banding)
+        matched = self.family.matched_bands(left, right, self._banding)
         return np.count_nonzero(matched, axis=1), amplification.evaluate(matched)
 
     def match_rows(
         self, sketches: NDArray[np.generic], left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> tuple[RowAgreements, NDArray[np.bool_]]:
         """Compare m pairs of rows of sketches, and check their bands as `match_bands` does, bool of m."""
-        found = self.family.compare_rows(sketches, left, right, *self._banding)
+        found = self.family.compare_rows(sketches, left, right, self._banding)
         least = self.profile.amplification.min_shared_bands
         if least is not None:
             return found, found.shared >= least
@@ -194,18 +194,6 @@ class Encoder:
         """Return the exact scores of m pairs of documents, given as rows into their features."""
         self._count(len(left) * _CHARACTERS_PER_PAIR)
         return self.metric.compare(features, left, right, self.backend)
-
-    def band_keys_of(self, texts: Sequence[str]) -> NDArray[np.uint64]:
-        """Return the bucket hashes of texts: (n, bands) uint64. Computes nothing else; for benchmarks on sets of
-        shingles.
-        """
-        sketches = []
-        for chunk in _chunks(texts):
-            shingles = self._shingler.shingles(cast(Sequence[str], chunk))
-            sketches.append(self.family.sketch(shingles.ids, shingles.offsets))
-        if not sketches:
-            return np.zeros((0, self.profile.bands), np.uint64)
-        return self.band_keys(np.concatenate(sketches))
 
     def digest(self, features: NDArray[Any]) -> bytes:
         """Return a 128-bit digest of the features of one document under this profile."""

@@ -50,6 +50,11 @@ class Profile:
     amplification: lsh.Amplification
 
     @property
+    def banding(self) -> sketch.Banding:
+        """How sketches are cut into bands."""
+        return sketch.Banding(self.bands, self.rows, self.recipe.bands.hash, self.recipe.sketch.seed)
+
+    @property
     def similarity_at_threshold(self) -> float:
         """The similarity of a pair exactly at the threshold, which may be a distance."""
         metric = METRICS[make_family(self.recipe, "numpy").metric]

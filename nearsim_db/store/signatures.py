@@ -57,11 +57,6 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
     partitions.report_changes(connection)
 
 
-def count_signed(connection: Connection, leaves: Leaves) -> int:
-    """Return the number of signed documents."""
-    return int(fetch_value(connection, statement("count_signed", leaves)))
-
-
 def count_heads(connection: Connection, leaves: Leaves, through: int | None = None) -> int:
     """Return the number of heads, up to a doc_id if one is given."""
     return int(fetch_value(connection, statement("count_heads", leaves), {"through": through}))

@@ -52,13 +52,14 @@ SIMILARITIES: Mapping[str, tuple[float, ...]] = {
     "cosine": tuple(math.cos(math.radians(angle)) for angle in (1, 5, 10, 20, 30, 45, 60, 75, 90, 120, 170)),
     "euclidean": tuple(1 / (1 + d) for d in (0.1, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 20, 40)),
 }
+_OF_MINHASH = (Sensitivity(0.2, 0.5, 0.8, 0.5), Sensitivity(1 / 3, 2 / 3, 2 / 3, 1 / 3))
 SENSITIVITIES: Mapping[str, tuple[Sensitivity, ...]] = {
-    "jaccard": (Sensitivity.of_minhash(0.2, 0.5), Sensitivity.of_minhash(1 / 3, 2 / 3)),
-    "weighted_jaccard": (Sensitivity.of_minhash(0.2, 0.5), Sensitivity.of_minhash(1 / 3, 2 / 3)),
-    "cosine": (Sensitivity.of_hyperplanes(20, 60), Sensitivity.of_hyperplanes(45, 120)),
+    "jaccard": _OF_MINHASH,
+    "weighted_jaccard": _OF_MINHASH,
+    "cosine": (Sensitivity(20, 60, 8 / 9, 2 / 3), Sensitivity(45, 120, 3 / 4, 1 / 3)),
     "euclidean": (
         Sensitivity.of(1, 4, partial(same_bucket, width=WIDTH)),
-        Sensitivity.of_projections(WIDTH),
+        Sensitivity(WIDTH / 2, 2 * WIDTH, 1 / 2, 1 / 3),
     ),
 }
 # The distance that a sensitivity speaks of.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
-from nearsim_db.similarity.sketch import Family, make_family
+from nearsim_db.similarity.sketch import Banding, Family, make_family
 from tests.fuzz.contract import Target
 
 _EDGES = np.array(
@@ -89,8 +89,10 @@ def _check_bands(families: Sequence[Family], sketches: NDArray[Any], rng: random
     if bands * rows > families[0].k:
         return
     seed, others = rng.randrange(3), np.roll(sketches, 1, axis=0)
-    keys = [family.band_keys(sketches, bands, rows, "mix64", seed) for family in families]
-    shared = [family.count_shared_bands(sketches, others, bands, rows, "mix64", seed) for family in families]
+    keys = [family.band_keys(sketches, Banding(bands, rows, seed=seed)) for family in families]
+    shared = [
+        family.count_shared_bands(sketches, others, Banding(bands, rows, seed=seed)) for family in families
+    ]
     estimates = [family.estimate(sketches, others) for family in families]
     for one, other in (keys, shared, estimates):
         assert np.array_equal(one, other)

@@ -18,7 +18,7 @@ from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
-from nearsim_db.store.schema import migration_locks, revisions
+from nearsim_db.store.schema import revisions
 from tests.builders.command_line import CommandLine
 from tests.builders.relations import identifier
 from tests.builders.workers import BLOCKED, Application, application, ask, wait_until
@@ -110,7 +110,7 @@ def test_readers_and_writers_wait_briefly_for_a_revision(
         assert ask(other, INVALID) == 0
     with engine.connect() as connection:
         assert revisions.check(connection) == REVISIONS[-1]
-        assert not migration_locks.count_unvalidated(connection)
+        assert not connection.execute(statement("list_unvalidated")).fetchall()
 
 
 def test_detached_partitions_are_upgraded_too(engine: Engine) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import match_probability
-from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, BottomK, Family, FastSimilarity, KnownPairs
+from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Banding, BottomK, Family, FastSimilarity, KnownPairs
 from tests.builders.random_sets import ragged, random_pairs, sketch_sets
 from tests.builders.selection import examples, some
 
@@ -160,7 +160,7 @@ def test_keys_are_shared_at_least_as_often_as_the_curve_predicts(
             left = np.concatenate((left, right[:, : right.shape[1] - 500]), axis=1)
             right = left[:, :500]
         one, other = sketch_sets(family, left), sketch_sets(family, right)
-        shared.append(family.count_shared_bands(one, other, bands, 1, "mix64", 1))
+        shared.append(family.count_shared_bands(one, other, Banding(bands, 1)))
     often = float(np.mean(np.concatenate(shared) >= minimum))
     expected = match_probability(0.5, bands, 1, minimum)
     tolerance = 4.5 * math.sqrt(expected * (1 - expected) / 4_000)
@@ -172,7 +172,7 @@ def test_keys_are_shared_at_least_as_often_as_the_curve_predicts(
 def test_small_sets_share_all_keys_only_if_equal() -> None:
     family = BottomK(16)
     sketches = sketches_of(family, [{5, 6}, {5, 6}, {5}, {6}, {5, 7}])
-    keys = family.band_keys(sketches, 8, 1, "mix64", 1)
+    keys = family.band_keys(sketches, Banding(8, 1))
     assert not (keys >> np.uint64(56)).any()
     assert all(len(set(row)) == 8 for row in keys.tolist())
     shared = [len(set(keys[0].tolist()) & set(row)) for row in keys.tolist()]
@@ -198,6 +198,6 @@ def test_set_of_k_ids_is_treated_as_truncated() -> None:
 def test_bandings_of_positions_are_refused(bands: int, rows: int, scheme: str, reason: str) -> None:
     sketches = np.zeros((1, 16), np.uint64)
     with pytest.raises(RecipeError, match=reason):
-        BottomK(16).band_keys(sketches, bands, rows, scheme, 1)
+        BottomK(16).band_keys(sketches, Banding(bands, rows, scheme, 1))
     with pytest.raises(RecipeError, match=reason):
-        BottomK(16).count_shared_bands(sketches, sketches, bands, rows, scheme, 1)
+        BottomK(16).count_shared_bands(sketches, sketches, Banding(bands, rows, scheme, 1))

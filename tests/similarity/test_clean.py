@@ -13,7 +13,6 @@ from nearsim_db.similarity.text.clean import (
     MAX_JSON_DEPTH,
     clean,
     clean_attributes,
-    clean_json,
 )
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -77,8 +76,9 @@ def count_leaves(value: object) -> int:
 
 @settings(deadline=None)
 @given(ANY_JSON)
-def test_clean_json_is_accepted_by_jsonb_and_keeps_all_values(value: object) -> None:
-    cleaned, replaced = clean_json(value)
+def test_cleaned_json_is_accepted_by_jsonb_and_keeps_all_values(value: object) -> None:
+    found, replaced = clean_attributes({"a": value})
+    cleaned = found["a"]
     assert all(is_storable(character) for text in strings_of(cleaned) for character in text)
     assert replaced == sum(not is_storable(character) for text in strings_of(value) for character in text)
     assert count_leaves(cleaned) == count_leaves(value)
@@ -92,11 +92,9 @@ def test_keys_that_become_equal_are_all_kept() -> None:
     assert clean_attributes(attributes) == (cleaned, 2)
 
 
-def test_clean_json_covers_nested_arrays_and_objects() -> None:
-    assert clean_json({"k\0": ["\0", {"x": "\ud800y"}], "n": (1, None)}) == (
-        {"k\ufffd": ["\ufffd", {"x": "\ufffdy"}], "n": [1, None]},
-        3,
-    )
+def test_cleaned_json_covers_nested_arrays_and_objects() -> None:
+    cleaned = {"k\ufffd": ["\ufffd", {"x": "\ufffdy"}], "n": [1, None]}
+    assert clean_attributes({"k\0": ["\0", {"x": "\ud800y"}], "n": (1, None)}) == (cleaned, 3)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +112,12 @@ def test_clean_json_covers_nested_arrays_and_objects() -> None:
 )
 def test_values_that_json_lacks_are_refused(value: object, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        clean_json(value)
+        clean_attributes({"a": value})
 
 
 @pytest.mark.parametrize("value", [True, False, None, 0, 2**64 - 1, -(2**63), 1.5, -0.0, "x", [], {}])
 def test_json_values_are_accepted(value: object) -> None:
-    assert clean_json(value) == (value, 0)
+    assert clean_attributes({"a": value}) == ({"a": value}, 0)
 
 
 def nested(levels: int) -> object:
@@ -130,9 +128,10 @@ def nested(levels: int) -> object:
 
 
 def test_nesting_is_accepted_up_to_the_limit() -> None:
-    assert clean_json(nested(MAX_JSON_DEPTH)) == (nested(MAX_JSON_DEPTH), 0)
+    accepted = {"a": nested(MAX_JSON_DEPTH - 1)}
+    assert clean_attributes(accepted) == (accepted, 0)
     with pytest.raises(InputError, match="deeper than 100 levels"):
-        clean_json(nested(MAX_JSON_DEPTH + 1))
+        clean_attributes({"a": nested(MAX_JSON_DEPTH)})
 
 
 def test_many_keys_that_become_equal_are_refused() -> None:

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from nearsim_db.similarity.sketch import Family, band_keys, make_family
+from nearsim_db.similarity.sketch import Banding, Family, band_keys, make_family
 from nearsim_db.similarity.sketch.directions import normal_quantiles
 from tests.builders import plain_sketches
 
@@ -84,7 +84,7 @@ def test_sketches_are_as_defined(kind: str, backend: str, given: str) -> None:
 @every_backend
 def test_band_keys_are_as_defined(kind: str, backend: str) -> None:
     sketches = sketch_documents(make(kind, backend), DOCUMENTS)
-    keys = band_keys(sketches, 9, 7, "mix64", SEED, backend=backend)
+    keys = band_keys(sketches, Banding(9, 7, seed=SEED), backend=backend)
     assert keys.tolist() == [
         [plain_sketches.band_key(row[7 * band : 7 * band + 7], band, "mix64", SEED) for band in range(9)]
         for row in sketches.tolist()
@@ -95,7 +95,7 @@ def test_band_keys_are_as_defined(kind: str, backend: str) -> None:
 def test_known_answers(kind: str) -> None:
     sketches = sketch_documents(make(kind), DOCUMENTS)
     assert digest(sketches) == KNOWN_SKETCHES[kind]
-    assert digest(band_keys(sketches, 9, 7, "mix64", SEED)) == KNOWN_KEYS[kind]
+    assert digest(band_keys(sketches, Banding(9, 7, seed=SEED))) == KNOWN_KEYS[kind]
 
 
 def test_normal_distribution_values() -> None:

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from nearsim_db.similarity.lsh import match_probability
-from nearsim_db.similarity.sketch import KnownPairs
+from nearsim_db.similarity.sketch import Banding, KnownPairs
 from tests.builders.random_sets import ragged
 from tests.builders.selection import examples
 from tests.builders.sketch_variants import (
@@ -168,9 +168,7 @@ def test_shared_bands_agree_with_the_curve(variant: Variant, minimum: int) -> No
     probability = variant.make().collision_probability(similarity)
     shared = np.concatenate(
         [
-            variant.make().count_shared_bands(
-                *variant.sketches(similarity, size, seed), bands, rows, "mix64", 1
-            )
+            variant.make().count_shared_bands(*variant.sketches(similarity, size, seed), Banding(bands, rows))
             for seed in range(SEEDS)
         ]
     )
@@ -192,13 +190,13 @@ def test_shared_bands_count_equal_keys(variant: Variant, documents: list[list[in
     family = variant.make(k=12, id_bits=32)
     sketches = family.sketch(*variant.batch(documents))
     bands, rows = (4, 3) if family.positional else (8, 1)
-    keys = family.band_keys(sketches, bands, rows, "mix64", 1).tolist()
+    keys = family.band_keys(sketches, Banding(bands, rows)).tolist()
     assert all(len(set(own)) == bands for own in keys)
     for row in range(len(documents)):
         others = np.broadcast_to(sketches[row], sketches.shape)
-        counts = family.count_shared_bands(others, sketches, bands, rows, "mix64", 1)
+        counts = family.count_shared_bands(others, sketches, Banding(bands, rows))
         assert counts.tolist() == [len(set(keys[row]) & set(other)) for other in keys]
-        matched = family.matched_bands(others, sketches, bands, rows, "mix64", 1)
+        matched = family.matched_bands(others, sketches, Banding(bands, rows))
         assert matched.tolist() == [[key in other for key in keys[row]] for other in keys]
 
 
@@ -227,9 +225,9 @@ def test_rows_are_compared_like_copies(
     sketches = family.sketch(*variant.batch(documents))
     rows = st.lists(st.integers(0, len(documents) - 1), min_size=5, max_size=5)
     left, right = np.array(data.draw(rows), np.int64), np.array(data.draw(rows), np.int64)
-    banding = (4, 3, scheme, 1) if family.positional else (8, 1, "mix64", 1)
-    found = family.compare_rows(sketches, left, right, *banding)
-    keys = family.band_keys(sketches, *banding).tolist()
+    banding = Banding(4, 3, scheme) if family.positional else Banding(8, 1)
+    found = family.compare_rows(sketches, left, right, banding)
+    keys = family.band_keys(sketches, banding).tolist()
     ends = list(zip(left.tolist(), right.tolist(), strict=True))
     assert found.shared.tolist() == [len(set(keys[one]) & set(keys[other])) for one, other in ends]
     copies = sketches[left], sketches[right]

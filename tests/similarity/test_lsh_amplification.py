@@ -12,7 +12,6 @@ from scipy.stats import binom
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import (
     Amplification,
-    Sensitivity,
     and_,
     at_least,
     banding,
@@ -140,19 +139,6 @@ def test_numbers_of_functions_multiply() -> None:
 
 def test_single_copies_have_no_effect() -> None:
     assert or_(1, and_(1)).probability(0.3) == pytest.approx(0.3)
-
-
-def test_constructions_keep_distances_and_change_probabilities() -> None:
-    amplified = or_(2, and_(2)).applied_to(Sensitivity(0.2, 0.6, 0.8, 0.4))
-    assert (amplified.near_distance, amplified.far_distance) == (0.2, 0.6)
-    assert amplified.near_probability == pytest.approx(1 - (1 - 0.64) ** 2)
-    assert amplified.far_probability == pytest.approx(1 - (1 - 0.16) ** 2)
-
-
-def test_sensitivities_of_the_base_families() -> None:
-    assert Sensitivity.of_hyperplanes(45, 90) == Sensitivity(45, 90, 0.75, 0.5)
-    assert Sensitivity.of_projections(3) == Sensitivity(1.5, 6, 1 / 2, 1 / 3)
-    assert Sensitivity.of(1, 2, lambda distance: 1 / (1 + distance)) == Sensitivity(1, 2, 1 / 2, 1 / 3)
 
 
 def test_empty_combinations_are_refused() -> None:

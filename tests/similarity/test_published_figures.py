@@ -9,10 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity import metrics, presets
+from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.lsh import (
-    Sensitivity,
     and_,
     approximate_steepest_point,
     match_probability,
@@ -21,9 +20,11 @@ from nearsim_db.similarity.lsh import (
     pick_bands,
     steepest_point,
 )
+from nearsim_db.similarity.metrics import METRICS, reach_mask
 from nearsim_db.similarity.profile import resolve, restore
 from nearsim_db.similarity.recipe import override, to_mapping
-from nearsim_db.similarity.sketch import MinHash, band_keys, make_family, shared_bands
+from nearsim_db.similarity.sketch import Banding, MinHash, band_keys, make_family
+from nearsim_db.similarity.sketch.bands import exclusive_or
 from nearsim_db.similarity.sketch.minhash import next_ints
 from tests.builders import plain_sketches
 
@@ -58,9 +59,15 @@ def test_newshounds_hash_function_is_exact(backend: str) -> None:
     assert family.sketch(ids, all_together(ids)).tolist() == [[402953603]]
 
 
+def jaccard_counts(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> tuple[int, int]:
+    """The sizes of the intersection and the union that the metric finds."""
+    scores = METRICS["jaccard"].compare([left, right], np.zeros(1, np.int64), np.ones(1, np.int64), "numpy")
+    assert scores.intersection is not None and scores.union is not None
+    return int(scores.intersection[0]), int(scores.union[0])
+
+
 def test_newshounds_headlines_have_similarity_4_in_11() -> None:
-    counts = metrics.jaccard_counts(np.sort(crc32(NEUTRON_STARS)), np.sort(crc32(FRONTIER)))
-    assert counts == (4, 11)
+    assert jaccard_counts(np.sort(crc32(NEUTRON_STARS)), np.sort(crc32(FRONTIER))) == (4, 11)
 
 
 HEADLINES = {
@@ -84,9 +91,7 @@ def test_newshounds_five_bags_of_words(preset: str, backend: str) -> None:
     features = Encoder(resolve(presets.load(preset)), backend).features([*HEADLINES])
     bags = [features.of(at) for at in range(len(HEADLINES))]
     assert [bag.tolist() for bag in bags] == [sorted(crc32(words).tolist()) for words in HEADLINES.values()]
-    scores = [
-        metrics.jaccard_counts(bags[left], bags[right]) for left, right in ((0, 1), (0, 2), (1, 2), (3, 4))
-    ]
+    scores = [jaccard_counts(bags[left], bags[right]) for left, right in ((0, 1), (0, 2), (1, 2), (3, 4))]
     assert scores == [(4, 11), (0, 15), (0, 16), (2, 11)]
 
 
@@ -105,25 +110,24 @@ def test_newshounds_bands_are_the_exclusive_or_of_hashed_rows() -> None:
     family = MinHash(120, seed=7, id_bits=32)
     ids = crc32(NEUTRON_STARS + FRONTIER)
     sketches = family.sketch(ids, np.array([0, 7, 15], np.int64))
-    keys = band_keys(sketches, 40, 3, "xor", coefficients=(1319152729, 9549623503))
+    keys = exclusive_or(sketches.reshape(2, 40, 3), 1319152729, 9549623503)
     for sketch, row in zip(sketches.tolist(), keys.tolist(), strict=True):
         hashed = [(1319152729 * value + 9549623503) % 4294967311 for value in sketch]
         bands = [hashed[at] ^ hashed[at + 1] ^ hashed[at + 2] for at in range(0, 120, 3)]
-        assert row == [band << 56 | value for band, value in enumerate(bands)]
+        assert row == bands
 
 
 def test_newshounds_xor_is_exact_above_32_bits() -> None:
     rows = [2**32 + 14, 2**32 - 1, 2**32, 0]
-    keys = band_keys(np.array([rows], np.uint64), 4, 1, "xor", coefficients=(2**32 - 1, 2**32 + 14))
-    expected = [((2**32 - 1) * row + 2**32 + 14) % 4294967311 for row in rows]
-    assert keys.tolist() == [[band << 56 | value for band, value in enumerate(expected)]]
+    keys = exclusive_or(np.array(rows, np.uint64).reshape(1, 4, 1), 2**32 - 1, 2**32 + 14)
+    assert keys.tolist() == [[((2**32 - 1) * row + 2**32 + 14) % 4294967311 for row in rows]]
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(40, 3), (60, 4), (80, 3)])
 def test_newshounds_sketch_sizes_divide_into_bands(bands: int, rows: int) -> None:
     ids = crc32(NEUTRON_STARS)
     sketch = MinHash(bands * rows, id_bits=32).sketch(ids, all_together(ids))
-    assert band_keys(sketch, bands, rows, "xor").shape == (1, bands)
+    assert band_keys(sketch, Banding(bands, rows, "xor")).shape == (1, bands)
 
 
 # --- RiskIQ, MinHashing and LSH, part 2
@@ -171,7 +175,7 @@ def test_riskiqs_hash_collection(backend: str) -> None:
 
 
 def test_riskiqs_buckets_are_djb2a_of_the_joined_rows() -> None:
-    keys = band_keys(np.array([JAVA_VALUES], np.int32), 3, 3, "djb2a-joined")
+    keys = band_keys(np.array([JAVA_VALUES], np.int32), Banding(3, 3, "djb2a-joined"))
     joined = [".".join(map(str, JAVA_VALUES[at : at + 3])) for at in (0, 3, 6)]
     assert joined[1] == "-1459947919.197787375.-1314960722"
     expected = [plain_sketches.djb2a(one.encode()) for one in joined]
@@ -234,33 +238,17 @@ def test_four_way_or_then_four_way_and() -> None:
 
 def test_the_cascade_of_256_functions() -> None:
     cascade = or_(4, and_(4, and_(4, or_(4))))
-    amplified = cascade.applied_to(Sensitivity(0.2, 0.8, 0.8, 0.2))
     assert cascade.functions == 256
-    assert amplified.near_probability == pytest.approx(0.99999959, abs=5e-9)
-    assert amplified.far_probability == pytest.approx(0.00087148, abs=5e-9)
+    assert cascade.probability(0.8) == pytest.approx(0.99999959, abs=5e-9)
+    assert cascade.probability(0.2) == pytest.approx(0.00087148, abs=5e-9)
 
 
 def test_published_cascades_in_recipe_notation() -> None:
-    given = Sensitivity(0.2, 0.8, 0.8, 0.2)
     for text, near, far in (("or(4, and(4))", 0.8785, 0.0064), ("and(4, or(4))", 0.9936, 0.1215)):
-        amplified = parse(text).applied_to(given)
-        assert (amplified.near_distance, amplified.far_distance) == (0.2, 0.8)
-        assert amplified.near_probability == pytest.approx(near, abs=5e-5)
-        assert amplified.far_probability == pytest.approx(far, abs=5e-5)
+        construction = parse(text)
+        assert construction.probability(0.8) == pytest.approx(near, abs=5e-5)
+        assert construction.probability(0.2) == pytest.approx(far, abs=5e-5)
     assert parse("or(4, and(4, and(4, or(4))))") == or_(4, and_(4, and_(4, or_(4))))
-
-
-def test_the_sensitivity_of_hyperplanes_and_of_projections() -> None:
-    right_angle = Sensitivity.of_hyperplanes(60, 90)
-    assert right_angle.near_probability == pytest.approx(2 / 3) and right_angle.far_probability == 0.5
-    assert Sensitivity.of_projections(1) == Sensitivity(0.5, 2, 1 / 2, 1 / 3)
-
-
-def test_the_sensitivity_of_minhash() -> None:
-    third = Sensitivity.of_minhash(1 / 3, 2 / 3)
-    assert (third.near_distance, third.far_distance) == (1 / 3, 2 / 3)
-    assert third.near_probability == pytest.approx(2 / 3)
-    assert third.far_probability == pytest.approx(1 / 3)
 
 
 def test_fifty_functions_cut_in_three_ways() -> None:
@@ -278,20 +266,20 @@ def test_fifty_functions_cut_in_three_ways() -> None:
 
 def test_the_sample_characteristic_matrix() -> None:
     left, right = np.array([2, 3, 5, 7], np.uint64), np.array([3, 4, 7], np.uint64)
-    assert metrics.jaccard_counts(left, right) == (2, 5)
-    assert metrics.reaches(2, 5, 0.4)
-    assert not metrics.reaches(2, 5, "0.4000001")
+    assert jaccard_counts(left, right) == (2, 5)
+    assert reach_mask(np.array([2]), np.array([5]), 0.4).tolist() == [True]
+    assert reach_mask(np.array([2]), np.array([5]), "0.4000001").tolist() == [False]
 
 
 def test_twelve_values_in_three_bands_of_four() -> None:
     second = [23, 524, 7207, 14927, 43306, 34688, 10916, 6664, 25862, 52, 567849, 7849]
     third = [*second[:11], 32]
-    keys = band_keys(np.array([second, third], np.uint32), 3, 4)
-    assert shared_bands(keys[:1], keys[1:]).tolist() == [2]
+    keys = band_keys(np.array([second, third], np.uint32), Banding(3, 4))
+    assert (keys[0] == keys[1]).sum() == 2
 
 
 def test_equal_hashes_in_different_bands_are_not_the_same_bucket() -> None:
-    keys = band_keys(np.array([[14352, 263, 325, 876] * 3], np.uint32), 3, 4)[0]
+    keys = band_keys(np.array([[14352, 263, 325, 876] * 3], np.uint32), Banding(3, 4))[0]
     assert len(set((keys & np.uint64(2**56 - 1)).tolist())) == 1
     assert len(set(keys.tolist())) == 3
 

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch import band_keys, make_family
+from nearsim_db.similarity.sketch import Banding, band_keys, make_family
 from tests.builders import plain_sketches
 
 NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
@@ -97,7 +97,7 @@ def test_sketches_are_as_defined(kind: str, id_bits: int, backend: str) -> None:
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_band_keys_are_as_defined(kind: str, scheme: str, backend: str) -> None:
     sketches = sketch_sets(kind, 64)
-    keys = band_keys(sketches, 9, 4, scheme, 12345, backend=backend)
+    keys = band_keys(sketches, Banding(9, 4, scheme, 12345), backend=backend)
     expected = [
         [plain_sketches.band_key(row[4 * band : 4 * band + 4], band, scheme, 12345) for band in range(9)]
         for row in sketches.tolist()
@@ -109,7 +109,7 @@ def test_band_keys_are_as_defined(kind: str, scheme: str, backend: str) -> None:
 @pytest.mark.parametrize("id_bits", [32, 64])
 def test_keys_of_bottom_k_are_as_defined(id_bits: int, backend: str) -> None:
     sketches = sketch_sets("bottom_k", id_bits, backend)
-    keys = make("bottom_k", id_bits, backend).band_keys(sketches, 9, 1, "mix64", 12345)
+    keys = make("bottom_k", id_bits, backend).band_keys(sketches, Banding(9, 1, seed=12345))
     assert keys.tolist() == [plain_sketches.bottom_k_keys(row, 9, 12345) for row in sketches.tolist()]
     assert digest(keys) == KNOWN_KEYS_OF_BOTTOM_K[id_bits]
 
@@ -121,7 +121,7 @@ def test_known_answers_of_sketches(kind: str, id_bits: int) -> None:
 
 @pytest.mark.parametrize(("kind", "scheme"), list(KNOWN_KEYS))
 def test_known_answers_of_band_keys(kind: str, scheme: str) -> None:
-    assert digest(band_keys(sketch_sets(kind, 64), 9, 4, scheme, 12345)) == KNOWN_KEYS[kind, scheme]
+    assert digest(band_keys(sketch_sets(kind, 64), Banding(9, 4, scheme, 12345))) == KNOWN_KEYS[kind, scheme]
 
 
 def test_the_random_stream() -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import distance
 
-from nearsim_db.errors import InputError
 from nearsim_db.similarity import metrics
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from tests.builders.selection import examples
@@ -61,7 +60,6 @@ def test_weighted_jaccard_of_counts_equals_fractions(backend: str, left: Weights
     assert similarity("weighted_jaccard", left, right, backend) == pytest.approx(
         float(Fraction(*expected)), abs=1e-12
     )
-    assert metrics.weighted_jaccard(document(left), document(right)) == float(Fraction(*expected))
 
 
 @every_backend
@@ -76,8 +74,8 @@ def test_weighted_jaccard_equals_exact_sums(backend: str, left: Weights, right: 
 @examples(50)
 @given(left=st.sets(some_id, min_size=1), right=st.sets(some_id, min_size=1))
 def test_weights_of_1_give_the_jaccard_similarity(left: set[int], right: set[int]) -> None:
-    found = metrics.weighted_jaccard(document(dict.fromkeys(left, 1.0)), document(dict.fromkeys(right, 1.0)))
-    assert found == len(left & right) / len(left | right)
+    found = similarity("weighted_jaccard", dict.fromkeys(left, 1.0), dict.fromkeys(right, 1.0))
+    assert found == pytest.approx(len(left & right) / len(left | right), abs=1e-12)
 
 
 @every_backend
@@ -92,27 +90,6 @@ def test_cosine_and_euclidean_equal_scipy(backend: str, left: Weights, right: We
     assert found.distance is not None
     assert found.distance[0] == pytest.approx(distance.euclidean(one, other), rel=1e-12, abs=1e-12)
     assert found.similarity[0] == 1 / (1 + found.distance[0])
-
-
-@examples(50)
-@given(left=signed, right=signed)
-def test_functions_accept_plain_vectors(left: Weights, right: Weights) -> None:
-    one, other = dense(left, right)
-    for function in (metrics.cosine, metrics.angle, metrics.euclidean):
-        assert function(one, other) == function(document(left), document(right))
-    assert metrics.cosine(one, other) == pytest.approx(1 - distance.cosine(one, other), abs=1e-11)
-    assert metrics.euclidean(one, other) == pytest.approx(distance.euclidean(one, other), rel=1e-12)
-    assert math.cos(math.radians(metrics.angle(one, other))) == pytest.approx(
-        metrics.cosine(one, other), abs=1e-11
-    )
-
-
-@pytest.mark.parametrize("degrees", [0, 1e-7, 0.01, 30, 90, 120, 179.99, 180])
-def test_small_angles_are_accurate(degrees: float) -> None:
-    turned = [math.cos(math.radians(degrees)), math.sin(math.radians(degrees))]
-    assert metrics.angle([3e200, 0.0], [7e-200 * turned[0], 7e-200 * turned[1]]) == pytest.approx(
-        degrees, rel=1e-9, abs=1e-13
-    )
 
 
 weights_of = {"weighted_jaccard": above_zero, "cosine": signed, "euclidean": signed}
@@ -176,11 +153,9 @@ def test_decimal_thresholds_are_reached_exactly(tenths: int) -> None:
 
 
 def test_distance_in_a_right_angled_triangle() -> None:
-    assert metrics.euclidean([3, 0], [0, 4]) == 5
-    assert metrics.cosine([3, 0], [0, 4]) == 0
-    assert metrics.angle([3, 0], [3, 3]) == pytest.approx(45)
-    assert metrics.angle([3, 0], [-1, 0]) == 180
-    assert metrics.weighted_jaccard([3, 1], [1, 1, 2]) == 2 / 6
+    sides: tuple[Weights, Weights] = {0: 3.0}, {1: 4.0}
+    assert scores("euclidean", *sides).distance == [5]
+    assert similarity("cosine", *sides) == 0
     assert METRICS["euclidean"].similarity_at_threshold(4.0) == 0.2
 
 
@@ -191,26 +166,10 @@ def test_containment_equals_python_sets(left: set[int], right: set[int]) -> None
     assert found == (len(left & right) / len(left), len(left & right) / len(right))
 
 
-def test_empty_vectors_have_no_similarity() -> None:
+def test_empty_sets_and_batches() -> None:
     nothing = np.zeros(0, np.uint64)
     assert math.isnan(metrics.containment(nothing, np.ones(1, np.uint64))[0])
     assert metrics.containment(nothing, np.ones(1, np.uint64))[1] == 0
-    assert all(
-        math.isnan(function([0, 0], []))
-        for function in (metrics.cosine, metrics.angle, metrics.weighted_jaccard)
-    )
-    assert metrics.euclidean([], []) == 0
     none = np.zeros(0, np.int64)
     for metric in ("weighted_jaccard", "cosine", "euclidean"):
         assert METRICS[metric].compare([], none, none, None).similarity.tolist() == []
-
-
-@pytest.mark.parametrize("vector", [[[1.0, 2.0]], [math.nan], [1.0, math.inf]])
-def test_invalid_vectors_are_refused(vector: Any) -> None:
-    with pytest.raises(InputError, match="finite numbers"):
-        metrics.cosine(vector, [1.0])
-
-
-def test_negative_weights_are_refused_by_weighted_jaccard() -> None:
-    with pytest.raises(InputError, match="0 or more"):
-        metrics.weighted_jaccard([1.0, -1.0], [1.0])

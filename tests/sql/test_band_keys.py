@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.similarity.sketch import band_keys
+from nearsim_db.similarity.sketch import Banding, band_keys
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import to_bigint
 from tests.builders.selection import some
@@ -39,7 +39,7 @@ def test_keys_equal_the_package(connection: Connection, kind: str, scheme: str) 
     given, (width, is_signed) = sketches(kind), KINDS[kind]
     for bands, rows in SHAPES:
         for seed in (1, 2**63 - 1):
-            expected = to_bigint(band_keys(given, bands, rows, scheme, seed)).tolist()
+            expected = to_bigint(band_keys(given, Banding(bands, rows, scheme, seed))).tolist()
             blobs = [row.tobytes() for row in given]
             found = connection.execute(
                 "SELECT nearsim.band_keys(sketch, %s, %s, %s, %s, %s, %s) "
@@ -52,7 +52,7 @@ def test_keys_equal_the_package(connection: Connection, kind: str, scheme: str) 
 def test_default_keys_are_mix64_of_four_bytes(connection: Connection) -> None:
     given = sketches("uint32")[:1]
     row = connection.execute("SELECT nearsim.band_keys(%s, 32, 4)", (given.tobytes(),)).fetchone()
-    assert row == (to_bigint(band_keys(given, 32, 4)).tolist()[0],)
+    assert row == (to_bigint(band_keys(given, Banding(32, 4))).tolist()[0],)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def check(connection: Connection, name: str) -> None:
     made = profile.resolve(override(Recipe(), RECIPES[name]))
     family, bands, rows = profile.make_family(made.recipe, "numpy"), made.bands, made.rows
     sketches = sketches_of(family)
-    banding = bands, rows, made.recipe.bands.hash, made.recipe.sketch.seed
+    banding = made.banding
     first = np.repeat(sketches[:1], len(sketches), axis=0)
     estimates = family.estimate(first, sketches)
     asked: dict[str, Any] = {
@@ -81,8 +81,8 @@ def check(connection: Connection, name: str) -> None:
     rows_found = connection.execute(ASK.encode(), asked).fetchall()
     found, keys, shared = (list(column) for column in zip(*rows_found, strict=True))
     assert found == pytest.approx(estimates.tolist(), abs=1e-9), name
-    assert keys == to_bigint(family.band_keys(sketches, *banding)).tolist(), name
-    matched = family.matched_bands(first, sketches, *banding)
+    assert keys == to_bigint(family.band_keys(sketches, banding)).tolist(), name
+    matched = family.matched_bands(first, sketches, banding)
     assert shared == [np.flatnonzero(row).tolist() for row in matched], name
     assert len(set(found)) > 3 and shared[0] == list(range(bands)), name
     chances = connection.execute(

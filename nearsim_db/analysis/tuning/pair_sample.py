@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch import MinHash
+from nearsim_db.similarity.sketch import Banding, MinHash
 
 _K = 128
 _RANDOM_PAIRS = 300_000
@@ -113,7 +113,7 @@ def _meet(
 ) -> tuple[Ints, Floats]:
     """Return the codes of the pairs that share a bucket, and the probability that each was kept."""
     family = MinHash(_K, seed, sets.bits, backend=sets.backend)
-    keys = family.band_keys(family.sketch(sets.ids, sets.offsets), _K // rows, rows, "mix64", seed)
+    keys = family.band_keys(family.sketch(sets.ids, sets.offsets), Banding(_K // rows, rows, seed=seed))
     members, begins, sizes = _buckets(keys)
     pairs = sizes * (sizes - 1) // 2
     cap = _cap(pairs, most)

@@ -48,21 +48,6 @@ class Sensitivity:
         """
         return cls(near_distance, far_distance, agreement(near_distance), agreement(far_distance))
 
-    @classmethod
-    def of_minhash(cls, near_distance: float, far_distance: float) -> "Sensitivity":
-        """Return that of MinHash: (d1, d2, 1 - d1, 1 - d2) for any Jaccard distances d1 < d2."""
-        return cls.of(near_distance, far_distance, lambda distance: 1 - distance)
-
-    @classmethod
-    def of_hyperplanes(cls, near_degrees: float, far_degrees: float) -> "Sensitivity":
-        """Return that of random hyperplanes: (d1, d2, 1 - d1/180, 1 - d2/180) for any angles d1 < d2 in degrees."""
-        return cls.of(near_degrees, far_degrees, lambda degrees: 1 - degrees / 180)
-
-    @classmethod
-    def of_projections(cls, width: float) -> "Sensitivity":
-        """Return that of a random line in the plane of two points, in buckets of width a: (a/2, 2a, 1/2, 1/3)."""
-        return cls(width / 2, 2 * width, 1 / 2, 1 / 3)
-
 
 @dataclass(frozen=True, slots=True)
 class Amplification:
@@ -134,15 +119,6 @@ class Amplification:
         """Return the probability that a pair agrees, if one base function agrees with probability `base`."""
         each = self.inner.probability(base) if self.inner else base
         return binomial.at_least(self.least, self.count, each)
-
-    def applied_to(self, family: Sensitivity) -> Sensitivity:
-        """Return the sensitivity of the family that this construction makes from another."""
-        return Sensitivity(
-            family.near_distance,
-            family.far_distance,
-            self.probability(family.near_probability),
-            self.probability(family.far_probability),
-        )
 
     def evaluate(self, matched: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which pairs agree, given which bands they share: (m, bands) of bool to bool of m.

@@ -7,14 +7,11 @@ from nearsim_db.similarity.metrics.jaccard import (
     containment,
     count_overlaps,
     exact_threshold,
-    intersection_size,
     intersections,
-    jaccard_counts,
     reach_mask,
-    reaches,
 )
-from nearsim_db.similarity.metrics.vectors import Cosine, Euclidean, angle, cosine, euclidean
-from nearsim_db.similarity.metrics.weighted import WeightedJaccard, weighted_jaccard
+from nearsim_db.similarity.metrics.vectors import Cosine, Euclidean
+from nearsim_db.similarity.metrics.weighted import WeightedJaccard
 
 METRICS: dict[str, Metric] = {
     metric.name: metric for metric in (Jaccard(), WeightedJaccard(), Cosine(), Euclidean())
@@ -26,16 +23,9 @@ __all__ = [
     "Metric",
     "Scores",
     "Threshold",
-    "angle",
     "containment",
-    "cosine",
     "count_overlaps",
-    "euclidean",
     "exact_threshold",
-    "intersection_size",
     "intersections",
-    "jaccard_counts",
     "reach_mask",
-    "reaches",
-    "weighted_jaccard",
 ]

@@ -45,17 +45,6 @@ class Jaccard:
         return threshold
 
 
-def intersection_size(left: Ids, right: Ids) -> int:
-    """Return the number of ids that two sorted arrays of distinct ids share."""
-    return len(np.intersect1d(left, right, assume_unique=True))
-
-
-def jaccard_counts(left: Ids, right: Ids) -> tuple[int, int]:
-    """Return the sizes of the intersection and of the union of two sorted arrays of distinct ids."""
-    intersection = intersection_size(left, right)
-    return intersection, len(left) + len(right) - intersection
-
-
 def intersections(
     ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets, backend: str | None = None
 ) -> Counts:
@@ -78,17 +67,11 @@ def count_overlaps(
     return shared, sizes[left] + sizes[right] - shared
 
 
-def reaches(intersection: int, union: int, threshold: Threshold) -> bool:
-    """Whether intersection / union is at least the threshold, taken as an exact decimal.
+def reach_mask(intersections: Counts, unions: Counts, threshold: Threshold) -> NDArray[np.bool_]:
+    """Return which intersections / unions, int64 of m, are at least the threshold, taken as an exact decimal.
 
     Two documents without features (union 0) reach no threshold.
     """
-    exact = exact_threshold(threshold)
-    return union > 0 and intersection * exact.denominator >= exact.numerator * union
-
-
-def reach_mask(intersections: Counts, unions: Counts, threshold: Threshold) -> NDArray[np.bool_]:
-    """Apply `reaches` to int64 arrays of m: bool of m."""
     exact = exact_threshold(threshold)
     largest = int(max(intersections.max(initial=0), unions.max(initial=0)))
     if max(exact.numerator, exact.denominator) * largest > _LARGEST:
@@ -112,6 +95,6 @@ def containment(left: Ids, right: Ids) -> tuple[float, float]:
 
     The share of an empty set is NaN. `BottomK` sketches estimate both.
     """
-    shared = intersection_size(left, right)
+    shared = len(np.intersect1d(left, right, assume_unique=True))
     of_left, of_right = (shared / len(ids) if len(ids) else math.nan for ids in (left, right))
     return of_left, of_right

@@ -1,6 +1,5 @@
-"""Exact similarity of vectors: cosine, the angle that random hyperplanes estimate, and Euclidean distance."""
+"""Exact similarity of vectors: cosine, and Euclidean distance."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,18 +35,6 @@ class Cosine:
         return threshold
 
 
-def cosine(left: weighted.Weighted, right: weighted.Weighted) -> float:
-    """Return the cosine of the angle between two vectors or arrays of `FEATURE`, in [-1, 1]; NaN if one has length
-    0.
-
-    Scale numbers whose squares float64 cannot represent (above 1e150 or below 1e-150) first.
-    """
-    compared = weighted.compare_two(left, right)
-    if not compared.squares.all():
-        return float("nan")
-    return float(_ratio(compared.sums.products, compared.squares[:1], compared.squares[1:])[0])
-
-
 def _ratio(
     products: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -59,26 +46,6 @@ def _ratio(
     lengths[within] = np.sqrt(product[within])
     ratios: NDArray[np.float64] = np.clip(products / lengths, -1, 1)
     return ratios
-
-
-def angle(left: weighted.Weighted, right: weighted.Weighted) -> float:
-    """Return the angle between two vectors or arrays of `FEATURE` in degrees, in [0, 180]; NaN if one has length
-    0.
-
-    Computed as twice the arc tangent of |u - v| / |u + v| of the unit vectors u and v, which is also exact for
-    small angles, where the arc cosine is not (Kahan, Miscalculating Area and Angles of a Needle-like Triangle,
-    2014).
-    """
-    u, v = weighted.as_features(left).copy(), weighted.as_features(right).copy()
-    if not len(u) or not len(v):
-        return math.nan
-    for vector in (u, v):
-        vector["weight"] /= np.abs(vector["weight"]).max()
-        vector["weight"] /= math.sqrt(float((vector["weight"] ** 2).sum()))
-    difference = weighted.compare_two(u, v).sums.squares[0]
-    v["weight"] *= -1
-    total = weighted.compare_two(u, v).sums.squares[0]
-    return math.degrees(2 * math.atan2(math.sqrt(difference), math.sqrt(total)))
 
 
 class Euclidean:
@@ -109,12 +76,3 @@ class Euclidean:
     def similarity_at_threshold(self, threshold: float) -> float:
         """Return 1 / (1 + threshold)."""
         return 1 / (1 + threshold)
-
-
-def euclidean(left: weighted.Weighted, right: weighted.Weighted) -> float:
-    """Return the Euclidean distance of two vectors or arrays of `FEATURE`, 0 or more.
-
-    A shorter vector is padded with zeros. Scale numbers whose squares float64 cannot represent (above 1e150 or
-    below 1e-150) first.
-    """
-    return math.sqrt(weighted.compare_two(left, right).sums.squares[0])

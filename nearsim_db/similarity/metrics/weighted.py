@@ -1,12 +1,11 @@
-"""Weighted features: conversion from plain vectors, sums over pairs, comparison to 12 decimals, weighted Jaccard."""
+"""Weighted features: sums over pairs, comparison to 12 decimals, weighted Jaccard."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from nearsim_db.errors import InputError
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.metrics.contract import FEATURE, Scores
 from nearsim_db.similarity.metrics.kernels import Sums, metric_kernels
@@ -14,8 +13,6 @@ from nearsim_db.similarity.metrics.kernels.plain import add_up
 from nearsim_db.similarity.sketch.kernels import Counts
 
 DECIMALS = 12
-
-Weighted = NDArray[Any] | ArrayLike
 
 
 class Compared(NamedTuple):
@@ -36,29 +33,6 @@ def compare(
     sums = metric_kernels(backends.resolve(backend)).sums(ids, weights, offsets, left, right)
     owners = np.repeat(np.arange(len(sizes)), sizes)
     return Compared(sums, add_up(owners, weights * weights, len(sizes)))
-
-
-def as_features(vector: Weighted) -> NDArray[Any]:
-    """Convert a plain vector of finite numbers to an array of `FEATURE` without its zeros.
-
-    Arrays of `FEATURE` are returned unchanged. Raises InputError for anything else.
-    """
-    array = np.asarray(vector)
-    if array.dtype == FEATURE:
-        return array
-    numbers = array.astype(np.float64)
-    if numbers.ndim != 1 or not np.isfinite(numbers).all():
-        raise InputError("a vector to compare must be one row of finite numbers, or of ids with weights")
-    dimensions = np.flatnonzero(numbers)
-    features = np.empty(len(dimensions), FEATURE)
-    features["id"], features["weight"] = dimensions, numbers[dimensions]
-    return features
-
-
-def compare_two(left: Weighted, right: Weighted) -> Compared:
-    """Compute the sums of two vectors or documents."""
-    first, second = np.zeros(1, np.int64), np.ones(1, np.int64)
-    return compare([as_features(left), as_features(right)], first, second, "numpy")
 
 
 def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -97,18 +71,3 @@ class WeightedJaccard:
     def similarity_at_threshold(self, threshold: float) -> float:
         """Return the threshold itself."""
         return threshold
-
-
-def weighted_jaccard(left: Weighted, right: Weighted) -> float:
-    """Return the weighted Jaccard similarity of two vectors or arrays of `FEATURE`, in [0, 1]; NaN if both are
-    empty.
-
-    Raises InputError for a negative weight, for which the ratio is meaningless.
-    """
-    one, other = as_features(left), as_features(right)
-    if (one["weight"] < 0).any() or (other["weight"] < 0).any():
-        raise InputError(
-            "weighted Jaccard requires weights of 0 or more; use cosine for vectors with negative numbers"
-        )
-    sums = compare_two(one, other).sums
-    return float(sums.least[0] / sums.most[0]) if sums.most[0] else float("nan")

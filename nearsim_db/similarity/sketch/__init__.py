@@ -3,10 +3,9 @@
 from nearsim_db.similarity.sketch.bands import (
     BAND_SCHEME_VERSION,
     MAX_BANDS,
+    Banding,
     band_keys,
-    count_shared_bands,
     matched_bands,
-    shared_bands,
 )
 from nearsim_db.similarity.sketch.bottom_k import BottomK
 from nearsim_db.similarity.sketch.dart_minhash import DartMinHash
@@ -22,6 +21,7 @@ __all__ = [
     "FAMILIES",
     "MAX_BANDS",
     "NO_KNOWN_PAIRS",
+    "Banding",
     "BottomK",
     "DartMinHash",
     "Family",
@@ -31,9 +31,7 @@ __all__ = [
     "MinHash",
     "Projection",
     "band_keys",
-    "count_shared_bands",
     "make_family",
     "matched_bands",
     "same_bucket",
-    "shared_bands",
 ]

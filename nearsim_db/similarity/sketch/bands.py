@@ -10,7 +10,7 @@ Signed positions (java32) enter mix64 and xor as their 32-bit two's complement, 
 """
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,27 +33,27 @@ _DJB2A_START, _DJB2A_FACTOR = np.uint32(5381), np.uint32(33)
 _DIGITS = 10
 
 
-def band_keys(
-    sketches: NDArray[Any],
-    bands: int,
-    rows: int,
-    scheme: str = "mix64",
-    seed: int = 1,
-    *,
-    coefficients: tuple[int, int] | None = None,
-    backend: str | None = None,
-) -> Keys:
+class Banding(NamedTuple):
+    """How sketches are cut: into `bands` of `rows` positions, whose hash is a scheme; mix64 and xor use the seed."""
+
+    bands: int
+    rows: int
+    scheme: str = "mix64"
+    seed: int = 1
+
+
+def band_keys(sketches: NDArray[Any], banding: Banding, *, backend: str | None = None) -> Keys:
     """Return the keys (n, bands) of sketches (n, k) of uint8, uint32, int32, or uint64 below 2^32 + 15.
 
-    `seed` is used by mix64, and by xor to draw A and B unless `coefficients` gives them (A in 1..2^32 - 1).
     Raises RecipeError for an unknown scheme, more than 256 bands, or more rows than the sketch has.
     """
-    _check(bands, rows, scheme, sketches.shape[1])
+    _check(banding, sketches.shape[1])
+    bands, rows, scheme, seed = banding
     if scheme == "djb2a-joined":
         hashes = _djb2a_joined(_table(sketches, bands, rows).astype(np.int64))
     elif scheme == "xor":
         table = _table(_unsigned(sketches), bands, rows).astype(np.uint64)
-        hashes = _exclusive_or(table, *(coefficients or _draw_coefficients(seed)))
+        hashes = exclusive_or(table, *_draw_coefficients(seed))
     else:
         kernels = sketch_kernels(backends.resolve(backend))
         hashes = kernels.mixed_bands(_unsigned(sketches), bands, rows, mix_start(seed))
@@ -62,55 +62,24 @@ def band_keys(
     return hashes
 
 
-def shared_bands(left_keys: Keys, right_keys: Keys) -> NDArray[np.int64]:
-    """Count equal keys, row by row: (m, bands) and (m, bands) to int64 of m."""
-    counts: NDArray[np.int64] = (left_keys == right_keys).sum(axis=1, dtype=np.int64)
-    return counts
-
-
-def matched_bands(
-    left: NDArray[Any],
-    right: NDArray[Any],
-    bands: int,
-    rows: int,
-    scheme: str = "mix64",
-    seed: int = 1,
-    *,
-    coefficients: tuple[int, int] | None = None,
-) -> NDArray[np.bool_]:
+def matched_bands(left: NDArray[Any], right: NDArray[Any], banding: Banding) -> NDArray[np.bool_]:
     """Return which bands two sketches share, row by row: (m, k) and (m, k) to bool of (m, bands).
 
     mix64 compares the rows themselves, which is faster and excludes keys that are equal by chance (2^-56); in
     the other schemes equal keys define a shared band.
     """
+    bands, rows, scheme, _ = banding
+    matched: NDArray[np.bool_]
     if scheme != "mix64":
-        keys = [
-            band_keys(side, bands, rows, scheme, seed, coefficients=coefficients) for side in (left, right)
-        ]
-        equal_keys: NDArray[np.bool_] = keys[0] == keys[1]
-        return equal_keys
-    _check(bands, rows, scheme, left.shape[1])
-    matched: NDArray[np.bool_] = (_table(left, bands, rows) == _table(right, bands, rows)).all(axis=2)
+        matched = band_keys(left, banding) == band_keys(right, banding)
+        return matched
+    _check(banding, left.shape[1])
+    matched = (_table(left, bands, rows) == _table(right, bands, rows)).all(axis=2)
     return matched
 
 
-def count_shared_bands(
-    left: NDArray[Any],
-    right: NDArray[Any],
-    bands: int,
-    rows: int,
-    scheme: str = "mix64",
-    seed: int = 1,
-    *,
-    coefficients: tuple[int, int] | None = None,
-) -> NDArray[np.int64]:
-    """Count the bands that two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
-    matched = matched_bands(left, right, bands, rows, scheme, seed, coefficients=coefficients)
-    counts: NDArray[np.int64] = matched.sum(axis=1, dtype=np.int64)
-    return counts
-
-
-def _check(bands: int, rows: int, scheme: str, k: int) -> None:
+def _check(banding: Banding, k: int) -> None:
+    bands, rows, scheme, _ = banding
     if scheme not in SCHEMES:
         raise RecipeError(f"unknown band hash {scheme!r}; choose one of {', '.join(SCHEMES)}")
     if not 1 <= bands <= MAX_BANDS:
@@ -147,9 +116,8 @@ def _draw_coefficients(seed: int) -> tuple[int, int]:
     return 1 + int(words[0]) % (2**32 - 1), int(words[1]) % PRIME
 
 
-def _exclusive_or(table: NDArray[np.uint64], multiplier: int, addend: int) -> Keys:
-    if not 1 <= multiplier < 2**32:
-        raise RecipeError(f"the multiplier {multiplier} of the xor band hash must be in 1..2^32 - 1")
+def exclusive_or(table: NDArray[np.uint64], multiplier: int, addend: int) -> Keys:
+    """Hash bands (n, bands, rows) as xor does, with A in 1..2^32 - 1 and B given."""
     low = table & np.uint64(2**32 - 1)
     hashes = (low * np.uint64(multiplier) + np.uint64(addend % PRIME)) % _PRIME
     # A position may reach 2^32 + 14, whose product overflows: its upper part is added separately.

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import fmix32, fmix64, random_words
-from nearsim_db.similarity.sketch.bands import HASH_MASK, MAX_BANDS, mix_start
+from nearsim_db.similarity.sketch.bands import HASH_MASK, MAX_BANDS, Banding, mix_start
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights, sketch_kernels
 from nearsim_db.similarity.sketch.positional import (
     binomial_standard_error,
@@ -77,17 +77,10 @@ class BottomK:
         return shares
 
     def compare_rows(
-        self,
-        sketches: NDArray[Any],
-        left: Counts,
-        right: Counts,
-        bands: int,
-        rows: int,
-        scheme: str,
-        seed: int,
+        self, sketches: NDArray[Any], left: Counts, right: Counts, banding: Banding
     ) -> RowAgreements:
         """Compare copies of the rows; see `Family.compare_rows`."""
-        return compare_gathered(self, sketches, left, right, bands, rows, scheme, seed)
+        return compare_gathered(self, sketches, left, right, banding)
 
     def containment(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
         """Estimate the share of left's ids that are in right, row by row; exact for two sets of fewer than k ids.
@@ -100,16 +93,14 @@ class BottomK:
         np.divide(merged.both, merged.left, out=shares, where=known)
         return shares
 
-    def band_keys(
-        self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> NDArray[np.uint64]:
+    def band_keys(self, sketches: NDArray[Any], banding: Banding) -> NDArray[np.uint64]:
         """Hash each of the `bands` smallest ids as a band of one row, with band number 0.
 
         A smaller set gets hashes of its whole sketch for the missing ids, which only an equal set shares; so
         every document has the same number of band rows.
         """
-        check_keys(bands, rows, scheme, self.k)
-        mixed, start = sketch_kernels(self._backend).mixed_bands, mix_start(seed)
+        bands = check_keys(banding, self.k)
+        mixed, start = sketch_kernels(self._backend).mixed_bands, mix_start(banding.seed)
         keys = mixed(sketches, bands, 1, start)
         missing = np.zeros(keys.shape, bool)
         missing[:, 1:] = sketches[:, 1:bands] == sketches[:, : bands - 1]
@@ -118,21 +109,17 @@ class BottomK:
         keys[row, band] = mixed(np.stack((whole, band.astype(np.uint64)), axis=1), 1, 2, start)[:, 0]
         return keys & HASH_MASK
 
-    def count_shared_bands(
-        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> Counts:
+    def count_shared_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Counts:
         """Count the ids among the `bands` smallest that two sketches share; all if the sketches are equal."""
-        check_keys(bands, rows, scheme, self.k)
+        bands = check_keys(banding, self.k)
         # A limit larger than any union: rows are merged to the end.
         shared = sketch_kernels(self._backend).merged(left[:, :bands], right[:, :bands], 2 * bands).both
         shared[(left == right).all(axis=1)] = bands
         return shared
 
-    def matched_bands(
-        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> NDArray[np.bool_]:
+    def matched_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> NDArray[np.bool_]:
         """Return which of left's `bands` smallest ids are among right's; all if the sketches are equal."""
-        check_keys(bands, rows, scheme, self.k)
+        bands = check_keys(banding, self.k)
         mine, other = left[:, :bands], right[:, :bands]
         matched = np.zeros(mine.shape, bool)
         for row in range(len(mine)):
@@ -168,8 +155,9 @@ class BottomK:
         return binomial_standard_error(similarity, self.k)
 
 
-def check_keys(bands: int, rows: int, scheme: str, k: int) -> None:
-    """Raise RecipeError unless `bands` single ids of a sketch of k can be its band keys."""
+def check_keys(banding: Banding, k: int) -> int:
+    """Return the number of bands. Raises RecipeError unless they can be single ids of a sketch of k."""
+    bands, rows, scheme, _ = banding
     if scheme != "mix64":
         raise RecipeError(
             f"bands.hash is {scheme!r}, which hashes bands of several rows; bottom_k requires mix64"
@@ -182,6 +170,7 @@ def check_keys(bands: int, rows: int, scheme: str, k: int) -> None:
         raise RecipeError(
             f"bands of {rows} rows are not supported by bottom_k, whose bands are single ids; choose 1 row"
         )
+    return bands
 
 
 @lru_cache(maxsize=16)

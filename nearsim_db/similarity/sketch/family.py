@@ -16,6 +16,7 @@ from nearsim_db.similarity.sketch import (
     minhash,
     projection,
 )
+from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights
 from nearsim_db.similarity.sketch.row_pairs import RowAgreements
 
@@ -75,33 +76,20 @@ class Family(Protocol):
         """Return the estimated similarities of pairs with these `agreements`: float64 of m."""
 
     def compare_rows(
-        self,
-        sketches: NDArray[Any],
-        left: Counts,
-        right: Counts,
-        bands: int,
-        rows: int,
-        scheme: str,
-        seed: int,
+        self, sketches: NDArray[Any], left: Counts, right: Counts, banding: Banding
     ) -> RowAgreements:
         """Return shared bands and agreements of m pairs, given as int64 rows into `sketches`."""
 
-    def band_keys(
-        self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> NDArray[np.uint64]:
+    def band_keys(self, sketches: NDArray[Any], banding: Banding) -> NDArray[np.uint64]:
         """Return the bucket hashes (n, bands): the band's number in the top byte, a hash of its content below.
 
         Raises RecipeError for a banding or a scheme that the family does not support.
         """
 
-    def count_shared_bands(
-        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> Counts:
+    def count_shared_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Counts:
         """Count the band keys that two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
 
-    def matched_bands(
-        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> NDArray[np.bool_]:
+    def matched_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> NDArray[np.bool_]:
         """Return which of left's band keys right has too, row by row: (m, k) and (m, k) to bool of (m, bands)."""
 
     def first_similar(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.sketch import bands as cut
+from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.kernels import Counts, KnownPairs, sketch_kernels
 from nearsim_db.similarity.sketch.row_pairs import RowAgreements, compare_gathered
 
@@ -29,39 +30,28 @@ class Positional:
         equal: Counts = (left == right).sum(axis=1, dtype=np.int64)
         return equal, np.full(len(equal), self.k, np.int64)
 
-    def band_keys(
-        self, sketches: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> NDArray[np.uint64]:
+    def band_keys(self, sketches: NDArray[Any], banding: Banding) -> NDArray[np.uint64]:
         """Hash runs of `rows` positions; see `Family.band_keys`."""
-        return cut.band_keys(sketches, bands, rows, scheme, seed, backend=self._backend)
+        return cut.band_keys(sketches, banding, backend=self._backend)
 
-    def count_shared_bands(
-        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> Counts:
+    def count_shared_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Counts:
         """Count the equal runs of `rows` positions; see `Family.count_shared_bands`."""
-        return cut.count_shared_bands(left, right, bands, rows, scheme, seed)
+        counts: Counts = self.matched_bands(left, right, banding).sum(axis=1, dtype=np.int64)
+        return counts
 
     def compare_rows(
-        self,
-        sketches: NDArray[Any],
-        left: Counts,
-        right: Counts,
-        bands: int,
-        rows: int,
-        scheme: str,
-        seed: int,
+        self, sketches: NDArray[Any], left: Counts, right: Counts, banding: Banding
     ) -> RowAgreements:
         """Compare the rows in place, unless the band hash requires the keys; see `Family.compare_rows`."""
-        if scheme != "mix64":
-            return compare_gathered(self, sketches, left, right, bands, rows, scheme, seed)
-        agreeing, shared = sketch_kernels(self._backend).count_agreements(sketches, left, right, bands, rows)
+        if banding.scheme != "mix64":
+            return compare_gathered(self, sketches, left, right, banding)
+        kernels = sketch_kernels(self._backend)
+        agreeing, shared = kernels.count_agreements(sketches, left, right, banding.bands, banding.rows)
         return RowAgreements(shared, agreeing, np.full(len(agreeing), self.k, np.int64))
 
-    def matched_bands(
-        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> NDArray[np.bool_]:
+    def matched_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> NDArray[np.bool_]:
         """Return which runs of `rows` positions are equal; see `Family.matched_bands`."""
-        return cut.matched_bands(left, right, bands, rows, scheme, seed)
+        return cut.matched_bands(left, right, banding)
 
     def first_similar(
         self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: KnownPairs

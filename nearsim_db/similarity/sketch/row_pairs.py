@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.kernels import Counts
 
 _BYTES_AT_ONCE = 1 << 24  # of sketches on each side
@@ -21,9 +22,7 @@ class RowAgreements(NamedTuple):
 class _Comparing(Protocol):
     def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]: ...
 
-    def count_shared_bands(
-        self, left: NDArray[Any], right: NDArray[Any], bands: int, rows: int, scheme: str, seed: int
-    ) -> Counts: ...
+    def count_shared_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Counts: ...
 
 
 def compare_gathered(
@@ -31,10 +30,7 @@ def compare_gathered(
     sketches: NDArray[Any],
     left: Counts,
     right: Counts,
-    bands: int,
-    rows: int,
-    scheme: str,
-    seed: int,
+    banding: Banding,
 ) -> RowAgreements:
     """Compare copies of the sketches, a part of the pairs at a time; see `Family.compare_rows`."""
     found = RowAgreements(*(np.empty(len(left), np.int64) for _ in range(3)))
@@ -42,6 +38,6 @@ def compare_gathered(
     for at in range(0, len(left), step):
         part = slice(at, at + step)
         sides = sketches[left[part]], sketches[right[part]]
-        found.shared[part] = family.count_shared_bands(*sides, bands, rows, scheme, seed)
+        found.shared[part] = family.count_shared_bands(*sides, banding)
         found.agreeing[part], found.compared[part] = family.agreements(*sides)
     return found

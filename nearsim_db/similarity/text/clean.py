@@ -24,21 +24,13 @@ def clean(text: str) -> tuple[str, int]:
     return _UNSTORABLE.subn(REPLACEMENT, text)
 
 
-def clean_json(value: object) -> tuple[object, int]:
-    """Clean every string and key of a JSON value; also return the number of characters replaced.
-
-    Raises InputError for values that jsonb or its writer cannot represent: NaN and infinities, integers beyond
-    64 bits, more than MAX_JSON_DEPTH levels, keys that are not strings, and Python values without a JSON
-    equivalent.
-    """
-    return _clean_value(value, MAX_JSON_DEPTH)
-
-
 def clean_attributes(attributes: Mapping[str, object]) -> tuple[dict[str, object], int]:
-    """Apply `clean_json` to a document's attributes.
+    """Clean every string and key of a document's attributes; also return the number of characters replaced.
 
     Keys that become equal are all kept: a key that needed no cleaning keeps its name, the others are extended
-    by U+FFFD until they are unique. Raises InputError too for more than MAX_EXTENDED_KEYS such keys.
+    by U+FFFD until they are unique. Raises InputError for more than MAX_EXTENDED_KEYS such keys, and for values that
+    jsonb or its writer cannot represent: NaN and infinities, integers beyond 64 bits, more than MAX_JSON_DEPTH levels,
+    keys that are not strings, and Python values without a JSON equivalent.
     """
     return _clean_object(attributes, MAX_JSON_DEPTH)
 

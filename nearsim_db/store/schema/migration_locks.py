@@ -83,11 +83,6 @@ def validate_constraints(engine: Engine, patience_seconds: float) -> None:
             connection.invalidate()
 
 
-def count_unvalidated(connection: Connection) -> int:
-    """Return the number of constraints that are not validated on old rows."""
-    return len(connection.execute(statement("list_unvalidated")).fetchall())
-
-
 def list_blockers(connection: Connection, waited_seconds: float) -> list[str]:
     """Return the sessions that block an upgrade which has waited so long."""
     parameters = {"waited": f"{waited_seconds} seconds"}

@@ -1,7 +1,3 @@
--- name: count_signed
--- Number of signed documents. Reads the whole table or its key.
-SELECT count(*) FROM {signature}
-
 -- name: count_heads
 -- Number of heads, up to a doc_id or in all. Reads the whole table.
 SELECT count(*) FROM {signature}
