@@ -22,6 +22,7 @@ from nearsim_db.readers.encodings import compression_of, control_share, in_utf8,
 from nearsim_db.similarity.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000
+MAX_RECORD_VALUES = 5_000_000  # numbers, lists and the like, which take some 40 bytes each in memory
 STANDARD_INPUT = Path("-")
 
 _PIECE_BYTES = 1 << 18
@@ -62,7 +63,8 @@ class ReadProgress:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to read, or standard input for the path '-'; records longer than `limit` bytes are rejected.
+    """A file to read, or standard input for the path '-'; records longer than `limit` bytes are rejected, and
+    those of more than `most_values` values.
 
     `refused` are flags of `OpenRefusal`: kinds of files that are an error, even if the path became one just now.
     Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
@@ -72,6 +74,7 @@ class InputFile:
     path: Path
     progress: ReadProgress = field(default_factory=ReadProgress)
     limit: int = MAX_RECORD_BYTES
+    most_values: int = MAX_RECORD_VALUES
     refused: OpenRefusal = OpenRefusal.NOTHING
     encoding: str | None = None
     delimiter: str | None = None
@@ -86,6 +89,11 @@ class InputFile:
     def too_long(self) -> str:
         """The reason for rejecting a record beyond the limit."""
         return f"longer than {self.limit:,} bytes, the maximum for one document"
+
+    @property
+    def too_many(self) -> str:
+        """The reason for rejecting a record with more values."""
+        return f"more than {self.most_values:,} values, the maximum for one document"
 
     def content(self) -> bytes | None:
         """Read the whole file, without a byte order mark; None if it exceeds the limit.

@@ -118,7 +118,7 @@ class Input:
             case FileFormat.JSONL:
                 for number, line in self._file.lines():
                     if line is not None:
-                        yield number, _parsed(line)
+                        yield number, _cleaned_record(parse_line(line, self._file, "")[0])
             case FileFormat.JSON:
                 for position, (_, value) in enumerate(elements(begin(self._file)[1])):
                     yield position, _cleaned_record(value)
@@ -145,10 +145,6 @@ def _batches_of(path: Path) -> Iterator["RecordBatch"]:
     else:
         with closing(open_parquet(path)) as opened:
             yield from batches_of(opened, path)
-
-
-def _parsed(line: bytes) -> Mapping[str, object]:
-    return _cleaned_record(parse_line(line, "")[0])
 
 
 def _cleaned_record(value: object) -> Mapping[str, object]:

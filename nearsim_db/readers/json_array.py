@@ -4,7 +4,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from json.scanner import make_scanner
 
@@ -12,7 +12,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
 from nearsim_db.readers.input_file import InputFile
-from nearsim_db.readers.jsonl import read_jsonl
+from nearsim_db.readers.jsonl import read_jsonl, too_many_digits
 from nearsim_db.records import ReadDocument, Reject
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -22,6 +22,17 @@ _BLANK_BYTES = b" \t\r\n"
 _OF_NUMBERS = "0123456789.eE+-"
 # An incomplete value fails at its end or at the beginning of its last token; \uXXXX and -Infinity are the longest.
 _LONGEST_TOKEN = 16
+_REST_OF_STRING = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_IN_STRING = re.compile(_REST_OF_STRING, re.DOTALL)
+_MARK = re.compile(r'["\[\]{},]')
+_STRING_OR_MARK = re.compile(rf'"{_REST_OF_STRING}"?|[\[\]{{}},]', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Unparsed:
+    """An element that is beyond a limit, with the reason."""
+
+    reason: str
 
 
 def read_json(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
@@ -40,7 +51,7 @@ def read_json(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject
         if isinstance(value, dict):
             yield maker.make(value, line)
         else:
-            yield Reject(name, line, "not a JSON object")
+            yield Reject(name, line, value.reason if isinstance(value, Unparsed) else "not a JSON object")
 
 
 def begin(file: InputFile) -> tuple[bool, InputFile]:
@@ -56,7 +67,10 @@ def begin(file: InputFile) -> tuple[bool, InputFile]:
 
 
 def elements(file: InputFile) -> Iterator[tuple[int, object]]:
-    """Yield the elements of an array, each with the line on which it begins. Raises InputError for invalid JSON."""
+    """Yield the elements of an array, each with the line on which it begins, `Unparsed` for one beyond a limit.
+
+    Raises InputError for invalid JSON.
+    """
     text = _Text(file)
     text.skip("[")
     if text.next_character() == "]":
@@ -84,6 +98,7 @@ class _Text:
         self._text = ""
         self._at = 0
         self._values = 0
+        self._is_dense = False  # the text may have a value of too many values
         self.line = 1
 
     def next_character(self) -> str:
@@ -105,33 +120,70 @@ class _Text:
     def value(self) -> object:
         """Parse and pass a value."""
         while True:
+            if self._is_dense and self._has_too_many_values():
+                return self._pass_unparsed(self._file.too_many)
             try:
                 value, end = self._parse(self._text, self._at)
             except json.JSONDecodeError as error:
+                if len(self._text) - self._at > self._file.limit:
+                    return self._pass_unparsed(self._file.too_long)
                 is_cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LONGEST_TOKEN
                 if not (is_cut and self._read()):
                     raise self.error(error.msg) from error
-            except ValueError as error:
-                raise self.error(str(error)) from error
-            except RecursionError as error:
-                raise self.error("it is nested too deeply") from error
+            except ValueError:
+                return self._pass_unparsed(too_many_digits())
+            except RecursionError:
+                return self._pass_unparsed("the JSON is nested too deeply")
             else:
                 # A number may go on in the next piece, as "1." does.
                 is_whole = end < len(self._text) and self._text[end] not in _OF_NUMBERS
                 if is_whole or not self._read():
+                    if end - self._at > self._file.limit:
+                        value = Unparsed(self._file.too_long)
                     self._advance(end)
                     self._values += 1
                     return value
 
+    def _has_too_many_values(self) -> bool:
+        depth = count = 0
+        for found in _STRING_OR_MARK.finditer(self._text, self._at):
+            mark = found[0]
+            depth += (mark in "[{") - (mark in "]}")
+            count += mark in ",[{"
+            if depth <= 0 and mark in "]},":
+                return False
+            if count > self._file.most_values:
+                return True
+        return False
+
+    def _pass_unparsed(self, reason: str) -> Unparsed:
+        """Pass a value of any size by its brackets and strings. Raises InputError if the file ends before it."""
+        depth, in_string = 0, False
+        while True:
+            found = (_IN_STRING.match if in_string else _MARK.search)(self._text, self._at)
+            end = found.end() if found else len(self._text)
+            mark = '"' * self._text.startswith('"', end) if in_string else found[0] if found else ""
+            if in_string and mark:
+                in_string, end = False, end + 1
+            elif mark == '"':
+                in_string = True
+            elif not depth and mark in ("]", "}", ","):
+                return Unparsed(reason)
+            elif mark:
+                depth += (mark in "[{") - (mark in "]}")
+            self._advance(end)
+            if not mark and not self._read():
+                raise self.error(f"{reason}, and the file ends in it")
+
     def values(self) -> Iterator[tuple[int, object]]:
         """Parse and pass values that commas follow, while all of it has been read and is valid."""
-        text, at, line = self._text, self._at, self.line
-        size = len(text)
+        text, at, line, limit = self._text, self._at, self.line, self._file.limit
+        size = 0 if self._is_dense else len(text)
         newline = text.find("\n", at)
         try:
             while at < size:
                 value, end = _scan(text, at)
-                if not (comma := _COMMA.match(text, end)) or comma.end() == size:
+                if not (comma := _COMMA.match(text, end)) or comma.end() == size or end - at > limit:
                     return
                 yield line, value
                 self._values += 1
@@ -157,13 +209,13 @@ class _Text:
         """Read as much again as is kept, at least one piece; return whether there was any."""
         kept = [self._text[self._at :]]
         wanted = len(kept[0])
-        if wanted > self._file.limit:
-            raise self.error(self._file.too_long)
         size = 0
         for piece in self._pieces:
             kept.append(self._decode(piece))
             size += len(kept[-1])
             if size > wanted:
                 break
-        self._text, self._at = "".join(kept), 0
+        text = self._text = "".join(kept)
+        self._at, most = 0, self._file.most_values
+        self._is_dense = len(text) > 2 * most and sum(map(text.count, ",[{")) > most
         return size > 0

@@ -1,6 +1,8 @@
 """JSON lines: one object per line."""
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from json.scanner import make_scanner
 from typing import Any
@@ -19,6 +21,7 @@ _NOT_AN_OBJECT = "not a JSON object"
 _BLANKS = " \t\n\r"
 _ENDS = (b"}", b"\r", b" ", b"\t")  # of a line that may be an object
 _SHORT_BYTES = 32  # of lines that fail more slowly with orjson than without
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _scan = make_scanner(json.JSONDecoder())  # type: ignore[arg-type]
 
 
@@ -35,19 +38,21 @@ def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
                 if not line.isspace():
                     yield Reject(name, number, "not a JSON object with an id")
             else:
-                record, is_clean = parse_line(line, fields.vector)
+                record, is_clean = parse_line(line, file, fields.vector)
                 if isinstance(record, dict):
                     yield maker.make(record, number, is_clean)
                 elif not line.isspace():
                     yield Reject(name, number, record)
 
 
-def parse_line(line: bytes, vector: str) -> tuple[dict[str, Any] | str, bool]:
+def parse_line(line: bytes, file: InputFile, vector: str) -> tuple[dict[str, Any] | str, bool]:
     """Parse a line with orjson, or with the standard parser where it is needed; the reason if it is no object.
 
     orjson is faster; the standard parser accepts lone surrogates, undecodable bytes and integers of any size. Also
     return whether no string has a NUL or lone surrogate.
     """
+    if len(line) > 2 * file.most_values and _count_values(line, file.most_values) > file.most_values:
+        return file.too_many, False
     if not line.endswith(_ENDS) or (len(line) < _SHORT_BYTES and not line.isascii()):
         return _parse_leniently(line), False
     try:
@@ -61,6 +66,21 @@ def parse_line(line: bytes, vector: str) -> tuple[dict[str, Any] | str, bool]:
     return record, b"\\" not in line or b"\\u0000" not in line
 
 
+def _count_values(line: bytes, most: int) -> int:
+    """Return about the number of values in a line if there are more than `most`, else a number that may be larger."""
+    count = _count_marks(line)
+    return count if count <= most else _count_marks(_STRING.sub(b"", line))
+
+
+def _count_marks(line: bytes) -> int:
+    return line.count(b",") + line.count(b"[") + line.count(b"{")
+
+
+def too_many_digits() -> str:
+    """Return the reason for rejecting an integer that Python does not convert, as that takes quadratic time."""
+    return f"an integer has more than {sys.get_int_max_str_digits():,} digits"
+
+
 def _parse_leniently(line: bytes) -> dict[str, Any] | str:
     text = line.decode("utf-8", "surrogateescape")
     if text.startswith("\ufeff"):
@@ -71,8 +91,8 @@ def _parse_leniently(line: bytes) -> dict[str, Any] | str:
         return _not_json("Expecting value", error.value)
     except json.JSONDecodeError as error:
         return _not_json(error.msg, error.pos)
-    except ValueError as error:
-        return f"cannot parse this JSON: {error}"
+    except ValueError:
+        return too_many_digits()
     except RecursionError:
         return "the JSON is nested too deeply"
     if rest := text[end:].lstrip(_BLANKS):

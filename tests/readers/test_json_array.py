@@ -4,7 +4,9 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -79,11 +81,31 @@ def test_an_invalid_array_ends_with_its_place(content: bytes, reason: str) -> No
         list(elements(in_pieces(content, 50)))
 
 
-def test_an_object_beyond_the_limit_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_bytes(b'[{"id": "' + b"x" * 3_000_000)
-    with pytest.raises(InputError, match="longer than 1,000 bytes"):
-        list(read_json(InputFile(path, limit=1000), Fields()))
+BEYOND_LIMITS: list[tuple[str, dict[str, Any], bytes]] = [
+    ("longer than 4,000 bytes", {"limit": 4_000}, b'{"id": "' + rb"x\"]}" * 3_000 + b'"}'),
+    ("more than 100 values", {"most_values": 100}, b'{"id": 1, "text": "[,{", "x": [' + b"[]," * 99 + b"1]}"),
+    ("nested too deeply", {}, b'{"id": 1, "x": ' + b'[{"":' * 9_000 + b'""' + b"}]" * 9_000 + b"}"),
+    ("more than 4,300 digits", {}, b'{"id": 1, "x": ' + b"9" * 5_000 + b"}"),
+]
+
+
+@pytest.mark.parametrize("size", [1, 50, 1 << 20])
+@pytest.mark.parametrize(("reason", "limits", "value"), BEYOND_LIMITS)
+def test_an_object_beyond_a_limit_is_one_reject(
+    size: int, reason: str, limits: dict[str, Any], value: bytes
+) -> None:
+    wanted = b'{"id": "a", "text": "%s"}' % (b"[,{" * 60)
+    file = in_pieces(b"[" + wanted + b",\n" + value + b",\n" + wanted + b",\n" + wanted + b"]", size)
+    read = list(read_json(replace(file, **limits), Fields()))
+    (reject,) = (one for one in read if isinstance(one, Reject))
+    assert reason in reject.reason
+    assert [one.line for one in read if one is not reject] == [1, 3, 4]
+
+
+def test_an_object_beyond_the_limit_at_the_end_is_an_error() -> None:
+    file = InputFile(Path("a.json"), limit=1000, begun=iter([b'[{"id": "', b"x" * 3_000_000]))
+    with pytest.raises(InputError, match=r"longer than 1,000 bytes, .* and the file ends in it"):
+        list(read_json(file, Fields()))
 
 
 def test_only_a_part_of_an_array_is_in_memory() -> None:

@@ -149,7 +149,7 @@ def test_published_at_is_iso_8601_with_utc_as_default(
         (b'{"id": "1", "text": "raw \x00 NUL"}', "not JSON: Invalid control character", None),
         (b"[" * 100_000, "", None),
         (b'{"id": "1", "text": "x", "a": ' + b"[" * 900 + b"]" * 900 + b"}", "nested deeper than 100 levels", "1"),
-        (b'{"id": ' + b"9" * 5000 + b', "text": "x"}', "cannot parse this JSON: ", None),
+        (b'{"id": ' + b"9" * 5000 + b', "text": "x"}', "an integer has more than 4,300 digits", None),
         (b"[1, 2]", "not a JSON object", None),
         (b'"text"', "not a JSON object", None),
         (b"null", "not a JSON object", None),
@@ -279,3 +279,16 @@ def test_standard_input_is_json_lines(monkeypatch: pytest.MonkeyPatch, path: str
 def test_utf_16_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is UTF-16; give --encoding utf-16"):
         read_bytes(tmp_path, '{"id": 1, "text": "x"}\n'.encode("utf-16"))
+
+
+def test_a_line_of_too_many_values_is_rejected_unparsed(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(
+        b'{"id": 1, "text": "%s"}\n{"id": 2, "vector": [%s1]}\n{"id": 3, "text": "x", "a": %s1%s}\n'
+        % (b'\\"[1,' * 150, b"1," * 150, b"[" * 150, b"]" * 150)
+    )
+    first, *others = read_jsonl(InputFile(path, most_values=100), Fields())
+    assert isinstance(first, ReadDocument) and first.document.body == '"[1,' * 150
+    assert [one.reason for one in others if isinstance(one, Reject)] == [
+        "more than 100 values, the maximum for one document"
+    ] * 2
