@@ -88,6 +88,9 @@ Limit = Annotated[
 ]
 MatchLimit = Annotated[
     int | None,
-    limit_option("Maximum number of matches of each document: the first by estimate. (default: all)"),
+    limit_option(
+        "Maximum number of matches of each document: those with the best estimates, which need not be the most "
+        "similar. (default: all)"
+    ),
 ]
 ExportLimit = Annotated[int | None, limit_option("Maximum number of documents. (default: all)")]

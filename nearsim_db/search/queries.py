@@ -113,7 +113,7 @@ class Queries:
     ) -> Matches:
         """Return the documents that a text would be paired with, the most similar first; nothing is written.
 
-        `limit` is that of `check`.
+        `limit` is that of `check`: the matches with the best estimates.
         """
         return self.check(Document(_UNNAMED, title, body), min_similarity, limit)
 
@@ -121,9 +121,10 @@ class Queries:
         """Return the documents that one would be paired with if it were added, the most similar first.
 
         The document of the same external_id, which it would replace, is left out. With a limit candidates are verified
-        in the order of their estimates until so many match: the answer has the first matches in that order, and
-        `has_more` says whether there are others. Nothing is written. Threads may share an index for this. Raises
-        InputError for a value that cannot be stored, and for a text if vectors are compared.
+        in the order of their estimates until so many match: the answer has the matches with the best estimates, which
+        need not be the most similar, and `has_more` says whether there are others. Nothing is written. Threads may
+        share an index for this. Raises InputError for a value that cannot be stored, and for a text if vectors are
+        compared.
         """
         query, most = checked_query(document), checked_limit(limit)
         return unless_empty(

@@ -44,7 +44,7 @@ TRIALS: dict[str, LiteralString] = {
     "may_see_generation(integer)": "SELECT nearsim.may_see_generation({generation})",
     "live_generation(integer,text,bigint)": "SELECT * FROM nearsim.live_generation({collection_id})",
     "live_generations_of(integer,text[],bigint)": "SELECT * FROM nearsim.live_generations_of({collection_id}, NULL)",
-    "report_unindexed(integer,bigint)": "SELECT nearsim.report_unindexed({generation}, {doc})",
+    "report_unindexed(integer,bigint,boolean)": "SELECT nearsim.report_unindexed({generation}, {doc}, true)",
     "similar_by_profiles(bigint,text[],integer)": "SELECT * FROM nearsim.similar_by_profiles({doc})",
     "similar_by_profiles(text,text[],text,integer)": "SELECT * FROM nearsim.similar_by_profiles({id})",
     "similar_to(bigint,double precision,integer,text,integer)": "SELECT * FROM nearsim.similar_to({doc})",

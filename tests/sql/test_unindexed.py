@@ -65,6 +65,9 @@ def test_a_document_that_was_just_inserted_is_similar_to_nothing_yet(database_ur
         for query in COUNT_ALIKE:
             assert ask(query, "c") == ([(2,)], [])
             assert ask(query, "alone") == ([(0,)], [])
+        writer.execute("INSERT INTO nearsim.work (generation_id, stage, doc_id) VALUES (1, 'search', 4)")
+        for query in COUNT_ALIKE:
+            assert ask(query, "alone") == ([(0,)], [unindexed.replace("3", "4")])
         writer.execute("UPDATE nearsim.document SET body = 'another text' WHERE external_id = 'c'")
         for query in COUNT_ALIKE:
             assert ask(query, "c") == ([(2,)], [unindexed])

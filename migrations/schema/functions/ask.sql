@@ -36,4 +36,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval, integer) IS
-    'Request the documents that a text would be paired with, with max_matches at most so many; commit, then pass the returned number to similar_to_text()';
+    'Request the documents that a text would be paired with, with max_matches at most so many, those with the best estimates, which need not be the most similar; commit, then pass the returned number to similar_to_text()';

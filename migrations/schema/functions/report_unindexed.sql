@@ -1,25 +1,28 @@
--- Relies on document_pkey, work_pkey and the keys of signature_N. Cheaper than document_state, which reads all changes.
-CREATE FUNCTION nearsim.report_unindexed(generation_id integer, doc_id bigint) RETURNS void
+-- Relies on document_pkey, work_pkey and the keys of signature_N. Cheaper than document_state, which reads all changes; the
+-- queue is read for an empty answer only, since that takes longer than all else.
+CREATE FUNCTION nearsim.report_unindexed(generation_id integer, doc_id bigint, is_empty boolean) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     signed bigint;
+    is_current boolean;
 BEGIN
     IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN;
     END IF;
     EXECUTE format('SELECT revision FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id)
         INTO signed USING doc_id;
-    IF EXISTS (
-        SELECT FROM nearsim.document AS one
-        WHERE one.doc_id = report_unindexed.doc_id AND one.revision IS DISTINCT FROM signed)
-        OR EXISTS (
+    SELECT one.revision IS NOT DISTINCT FROM signed INTO is_current
+    FROM nearsim.document AS one WHERE one.doc_id = report_unindexed.doc_id;
+    IF is_current AND is_empty THEN
+        is_current := NOT EXISTS (
             SELECT FROM nearsim.visible_work AS work
             WHERE work.generation_id = report_unindexed.generation_id AND work.stage IN ('sign', 'search')
-                AND work.doc_id = report_unindexed.doc_id)
-    THEN
+                AND work.doc_id = report_unindexed.doc_id);
+    END IF;
+    IF NOT is_current THEN
         RAISE NOTICE 'the present text of document % is not indexed; nearsim.documents shows its state', doc_id;
     END IF;
 END
 $$;
-COMMENT ON FUNCTION nearsim.report_unindexed(integer, bigint) IS
-    'Internal (used by similar_to and similar_by_profiles): a notice if its present text is not indexed in a generation';
+COMMENT ON FUNCTION nearsim.report_unindexed(integer, bigint, boolean) IS
+    'Internal (used by similar_to and similar_by_profiles): a notice if the present text of a document is not indexed in a generation, or its answer is empty since it was not searched yet';

@@ -6,6 +6,7 @@ LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET extra
 DECLARE
     home constant integer := nearsim.collection_of(doc_id);
     generations integer[];
+    is_empty boolean;
 BEGIN
     IF max_matches < 1 THEN
         RAISE EXCEPTION 'a maximum of % matches is out of range; choose 1 or more', max_matches
@@ -37,7 +38,8 @@ BEGIN
                 AND verdict.undone_at IS NULL LIMIT 1
         ) AS said ON true
         ORDER BY found.highest DESC, found.other_id LIMIT similar_by_profiles.max_matches;
-    PERFORM nearsim.report_unindexed(one, doc_id) FROM unnest(generations) AS one;
+    is_empty := NOT FOUND;
+    PERFORM nearsim.report_unindexed(one, doc_id, is_empty) FROM unnest(generations) AS one;
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_by_profiles(bigint, text[], integer) IS

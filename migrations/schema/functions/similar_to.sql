@@ -32,7 +32,7 @@ BEGIN
             'pairs_of_' || live.generation_id)
             USING doc_id, home, coalesce(min_similarity, 0), live.bands, nearsim.metric_of(live.recipe), max_matches;
     END IF;
-    PERFORM nearsim.report_unindexed(live.generation_id, doc_id);
+    PERFORM nearsim.report_unindexed(live.generation_id, doc_id, NOT FOUND);
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text, integer) IS

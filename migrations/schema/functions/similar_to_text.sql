@@ -17,7 +17,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE nearsim.similar_to_text(text, jsonb, text, text, text, double precision, interval, integer) IS
-    'Request and wait in one statement, in autocommit only; the answer is an array of the rows of similar_to_text(probe_id). With max_matches candidates are compared in the order of their estimates until so many match; ask for one more to see whether there are others';
+    'Request and wait in one statement, in autocommit only; the answer is an array of the rows of similar_to_text(probe_id). With max_matches candidates are compared in the order of their estimates until so many match: those with the best estimates, which need not be the most similar; ask for one more to see whether there are others';
 
 CREATE FUNCTION nearsim.similar_to_text(probe_id bigint, max_matches integer DEFAULT NULL)
 RETURNS TABLE (
@@ -41,4 +41,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to_text(bigint, integer) IS
-    'The documents that the text of a request would be paired with, the most similar first, then by doc_id; with max_matches only the first so many of the answer. The similarity is an estimate where verified is false. Waits for a worker';
+    'The documents that the text of a request would be paired with, the most similar first, then by doc_id; with max_matches only the first so many of the answer, which itself is limited by the max_matches of ask(). The similarity is an estimate where verified is false. Waits for a worker';

@@ -109,8 +109,8 @@ def similar(
 
     Each line of jsonl has id, title, similarity, intersection, union, estimate, shared_bands, verified, which is false
     if the similarity is an estimate, and, for profiles of the family projection, distance. With --limit a stored
-    document gets the most similar ones, a text the first by estimate; whether there are more is said on standard error,
-    or below a table.
+    document gets the most similar ones, a text those with the best estimates, which need not be the most similar;
+    whether there are more is said on standard error, or below a table.
     """
     if sum(query is not None for query in (id, text, file)) != 1:
         raise UsageError("give one of ID, --text and --file")
