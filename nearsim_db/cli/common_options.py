@@ -57,7 +57,7 @@ def _flag(name: str, key: str, help: str, *names: str) -> TyperOption:
 
 def _output_option() -> TyperOption:
     def note(context: Any, parameter: Any, value: str | None) -> None:
-        context.meta[formats.OUTPUT] = None if value is None else Path(value)
+        context.meta[formats.OUTPUT] = None if value is None else formats.path(value)
 
     return TyperOption(
         param_decls=["--output", "-o"],

@@ -1,5 +1,6 @@
 """Output formats: --format, and the suffix of --output."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +29,15 @@ class Format(StrEnum):
         return self is not Format.TABLE
 
 
-def _is_typed(context: typer.Context, parameter: str) -> bool:
+def path(given: str | Path) -> Path:
+    """Return the path of an output file. Raises UsageError for a folder: one there is, or a name that ends as one."""
+    if str(given).endswith(os.sep) or Path(given).is_dir():
+        raise UsageError(f"cannot write to {str(given)!r}: it is a folder; name a file in it")
+    return Path(given)
+
+
+def is_typed(context: typer.Context, parameter: str) -> bool:
+    """Whether a parameter is on the command line: not by default or from the environment."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -38,15 +47,15 @@ def resolved(context: typer.Context, value: Any) -> Any:
 
     Raises UsageError if --json and --format differ, and for a suffix that is none of a format.
     """
-    is_typed = _is_typed(context, "format")
+    is_given = is_typed(context, "format")
     output: Path | None = context.meta.get(OUTPUT)
     if context.meta.get(JSON_GIVEN):
-        if is_typed and value != Format.JSON:
+        if is_given and value != Format.JSON:
             raise UsageError(f"--json cannot be combined with --format {value}")
         return chosen_format(Format.JSON, output)
-    if is_typed and value is not None:
+    if is_given and value is not None:
         refuse_contradiction(value, output)
-    takes_value = is_typed or output in (None, STANDARD_OUTPUT) or is_toml(context, value=False)
+    takes_value = is_given or output in (None, STANDARD_OUTPUT) or is_toml(context, value=False)
     return value if takes_value else chosen_format(None, output)
 
 
@@ -87,6 +96,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
+        parser=path,
         help="Output file (.jsonl, .ndjson, .csv, .json, .txt; any other suffix with --format) instead of standard "
         "output.",
     ),

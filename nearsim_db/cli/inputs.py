@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nearsim_db.cli import formats
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError
 
@@ -50,7 +51,10 @@ Vectors = Annotated[
 Rejects = Annotated[
     Path | None,
     typer.Option(
-        "--rejects", metavar="PATH", help="File for rejected records, each with its line and the reason."
+        "--rejects",
+        metavar="PATH",
+        parser=formats.path,
+        help="File for rejected records, each with its line and the reason.",
     ),
 ]
 Strict = Annotated[

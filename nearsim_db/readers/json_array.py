@@ -12,7 +12,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
 from nearsim_db.readers.input_file import InputFile
-from nearsim_db.readers.jsonl import read_jsonl, too_many_digits
+from nearsim_db.readers.jsonl import fault, read_jsonl, too_many_digits
 from nearsim_db.records import ReadDocument, Reject
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -129,7 +129,7 @@ class _Text:
                     return self._pass_unparsed(self._file.too_long)
                 is_cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LONGEST_TOKEN
                 if not (is_cut and self._read()):
-                    raise self.error(error.msg) from error
+                    raise self.error(fault(error)) from error
             except ValueError:
                 return self._pass_unparsed(too_many_digits())
             except RecursionError:

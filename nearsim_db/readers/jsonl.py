@@ -90,7 +90,7 @@ def _parse_leniently(line: bytes) -> dict[str, Any] | str:
     except StopIteration as error:
         return _not_json("Expecting value", error.value)
     except json.JSONDecodeError as error:
-        return _not_json(error.msg, error.pos)
+        return _not_json(fault(error), error.pos)
     except ValueError:
         return too_many_digits()
     except RecursionError:
@@ -101,7 +101,12 @@ def _parse_leniently(line: bytes) -> dict[str, Any] | str:
 
 
 def _not_json(message: str, position: int) -> str:
-    return f"not JSON: {message.removesuffix(' starting at')} at character {position + 1:,}"
+    return f"not JSON: {message} at character {position + 1:,}"
+
+
+def fault(error: json.JSONDecodeError) -> str:
+    """Return what is wrong, without the words that a place follows, as in "Unterminated string starting at"."""
+    return error.msg.removesuffix(" starting at")
 
 
 def _may_be_rounded(record: dict[str, object], vector: str) -> bool:

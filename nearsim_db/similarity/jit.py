@@ -1,6 +1,7 @@
 """Compilation of kernels, and mixing in them. Imports numba, so only kernel modules import this, lazily."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -15,9 +16,11 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 def compiled(function: Kernel) -> Kernel:
     """Compile at first call, without the GIL, and cache the result on disk if a folder is writable."""
     try:
+        if not numba.config.CACHE_DIR:
+            Path.home()  # without one numba would use a folder named ~ in the working directory
         return cast(Kernel, _compiler(cache=True)(function))
     except RuntimeError:
-        # numba refuses to cache in a read-only install without a writable cache folder.
+        # numba refuses, too, in a read-only install without a writable cache folder.
         return cast(Kernel, _compiler(cache=False)(function))
 
 

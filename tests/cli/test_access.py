@@ -54,6 +54,7 @@ WRITING = [
     ["profile", "create", "mine"],
     ["work", "discard", "--all", "--yes"],
     ["verdict", "pin", "storm", "bridge", "--why", "x"],
+    ["verdict", "veto", "storm", "bridge", "--why", "x"],
     ["db", "grant", "somebody", "reader"],
     ["db", "isolation", "off"],
 ]

@@ -38,6 +38,26 @@ def every_command(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tu
         yield from every_command(command.get_command(None, name), (*path, name))
 
 
+def test_a_folder_is_no_output_file(
+    nearsim: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    outputs = {"--output", "--rejects", "--pairs", "--clusters"}
+    named = [
+        (path, option)
+        for path, command in every_command(get_command(app))
+        for option in command.params
+        if not outputs.isdisjoint(option.opts) and not option.multiple and not option.is_flag
+    ]
+    assert len(named) > 60
+    for path, option in named:
+        for folder in ("there", "new/"):
+            refused = nearsim.fail(*path, option.opts[0], folder, exit_code=2)
+            assert refused == f"error: cannot write to '{folder}': it is a folder; name a file in it"
+    assert [one.name for one in tmp_path.iterdir()] == ["there"]
+
+
 def test_every_command_has_the_common_options() -> None:
     found = {" ".join(path): command for path, command in every_command(get_command(app)) if path}
     commands = {

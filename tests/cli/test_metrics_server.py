@@ -168,6 +168,17 @@ def test_a_client_may_close_its_side_after_the_request(address: tuple[str, int])
         assert json.loads(response.partition(b"\r\n\r\n")[2])["ok"] is False
 
 
+@pytest.mark.parametrize("path", [b"/healthz", b"/livez", b"/metrics", b"/elsewhere"])
+def test_head_is_get_without_the_body(address: tuple[str, int], path: bytes) -> None:
+    headers, got = (
+        answer(address, method + b" " + path + b" HTTP/1.0\r\n\r\n").partition(b"\r\n\r\n")
+        for method in (b"HEAD", b"GET")
+    )
+    assert headers[2] == b"" and got[2] != b""
+    assert status(headers[0]) == status(got[0])
+    assert b"\nContent-Length: %d" % len(got[2]) in headers[0] + got[0]
+
+
 @pytest.mark.parametrize(
     "request_, expected",
     [

@@ -12,6 +12,7 @@ import pytest
 from tests.builders.command_line import STORM, STORM_AGAIN, write_jsonl
 
 UNKNOWN = "54321"
+NEARSIM = ("-m", "nearsim_db")
 NUMPY = {"NEARSIM_BACKEND": "numpy"}  # which needs no compilation
 
 pytestmark = pytest.mark.skipif(
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 def run(
     folder: Path, environment: Mapping[str, str], *arguments: object, may_write: bool = False
 ) -> tuple[int, str, str]:
-    """Run `nearsim` as a user without name and home, with nothing but this environment.
+    """Run Python as a user without name and home, with nothing but this environment.
 
     The user may read every file, as the interpreter may be in a closed folder, and on demand write every file.
     """
@@ -30,7 +31,7 @@ def run(
     step_down = ["setpriv", f"--reuid={UNKNOWN}", f"--regid={UNKNOWN}", "--clear-groups"]
     step_down += [f"--inh-caps={right}", f"--ambient-caps={right}"]
     done = subprocess.run(
-        [*step_down, sys.executable, "-m", "nearsim_db", *map(str, arguments)],
+        [*step_down, sys.executable, *map(str, arguments)],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
         cwd=folder,
         capture_output=True,
@@ -53,19 +54,22 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_commands_without_a_server_need_no_home(folder: Path) -> None:
-    code, _, error = run(folder, {}, "--help")
+    code, _, error = run(folder, {}, *NEARSIM, "--help")
     assert code == 0, error
-    code, shown, error = run(folder, NUMPY, "dedupe", "two.jsonl", "-o", "one.jsonl", "--json")
+    code, shown, error = run(folder, NUMPY, *NEARSIM, "dedupe", "two.jsonl", "-o", "one.jsonl", "--json")
     assert code == 0, error
     assert len((folder / "one.jsonl").read_text().splitlines()) == 1
     assert '"read": 2' in shown
+    code, _, error = run(folder, {}, "-c", "import nearsim_db.similarity.sketch.kernels.compiled_sorted")
+    assert code == 0, error
+    assert {one.name for one in folder.iterdir()} == {"two.jsonl", "one.jsonl"}
 
 
 def test_a_database_of_its_own_needs_no_home(folder: Path, database_url: str) -> None:
     given = {"NEARSIM_DATABASE_URL": database_url, **NUMPY}
-    code, _, error = run(folder, given, "ingest", "two.jsonl", may_write=True)
+    code, _, error = run(folder, given, *NEARSIM, "ingest", "two.jsonl", may_write=True)
     assert code == 0, error
-    code, shown, error = run(folder, given, "pairs", "--format", "jsonl", may_write=True)
+    code, shown, error = run(folder, given, *NEARSIM, "pairs", "--format", "jsonl", may_write=True)
     assert code == 0 and len(shown.splitlines()) == 1, error
 
 
@@ -83,9 +87,9 @@ def test_the_embedded_server_says_what_it_needs(folder: Path) -> None:
         ({"HOME": str(closed)}, refused),
     )
     for environment, message in tried:
-        code, _, error = run(folder, environment, "stats")
+        code, _, error = run(folder, environment, *NEARSIM, "stats")
         assert (code, error.count("\n")) == (1, 1) and message in error and "NEARSIM_DATABASE_URL" in error
-    code, shown, _ = run(folder, {}, "doctor")
+    code, shown, _ = run(folder, {}, *NEARSIM, "doctor")
     assert code == 1 and no_home.removeprefix("error: ") in shown
-    code, _, error = run(folder, {}, "--install-completion", "bash")
+    code, _, error = run(folder, {}, *NEARSIM, "--install-completion", "bash")
     assert (code, error.count("\n")) == (1, 1) and "the completion cannot be installed" in error

@@ -71,7 +71,7 @@ def test_an_empty_array_has_no_documents(tmp_path: Path, content: bytes) -> None
         (b'[{"id": 1},\n{"id": 2}\n{"id": 3}]', "'{' instead of ']', .* line 3; the 2 objects before it were read"),
         (b'[{"id": 1},\n{"id" 2}]' + b" " * 99, "Expecting ':' delimiter, .* line 2; the 1 objects before"),
         (b'[{"id": 1}', "the end of the file instead of ']'"),
-        (b'[{"id": "a', "Unterminated string"),
+        (b'[{"id": "a', "Unterminated string, in the value that begins on line 1; the 0 objects"),
         (b'[{"id": 1}] {', "there is text after the end of the array"),
         (b"[" * 100_000, "nested too deeply"),
     ],

@@ -96,7 +96,13 @@ def curve(
     recipe_options: recipes.RecipeOptions,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="PATH", help="Image file to write, .svg or .png."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            parser=formats.path,
+            help="Image file to write, .svg or .png.",
+        ),
     ] = None,
     format: formats.ResultFormat = Format.TABLE,
 ) -> None:

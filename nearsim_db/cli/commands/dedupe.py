@@ -24,6 +24,7 @@ _Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
+        parser=formats.path,
         help="File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst), "
         ".parquet, otherwise that of the input. - is standard output.",
         show_default=False,
@@ -51,11 +52,19 @@ def dedupe(
     output: _Output,
     output_format: _OutputFormat = None,
     pairs: Annotated[
-        Path | None, typer.Option("--pairs", metavar="PATH", help="File for the pairs, as JSON lines.")
+        Path | None,
+        typer.Option(
+            "--pairs", metavar="PATH", parser=formats.path, help="File for the pairs, as JSON lines."
+        ),
     ] = None,
     clusters: Annotated[
         Path | None,
-        typer.Option("--clusters", metavar="PATH", help="File for the clusters, as JSON lines."),
+        typer.Option(
+            "--clusters",
+            metavar="PATH",
+            parser=formats.path,
+            help="File for the clusters, as JSON lines.",
+        ),
     ] = None,
     threshold: recipes.Threshold = None,
     recipe_options: recipes.RecipeOptions,

@@ -47,6 +47,7 @@ _Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
+        parser=formats.path,
         help="Output file; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst), .parquet. "
         "- is standard output.",
     ),

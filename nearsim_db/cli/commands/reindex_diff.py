@@ -40,7 +40,11 @@ def diff(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="Write an HTML page to this file, with texts side by side."
+            "--output",
+            "-o",
+            metavar="PATH",
+            parser=formats.path,
+            help="Write an HTML page to this file, with texts side by side.",
         ),
     ] = None,
     format: formats.ResultFormat = Format.TABLE,

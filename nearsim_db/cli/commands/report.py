@@ -35,7 +35,11 @@ def report(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="HTML or JSON file to write; - for standard output."
+            "--output",
+            "-o",
+            metavar="PATH",
+            parser=formats.path,
+            help="HTML or JSON file to write; - for standard output.",
         ),
     ] = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nearsim_db.cli import completion, formats, inputs, option_groups, options, recipes
+from nearsim_db.cli import formats, inputs, option_groups, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -31,13 +31,7 @@ _Files = Annotated[
 ]
 _Collection = Annotated[
     str | None,
-    typer.Option(
-        "--collection",
-        "-c",
-        metavar="NAME",
-        autocompletion=completion.collections,
-        help="Collection to sample, instead of files. Without files by default that of NEARSIM_COLLECTION.",
-    ),
+    options.collection_option("Collection to sample, instead of files."),
 ]
 _Output = Annotated[
     Path | None,
@@ -45,6 +39,7 @@ _Output = Annotated[
         "--output",
         "-o",
         metavar="R.toml",
+        parser=formats.path,
         help="File for the recipe, commented with the reasons; - for standard output.",
     ),
 ]
@@ -82,12 +77,9 @@ _Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of 
 @option_groups.expand
 def tune(
     *,
+    context: typer.Context,
     files: _Files = None,
     collection: _Collection = None,
-    usual_collection: Annotated[
-        str | None,
-        typer.Option("--usual-collection", metavar="NAME", envvar="NEARSIM_COLLECTION", hidden=True),
-    ] = None,
     output: _Output = None,
     labels: _Labels = None,
     recall: _Recall = 0.995,
@@ -105,7 +97,8 @@ def tune(
     Stores nothing. Starts from --recipe or --preset and keeps its normalisation; shingle.scheme and shingle.k are kept
     if given with --set.
     """
-    collection = collection or (None if files else usual_collection)
+    if files and not formats.is_typed(context, "collection"):
+        collection = None
     _check(files, collection, recall)
     from nearsim_db.analysis.tuning import TuningOptions, read_labels
     from nearsim_db.analysis.tuning import tune as run
