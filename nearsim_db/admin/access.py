@@ -35,6 +35,7 @@ def grant(database: Database, user: str, role: Role, collections: Sequence[str] 
     with database.transaction() as connection:
         chosen = [collection_rows.get_collection(connection, name).collection_id for name in collections]
         access.create_roles(connection)
+        access.withhold_statistics(connection)
         is_new = access.grant_role(connection, user, role)
         for collection_id in chosen:
             access.grant_collection(connection, user, collection_id, may_write=role == "writer")

@@ -71,6 +71,16 @@ def create_roles(connection: Connection) -> None:
         )
 
 
+def withhold_statistics(connection: Connection) -> None:
+    """Have ANALYZE keep no values of owners' data, if the user has the owner's rights."""
+    connection.execute(statement("withhold_statistics"))
+
+
+def list_shown_statistics(connection: Connection) -> list[str]:
+    """Return the columns with data of owners of which ANALYZE keeps values, each with its table."""
+    return fetch_values(connection, statement("list_shown_statistics"))
+
+
 def grant_role(connection: Connection, user: str, role: Role) -> bool:
     """Make a user a member of a role; False if it was one. Raises NotFoundError if the user does not exist."""
     parameters = {"user": user, "role": role_name(role)}

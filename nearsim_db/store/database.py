@@ -116,6 +116,7 @@ class Database:
             with translate_errors():
                 revision = revisions.upgrade(engine, patience_seconds=patience_seconds, report=report)
                 with engine.begin() as connection:
+                    access.withhold_statistics(connection)
                     placement.distribute(connection, citus, report)
                 return revision
         finally:

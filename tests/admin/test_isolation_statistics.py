@@ -9,8 +9,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from nearsim_db.admin.doctor.schema import check_roles
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver.engine import open_engine
 from tests.builders.isolation_world import FOREIGN, Connection, World, relations, two_tenants
-from tests.builders.logins import user_of
+from tests.builders.logins import fill, login, user_of
 from tests.builders.relations import identifier
 from tests.servers.databases import Server
 
@@ -247,3 +250,53 @@ def test_row_estimates_of_expressions_depend_on_no_value_of_an_owner(repeated: W
         assert not {one: rows for one, rows in varying.items() if rows > 1}
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             reader.execute("CREATE STATISTICS own.foreign_texts ON title, source FROM nearsim.document")
+
+
+STORED = r"""
+SELECT tablename, attname, n_distinct, coalesce(CAST(most_common_vals AS text), CAST(histogram_bounds AS text))
+FROM pg_stats WHERE schemaname IN ('nearsim', 'nearsim_index')
+    AND (attname IN ('external_id', 'name', 'bucket_hash', 'title', 'lower') OR tablename LIKE 'document\_%')
+"""
+FORGET: LiteralString = """
+DELETE FROM pg_statistic
+WHERE starelid IN (CAST('nearsim.document' AS regclass), CAST('nearsim.collection' AS regclass), {})
+"""
+
+
+def test_statistics_are_withheld_again_and_distinctness_is_restored(database_url: str) -> None:
+    fill(database_url)
+    with psycopg.connect(database_url, autocommit=True) as admin:
+
+        def stored() -> set[tuple[object, ...]]:
+            return set(admin.execute(STORED).fetchall())
+
+        def warnings() -> list[str]:
+            with open_engine(database_url).connect() as connection:
+                return [one.finding for one in check_roles(connection) if one.check == "statistics"]
+
+        admin.execute("ANALYZE")
+        before = stored()
+        (leaf,) = {str(table) for table, column, _, _ in before if column == "bucket_hash"}
+        expected = {("document", "external_id"), ("collection", "name"), (leaf, "bucket_hash")}
+        assert before == {(*one, -1.0, None) for one in expected} and warnings() == []
+        admin.execute(
+            "CREATE INDEX document_lower ON nearsim.document (lower(title)); "
+            "ALTER TABLE nearsim.document ALTER title SET STATISTICS 100, ALTER external_id SET STATISTICS 100; "
+            "UPDATE nearsim.document SET title = 'One title'; ANALYZE"
+        )
+        admin.execute("ANALYZE")
+        assert {one[1] for one in stored() - before} == {"external_id", "title", "lower"}
+        (found,) = warnings()
+        assert "nearsim.document.title" in found and "nearsim.document_lower.lower" in found
+        Database.initialise(database_url)
+        assert stored() == before and warnings() == []
+        admin.execute(
+            sql.SQL(FORGET).format(sql.SQL("CAST({} AS regclass)").format(f"nearsim_index.{leaf}"))
+        )  # as after a restore
+        assert stored() == set()
+        with login(database_url, "nearsim_admin") as keeper:
+            Database.initialise(keeper)
+            assert stored() == (before if admin.info.server_version >= 180000 else set())
+        Database.initialise(database_url)
+        admin.execute("ANALYZE")
+        assert stored() == before

@@ -1,25 +1,57 @@
 -- Planner statistics hold values, and row estimates of EXPLAIN depend on them also for rows that row-level security hides:
 -- a role that may name a column in a condition could search for its values. They also outlive what a purge removes. So
 -- there are statistics only of numbers that nearsim gave and of states of work. Hashes of bands are hashes of texts.
-CREATE FUNCTION nearsim.withhold_statistics(relation regclass) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION nearsim.shown_statistics(relation regclass)
+RETURNS TABLE (place smallint, name name, is_index boolean, has_values boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT attnum, pg_attribute.attname, relkind IN ('i', 'I'), kept.has_values
+    FROM pg_namespace JOIN pg_class ON relnamespace = pg_namespace.oid
+    JOIN pg_attribute ON attrelid = pg_class.oid
+    LEFT JOIN pg_index ON indexrelid = pg_class.oid
+    CROSS JOIN LATERAL (
+        SELECT EXISTS (
+            SELECT FROM pg_stats
+            WHERE schemaname = nspname AND tablename = relname AND pg_stats.attname = pg_attribute.attname
+                AND num_nonnulls(most_common_vals, histogram_bounds, most_common_elems) > 0)
+    ) AS kept (has_values)
+    WHERE pg_class.oid = CAST(shown_statistics.relation AS oid) AND attnum > 0 AND NOT attisdropped
+        AND relname <> 'alembic_version'
+        AND CASE WHEN relkind IN ('i', 'I') THEN indkey[attnum - 1] = 0 ELSE relkind IN ('r', 'p') AND
+            pg_attribute.attname <> ALL (ARRAY[
+                'doc_id', 'collection_id', 'profile_id', 'generation_id', 'left_id', 'right_id', 'head_id', 'cluster_id',
+                'survivor_id', 'event_id', 'verdict_id', 'probe_id', 'lease_id', 'lost_lease_id', 'pending_id', 'revision',
+                'band_no', 'is_survivor', 'pruned', 'kind', 'state', 'stage', 'slice_no', 'low', 'high', 'done',
+                'attempts', 'again', 'reached', 'queued_at', 'due_at', 'set_aside_at', 'changed_at'])
+            END
+        AND (coalesce(attstattarget, -1) <> 0 OR kept.has_values);
+END;
+COMMENT ON FUNCTION nearsim.shown_statistics(regclass) IS
+    'Internal (used by doctor and withhold_statistics): columns and index expressions with data of owners of which ANALYZE would keep values, or has kept some';
+
+-- Without a statistic a name would be expected in every two-hundredth row. Only the number of distinct values is stored.
+-- Before PostgreSQL 18 that takes a superuser, or a table that is empty: ANALYZE of one row leaves it, and later ones, which
+-- skip the column, keep it.
+CREATE FUNCTION nearsim.store_distinctness(relation regclass, distinct_column name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    withheld name;
+    stored record;
 BEGIN
-    FOR withheld IN
-        SELECT attname FROM pg_attribute
-        WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped AND attname <> ALL (ARRAY[
-            'doc_id', 'collection_id', 'profile_id', 'generation_id', 'left_id', 'right_id', 'head_id', 'cluster_id',
-            'survivor_id', 'event_id', 'verdict_id', 'probe_id', 'lease_id', 'lost_lease_id', 'pending_id', 'revision',
-            'band_no', 'is_survivor', 'pruned', 'kind', 'state', 'stage', 'slice_no', 'low', 'high', 'done',
-            'attempts', 'again', 'reached', 'queued_at', 'due_at', 'set_aside_at', 'changed_at'])
-    LOOP
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', relation, withheld);
-    END LOOP;
-    -- A new leaf of band: ANALYZE of one row leaves the number of distinct values, and no value; later ones keep it.
-    IF relation::text ~ '^nearsim_index\.band_[0-9]+$' AND pg_relation_size(relation) = 0 THEN
+    SELECT nspname, relname, attnum INTO stored
+    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    JOIN pg_attribute ON attrelid = pg_class.oid AND attname = distinct_column
+    WHERE pg_class.oid = relation AND NOT EXISTS (
+        SELECT FROM pg_stats WHERE schemaname = nspname AND tablename = relname AND pg_stats.attname = distinct_column);
+    IF NOT FOUND THEN
+        RETURN;
+    ELSIF current_setting('server_version_num')::integer >= 180000 THEN
+        PERFORM pg_restore_attribute_stats('schemaname', stored.nspname::text, 'relname', stored.relname::text,
+            'attname', distinct_column::text, 'inherited', false, 'n_distinct', CAST(-1 AS real));
+    ELSIF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        INSERT INTO pg_statistic (starelid, staattnum, stainherit, stanullfrac, stawidth, stadistinct, stakind1, stakind2,
+            stakind3, stakind4, stakind5, staop1, staop2, staop3, staop4, staop5, stacoll1, stacoll2, stacoll3, stacoll4, stacoll5)
+        VALUES (relation, stored.attnum, false, 0, 8, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    ELSIF distinct_column = 'bucket_hash' AND pg_relation_size(relation) = 0 THEN
         EXECUTE format('INSERT INTO %s (bucket_hash, doc_id) VALUES (0, 1)', relation);
         EXECUTE format('ALTER TABLE %s ALTER bucket_hash SET (n_distinct = -1), ALTER bucket_hash SET STATISTICS -1', relation);
         EXECUTE format('ANALYZE %s (bucket_hash)', relation);
@@ -28,11 +60,51 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION nearsim.withhold_statistics(regclass) IS
-    'Internal (used by nearsim): have ANALYZE keep no values of owners'' data in a table';
+COMMENT ON FUNCTION nearsim.store_distinctness(regclass, name) IS
+    'Internal (used by withhold_statistics): has the planner expect one row for each value of a column, without keeping any';
 
--- Without statistics a name would be expected in every two-hundredth row. ANALYZE of one row leaves the number of distinct
--- values, and no value; later ones skip the column and keep that.
+CREATE FUNCTION nearsim.withhold_statistics(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_superuser constant boolean := (SELECT rolsuper FROM pg_roles WHERE rolname = current_user);
+    shown record;
+BEGIN
+    FOR shown IN
+        SELECT statistic.*, nspname, relname FROM nearsim.shown_statistics(relation) AS statistic
+        JOIN pg_class ON pg_class.oid = relation JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    LOOP
+        EXECUTE format('ALTER %s %s ALTER COLUMN %s SET STATISTICS 0', CASE WHEN shown.is_index THEN 'INDEX' ELSE 'TABLE' END,
+            relation, CASE WHEN shown.is_index THEN shown.place::text ELSE quote_ident(shown.name) END);
+        IF shown.has_values AND current_setting('server_version_num')::integer >= 180000 THEN
+            PERFORM pg_clear_attribute_stats(shown.nspname::text, shown.relname::text, shown.name::text, inherited)
+            FROM (VALUES (false), (true)) AS kind (inherited);
+        ELSIF shown.has_values AND is_superuser THEN
+            DELETE FROM pg_statistic WHERE starelid = relation AND staattnum = shown.place;
+        END IF;
+    END LOOP;
+    CASE
+        WHEN relation::text = 'nearsim.collection' THEN PERFORM nearsim.store_distinctness(relation, 'name');
+        WHEN relation::text = 'nearsim.document' THEN PERFORM nearsim.store_distinctness(relation, 'external_id');
+        WHEN relation::text ~ '^nearsim_index\.band_[0-9]+$' THEN
+            PERFORM nearsim.store_distinctness(relation, 'bucket_hash');
+        ELSE NULL;
+    END CASE;
+END
+$$;
+COMMENT ON FUNCTION nearsim.withhold_statistics(regclass) IS
+    'Internal (used by nearsim): have ANALYZE keep no values of owners'' data in a table, and remove what it kept';
+
+CREATE FUNCTION nearsim.withhold_all_statistics() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT nearsim.withhold_statistics(oid) FROM pg_class
+    WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
+        AND relkind IN ('r', 'p', 'i', 'I') AND pg_has_role(relowner, 'USAGE');
+END;
+COMMENT ON FUNCTION nearsim.withhold_all_statistics() IS
+    'Internal (used by nearsim db init and db grant): withhold_statistics for all tables and indexes, after a restore for example';
+
+-- As store_distinctness does for bands.
 INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (1, 'any');
 INSERT INTO nearsim.document (doc_id, collection_id, external_id, revision) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'any', 0);
 ALTER TABLE nearsim.collection ALTER name SET (n_distinct = -1);
@@ -40,6 +112,4 @@ ALTER TABLE nearsim.document ALTER external_id SET (n_distinct = -1);
 ANALYZE nearsim.collection (name), nearsim.document (external_id);
 TRUNCATE nearsim.collection CASCADE;
 
-SELECT nearsim.withhold_statistics(oid) FROM pg_catalog.pg_class
-WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p');
-ALTER INDEX nearsim.document_age ALTER COLUMN 2 SET STATISTICS 0;
+SELECT nearsim.withhold_all_statistics();

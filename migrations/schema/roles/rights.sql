@@ -23,6 +23,7 @@ BEGIN
     GRANT USAGE ON SCHEMA nearsim, nearsim_index TO nearsim_reader, nearsim_writer;
     PERFORM nearsim.grant_read_rights();
     PERFORM nearsim.grant_write_rights();
+    PERFORM nearsim.withhold_all_statistics();
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_rights() IS

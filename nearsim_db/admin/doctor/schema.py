@@ -48,6 +48,9 @@ def check_roles(connection: Connection) -> Iterator[Finding]:
     if roles is None:
         return
     yield _check_roles(roles)
+    if roles.owns and (shown := access.list_shown_statistics(connection)):
+        finding = f"ANALYZE keeps values of {', '.join(shown[:5])}{' and more' if len(shown) > 5 else ''}"
+        yield Finding("statistics", "warning", finding, "to remove them, as a superuser: nearsim db init")
     if roles.isolated and roles.owns:
         for name, reason in access.list_isolation_gaps(connection):
             advice = "revoke that, or give this tenant a database of its own"

@@ -23,6 +23,18 @@ WHERE oid = to_regclass('nearsim.document') AND nearsim.roles_exist() AND pg_has
     AND (relowner <> to_regrole('nearsim_admin') AND nearsim.may_transfer_ownership('nearsim_admin')
         OR NOT has_table_privilege(to_regrole('nearsim_reader'), pg_class.oid, 'SELECT'))
 
+-- name: withhold_statistics
+-- Have ANALYZE keep no values of owners' data, if the user has the owner's rights. Catalog only.
+SELECT nearsim.withhold_all_statistics() FROM pg_catalog.pg_class
+WHERE oid = to_regclass('nearsim.document') AND pg_has_role(relowner, 'USAGE')
+
+-- name: list_shown_statistics
+-- Columns and index expressions with data of owners of which ANALYZE would keep values, or has kept some. Catalog only.
+SELECT concat_ws('.', CAST(oid AS regclass), shown.name)
+FROM pg_catalog.pg_class CROSS JOIN LATERAL nearsim.shown_statistics(oid) AS shown
+WHERE relnamespace IN (to_regnamespace('nearsim'), to_regnamespace('nearsim_index')) AND relkind IN ('r', 'p', 'i', 'I')
+ORDER BY 1
+
 -- name: find_user
 -- Whether a role of the server is a direct member of another; no row if the role does not exist. Catalog only.
 SELECT pg_roles.oid = granted.oid OR EXISTS (
