@@ -15,8 +15,7 @@ from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
 from nearsim_db.search.explain import explain
 from nearsim_db.search.explanation import Explanation
 from nearsim_db.search.export_columns import parse_columns
-from nearsim_db.search.export_file import Target, write_export
-from nearsim_db.search.exports import Keep
+from nearsim_db.search.exports import Keep, Target, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live, unless_empty
 from nearsim_db.search.lookup import Lookups
 from nearsim_db.search.matching import checked_limit

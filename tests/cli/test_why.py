@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from nearsim_db.analysis.inline_diff import Run
-from nearsim_db.cli.output import inline_text
+from nearsim_db.cli.output import explanations
 from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, counts
 
 RUNS = [
@@ -72,5 +72,5 @@ def test_marks_and_colours(
     for name, value in (("NO_COLOR", no_color), ("TERM", "xterm"), ("COLUMNS", "80")):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", stream)
-    inline_text.print_runs([RUNS])
+    explanations.print_runs([RUNS])
     assert stream.getvalue() == expected

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nearsim_db.admin.reindex.diff_result import Evidence, SampledDocument, SampledPair, Samples
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
-from nearsim_db.search.pair_wording import missed_threshold, separated, shared_too_few, unexplained
+from nearsim_db.search.pair_reasons import missed_threshold, separated, shared_too_few, unexplained
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import are_pairs

@@ -67,8 +67,8 @@ def check(
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
     chosen = formats.chosen_format(format, output)
-    from nearsim_db.cli.output import advice, layouts, streams, terminal
     from nearsim_db.cli.output import ingest as ingest_output
+    from nearsim_db.cli.output import layouts, streams, terminal
     from nearsim_db.index import Index
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
@@ -90,7 +90,7 @@ def check(
         warnings = [
             *source.warnings,
             *beside.warnings,
-            *advice.of_unstored(index, collection, min_similarity),
+            *layouts.of_unstored(index, collection, min_similarity),
         ]
     ingest_output.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(warnings)

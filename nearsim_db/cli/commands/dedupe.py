@@ -88,7 +88,7 @@ def dedupe(
     _check_outputs(output, output_format, [one for one in (pairs, clusters) if one is not None])
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
-    from nearsim_db.cli.output import dedupe as dedupe_output
+    from nearsim_db.cli.output import ingest as ingest_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.readers import Source
     from nearsim_db.readers.spool import readable_twice
@@ -115,9 +115,9 @@ def dedupe(
             )
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     if format.is_machine:
-        dedupe_output.print_summary_document(format, summary, output, stream)
+        ingest_output.print_dedupe_document(format, summary, output, stream)
     elif not quiet:
-        dedupe_output.print_summary(summary, output, rejects, stream)
+        ingest_output.print_dedupe_summary(summary, output, rejects, stream)
     terminal.print_warnings([*source.warnings, *summary.warnings])
     if summary.rejected is not None:
         if most_rejected is not None and summary.ingest.rejected > most_rejected:

@@ -74,7 +74,7 @@ def export(
     """
     from nearsim_db.cli.output import terminal
     from nearsim_db.search.export_columns import parse_columns
-    from nearsim_db.search.export_file import Target, write_export
+    from nearsim_db.search.exports import Target, write_export
     from nearsim_db.store.database import Database
 
     try:

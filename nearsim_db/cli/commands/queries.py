@@ -32,13 +32,13 @@ def pairs(
     unless the metric is Jaccard.
     """
     chosen = formats.chosen_format(format, output)
-    from nearsim_db.cli.output import advice, layouts, streams, terminal
+    from nearsim_db.cli.output import layouts, streams, terminal
     from nearsim_db.search.answers import open_answers
 
     with open_answers(collection, profile) as answers:
         layout = layouts.with_distance(layouts.PAIRS) if answers.metric() == "euclidean" else layouts.PAIRS
         streams.write(layout, answers.pairs(min_similarity), chosen, output, limit, quiet=quiet)
-        terminal.print_warnings(advice.of_unstored(answers, collection, min_similarity))
+        terminal.print_warnings(layouts.of_unstored(answers, collection, min_similarity))
 
 
 def clusters(
@@ -133,12 +133,12 @@ def similar(
 def _similar_to_stored(
     id: str, collection: str, profile: str | None, min_similarity: float, limit: int | None
 ) -> "tuple[Matches, list[str]]":
-    from nearsim_db.cli.output import advice
+    from nearsim_db.cli.output import layouts
     from nearsim_db.search.answers import open_answers
 
     with open_answers(collection, profile) as answers:
         found, warning = answers.similar(id, min_similarity, limit)
-        unstored = advice.of_unstored(answers, collection, min_similarity)
+        unstored = layouts.of_unstored(answers, collection, min_similarity)
     return found, [*([] if warning is None else [warning]), *unstored]
 
 
@@ -150,12 +150,12 @@ def _similar_to_text(
     min_similarity: float,
     limit: int | None,
 ) -> "tuple[Matches, list[str]]":
-    from nearsim_db.cli.output import advice
+    from nearsim_db.cli.output import layouts
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection, profile=profile) as index:
         found = index.similar_to_text(body, title, min_similarity, limit)
-        return found, [*index.warnings, *advice.of_unstored(index, collection, min_similarity)]
+        return found, [*index.warnings, *layouts.of_unstored(index, collection, min_similarity)]
 
 
 def _content(file: Path) -> str:

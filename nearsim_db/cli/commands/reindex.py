@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import arguments, formats, limits, option_groups, options, recipes
+from nearsim_db.cli import arguments, formats, option_groups, options, recipes
 from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -130,7 +130,7 @@ def promote(
     profile: arguments.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT_COLLECTION,
     generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
-    limit_options: limits.LimitOptions,
+    limit_options: options.LimitOptions,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import arguments, formats, limits, option_groups, options
+from nearsim_db.cli import arguments, formats, option_groups, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -36,7 +36,7 @@ def diff(
         int,
         typer.Option("--samples", metavar="N", min=0, max=1000, help="At most so many samples of each kind."),
     ] = 20,
-    limit_options: limits.LimitOptions,
+    limit_options: options.LimitOptions,
     output: Annotated[
         Path | None,
         typer.Option(

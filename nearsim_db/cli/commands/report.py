@@ -67,7 +67,7 @@ def report(
     from nearsim_db.analysis.report import Options, gather
     from nearsim_db.analysis.report import render as render_page
     from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.cells import json_row
+    from nearsim_db.cli.output.documents import json_row
     from nearsim_db.readers.output import open_output
     from nearsim_db.store.database import Database
 

@@ -131,11 +131,11 @@ def _check(files: list[Path] | None, collection: str | None, recall: float) -> N
 
 def _report(found: "Tuning", output: Path | None, format: Format, quiet: bool) -> None:
     """Write and print the result. Raises RecipeError, after printing, if no recipe is proposed."""
-    from nearsim_db.cli.output import tuning, tuning_json
+    from nearsim_db.cli.output import tuning
 
     tuning.write_recipe(found, output)
     if format.is_machine:
-        tuning_json.print_figures(format, found, output)
+        tuning.print_figures(format, found, output)
     elif not quiet:
         tuning.print_tuning(found, output)
     found.required()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output.cells import csv_lines, json_row
+from nearsim_db.cli.output.documents import csv_lines, json_row
 from nearsim_db.cli.output.layouts import Layout
 from nearsim_db.errors import NearsimError
 from nearsim_db.search.events import Event

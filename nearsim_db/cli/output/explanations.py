@@ -1,13 +1,15 @@
 """The explanation of two documents, for people and for programs."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from nearsim_db.analysis.inline_diff import InlineDiff, InlineHunk, Run
-from nearsim_db.cli.output import inline_text, tables, terminal
+from nearsim_db.cli.output import columns, tables, terminal
+from nearsim_db.cli.output.terminal import escaped_cell, width_of
 from nearsim_db.errors import suggested_command
 from nearsim_db.search.explanation import ExplainedDocument, Explanation
+from nearsim_db.store.settings import wants_colours
 
 _DIGITS = 4
 
@@ -62,9 +64,9 @@ def print_diff(found: Explanation, diff: InlineDiff) -> None:
     lines = [line for hunk in diff.hunks for line in _hunk(hunk)]
     lines += [_note(f"{diff.skipped:,} equal words omitted")] if diff.skipped else []
     lines += [_note(f"{diff.uncompared:,} words were not compared")] if diff.uncompared else []
-    inline_text.print_runs(lines)
+    print_runs(lines)
     terminal.print_line()
-    inline_text.print_runs([_legend(found)])
+    print_runs([_legend(found)])
 
 
 def _hunk(hunk: InlineHunk) -> list[Sequence[Run]]:
@@ -170,3 +172,45 @@ def _remedy(found: Explanation) -> list[str]:
     command = suggested_command("reindex start", found.collection, found.profile, *settings)
     chance = f"such pairs become candidates with probability {remedy.probability:.{_DIGITS}f}"
     return ["", f"with {changed} they would be a pair: {bands}; {chance}", f"to compare: {command}"]
+
+
+_STYLES = {"both": "", "left": "red", "right": "green"}
+_NUMBER = "bold reverse"
+_MARKS = {"both": ("", ""), "left": ("[-", "-]"), "right": ("{+", "+}")}
+
+
+def print_runs(lines: Iterable[Sequence[Run]]) -> None:
+    """Print runs of words, each list from the beginning of a line; wrapped on a terminal."""
+    if sys.stdout.isatty() and wants_colours():
+        _print_coloured(lines)
+        return
+    width = width_of(sys.stdout)
+    for runs in lines:
+        text = "".join(_marked(run) for run in runs).rstrip()
+        sys.stdout.write("".join(f"{line}\n" for line in columns.wrap(text, width)))
+
+
+def _print_coloured(lines: Iterable[Sequence[Run]]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, width=width_of(sys.stdout), highlight=False)
+    for runs in lines:
+        text = Text()
+        for run in runs:
+            text.append(
+                _escaped(run.text), f"{_STYLES[run.side]} {_NUMBER}" if run.is_number else _STYLES[run.side]
+            )
+        text.rstrip()
+        console.print(text)
+
+
+def _marked(run: Run) -> str:
+    before, after = _MARKS[run.side]
+    return f"{before}{'#' if run.is_number else ''}{_escaped(run.text)}{after}"
+
+
+def _escaped(text: str) -> str:
+    """Return a text with its line ends, and every other control character escaped."""
+    lines = text.replace("\r\n", "\n").replace("\t", " ").split("\n")
+    return "\n".join(map(escaped_cell, lines))

@@ -1,15 +1,16 @@
-"""Output of `nearsim ingest`: counts, the first rejects, the profiles."""
+"""Output of `nearsim ingest` and `nearsim dedupe`."""
 
 from pathlib import Path
 from typing import Any, TextIO
 
+from nearsim_db.analysis.dedupe_files import DedupeSummary
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.documents import print_document
 from nearsim_db.cli.output.profiles import outline, print_profiles
 from nearsim_db.errors import NearsimError
 from nearsim_db.readers.rejects import place_of
-from nearsim_db.records import IngestSummary, OnDuplicate
+from nearsim_db.records import STANDARD_OUTPUT, IngestSummary, OnDuplicate
 
 
 def print_summary_document(
@@ -109,3 +110,46 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
         terminal.print_line(f"all rejects are in {rejects}", stream)
     elif more:
         terminal.print_line("write all rejects to a file with --rejects PATH", stream)
+
+
+def print_dedupe_document(format: Format, summary: DedupeSummary, output: Path, stream: TextIO) -> None:
+    """Print the counts for programs."""
+    ingest, profile = summary.ingest, summary.profile
+    print_document(
+        format,
+        {
+            "read": ingest.read,
+            "unique": summary.unique,
+            "duplicates": summary.duplicates,
+            "rejected": ingest.rejected,
+            "unreadable_dates": ingest.unreadable_dates,
+            "replaced_characters": ingest.replaced_characters,
+            "pairs": summary.pairs,
+            "clusters": summary.clusters,
+            "threshold": profile.recipe.match.threshold,
+            "bands": profile.bands,
+            "rows": profile.rows,
+            "output": str(output),
+        },
+        stream,
+    )
+
+
+def print_dedupe_summary(summary: DedupeSummary, output: Path, rejects: Path | None, stream: TextIO) -> None:
+    """Print counts, and the first rejects with their reasons."""
+    place = "standard output" if output == STANDARD_OUTPUT else output
+    ingest, profile = summary.ingest, summary.profile
+    tables.print_facts(
+        {
+            "read": ingest.read,
+            "unique": f"{summary.unique:,} written to {place}",
+            "duplicates": summary.duplicates,
+            "rejected": ingest.rejected,
+            "replaced characters": ingest.replaced_characters,
+            **({"unreadable dates": ingest.unreadable_dates} if ingest.unreadable_dates else {}),
+            "clusters": summary.clusters,
+            "bands x rows": f"{profile.bands} x {profile.rows}",
+        },
+        stream,
+    )
+    print_rejects(ingest, rejects, stream)

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from nearsim_db.errors import suggested_command
 from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Pair
 from nearsim_db.store.work.backlog import WorkItem
 
@@ -234,3 +235,26 @@ WORK: Layout[WorkItem] = Layout(
     shorten=("id",),
     wrap=("error",),
 )
+
+
+class Answering(Protocol):
+    """An index that is asked."""
+
+    def least_similarity(self) -> tuple[str, float, float]:
+        """Return the profile, its threshold, and the least similarity that it stores."""
+        ...
+
+
+def of_unstored(answers: Answering, collection: str, wanted: float) -> list[str]:
+    """Return a warning if similarities are asked for that the index does not store, with what finds them."""
+    if not wanted:
+        return []
+    profile, threshold, least = answers.least_similarity()
+    if wanted >= least:
+        return []
+    lower = wanted if least == threshold else 1 / wanted - 1
+    command = suggested_command("reindex start", collection, profile, "--threshold", f"{lower:.4g}")
+    return [
+        f"profile {profile} has no pair below similarity {least:.4g}, its threshold; to find pairs from {wanted:g}: "
+        f"{command}"
+    ]

@@ -10,7 +10,7 @@ from typing import BinaryIO, assert_never
 
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.cli.output.cells import csv_lines, json_row
+from nearsim_db.cli.output.documents import csv_lines, json_row
 from nearsim_db.cli.output.layouts import Answer, Layout
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.writers.delimited import DelimitedLines

@@ -1,19 +1,24 @@
-"""Output of `nearsim tune`: the findings as tables, and the recipe file."""
+"""Output of `nearsim tune`: the findings as tables or as JSON, and the recipe file."""
 
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from nearsim_db.analysis.tuning import Proposal, Sample, Tuning, commented
 from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.corpus import Forecast
 from nearsim_db.analysis.tuning.labels import thin_out
+from nearsim_db.analysis.tuning.shingling import Shingling
+from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.documents import print_document
 from nearsim_db.errors import count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.records import STANDARD_OUTPUT
+from nearsim_db.similarity.recipe import to_mapping
 
 _WIDEST_BAR, _BESIDE_BARS = 60, 46
 _WIDTH = 80  # if the output is not a terminal
@@ -186,3 +191,77 @@ def _next_step(output: Path | None) -> str:
     if output == STANDARD_OUTPUT:
         return "use the recipe with: nearsim profile create NAME --recipe FILE"
     return f"wrote {output}; use it with: nearsim profile create NAME --recipe {output}"
+
+
+def print_figures(format: Format, found: Tuning, output: Path | None) -> None:
+    """Print the figures for programs, on standard error where the recipe is on standard output."""
+    stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
+    written = output if found.proposed else None
+    print_document(format, _document(found) | {"output": None if written is None else str(written)}, stream)
+
+
+def _document(found: Tuning) -> dict[str, Any]:
+    sample, spread = found.sample, found.histogram
+    bins = len(spread.pairs)
+    return {
+        "documents": sample.documents,
+        "sampled": len(sample.texts),
+        "characters": sample.characters,
+        "rejected": sample.rejected,
+        "identical": found.twins,
+        "different_texts": found.sets,
+        "histogram": {
+            "bins": [[at / bins, (at + 1) / bins, float(spread.pairs[at])] for at in range(bins)],
+            "identical_pairs": spread.identical,
+            "valley": found.valley,
+        },
+        "checks": [asdict(check) for check in found.checks],
+        "shingles": [_shingling_row(one) for one in found.shinglings],
+        "proposal": _proposal_document(found),
+        "refusal": found.refusal or None,
+        "alternatives": [asdict(one) for one in found.alternatives],
+        "thresholds": [asdict(one) for one in found.thresholds],
+        "labels": _labels_document(found),
+        "recipe": None if found.proposed is None else to_mapping(found.proposed.profile.recipe),
+    }
+
+
+def _proposal_document(found: Tuning) -> dict[str, Any] | None:
+    made = found.proposed
+    if made is None:
+        return None
+    return asdict(made.forecast) | {
+        "shingles": found.shingling.name,
+        "promised_recall": made.promised_recall,
+        "kept_by_bucket_limit": made.kept_by_limit,
+        "reasons": made.reasons,
+    }
+
+
+def _shingling_row(one: Shingling) -> dict[str, Any]:
+    return {
+        "scheme": one.scheme,
+        "k": one.k,
+        "near": one.near,
+        "random": one.random,
+        "gap": one.gap,
+        "shingles_per_document": one.shingles,
+        "k_rule": {"c": one.rule.alphabet, "l": one.rule.length, "ratio": one.rule.ratio}
+        | {"verdict": one.rule.verdict},
+        "short": one.short,
+        "best_f1": one.best_f1,
+    }
+
+
+def _labels_document(found: Tuning) -> dict[str, Any] | None:
+    if found.labels is None or found.label_scores is None:
+        return None
+    return {
+        "duplicates": found.label_scores.duplicates,
+        "distinct": found.label_scores.distinct,
+        "bad_lines": found.labels.bad,
+        "unknown_pairs": found.labels.unknown,
+        "first_reasons": found.labels.reasons,
+        "best": asdict(found.label_scores.best),
+        "points": [asdict(one) for one in found.label_scores.points],
+    }
