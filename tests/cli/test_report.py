@@ -71,7 +71,7 @@ def test_empty_collections_have_a_report(nearsim: CommandLine, stories: Path) ->
     nearsim.succeed("collection", "create", "empty")
     assert "the collection has no profile yet" in nearsim.succeed("report", "-c", "empty", "-o", "-").out
     nearsim.succeed("profile", "create", "p", "--collection", "empty")
-    assert "has no live index yet" in nearsim.succeed("report", "-c", "empty", "-o", "-").out
+    assert "has no documents yet" in nearsim.succeed("report", "-c", "empty", "-o", "-").out
     nearsim.succeed("ingest", stories, "-q")
     page = nearsim.succeed("report", "--output", "-").out
     assert page.startswith("<!DOCTYPE html>") and page.rstrip().endswith("</html>")
