@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks.corpus import Corpus, CorpusDocument, generator, write_corpus
-from benchmarks.plan import Shares
-from benchmarks.repeated import repeated
 from benchmarks.templates import with_family
 from tests.builders.selection import some
 
@@ -82,17 +80,3 @@ def test_family_members_are_distinct_and_at_least_80_percent_similar(seed: int) 
     others = [item for item in mixed if item.kind == "single"]
     chosen = Random(seed).sample(others, 20)
     assert max(similarity(family[0], other) for other in chosen) < 0.1
-
-
-@pytest.mark.slow("a large corpus")
-def test_a_repeated_corpus_has_the_pairs_of_its_block_in_every_repetition() -> None:
-    block = list(Corpus(60, seed=3, shares=Shares(near=0.5, exact=0, block=0, tiny=0)).documents())
-    found = list(repeated(block, 150))
-    assert len({one.external_id for one in found}) == len(found) == 150
-    assert [(one.title, one.text) for one in found[:60]] == [(one.title, one.text) for one in block]
-    for first in (60, 120):
-        again = found[first : first + 60]
-        expected = [similarity(*two) for two in combinations(block[: len(again)], 2)]
-        assert [similarity(*two) for two in combinations(again, 2)] == expected
-        assert max(similarity(one, two) for one in block for two in again) < 0.1
-    assert list(repeated(block, 70)) == found[:70]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchmarks import accuracy, in_memory, measure
+from benchmarks import accuracy, in_memory
 from benchmarks.exact import exact_pairs
 from benchmarks.truth import wilson_interval
 from nearsim_db.similarity.recipe import load
@@ -59,43 +59,3 @@ def test_recipes_are_valid_and_the_stop_words_complete() -> None:
     sets = {"w3", "c5", "c3", "a3", "hbag"}
     assert set(recipes) == sets | {"hyperplane", "projection", "dart_minhash", "bottom_k"}
     assert len(set(recipes["hbag"].shingle.stopwords)) == 127
-
-
-def test_runs_alternate() -> None:
-    order: list[str] = []
-    seconds = measure.take_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
-    assert order == ["a", "b"] * 3
-    assert {name: len(values) for name, values in seconds.items()} == {"a": 3, "b": 3}
-
-
-def test_ratios_are_of_the_same_round() -> None:
-    assert measure.ratio([4.0, 9.0, 8.0], [2.0, 3.0, 8.0]) == measure.Spread(2.0, 1.0, 3.0)
-
-
-def test_the_machine_is_described() -> None:
-    facts = measure.machine()
-    assert facts["numpy"] == np.__version__
-    assert f"numpy {np.__version__}" in measure.describe_machine(facts)
-
-
-def test_signing_is_measured_for_all() -> None:
-    pytest.importorskip("datasketch")
-    pytest.importorskip("xxhash")
-    from benchmarks import signing
-
-    texts = [signing.with_curly_quotes(text) for text in signing.make_stories(20)]
-    assert 300 < len(texts[0].split()) < 500
-    seconds = signing.measure(texts, rounds=1)
-    assert all(value > 0 for values in seconds.values() for value in values)
-    assert set(signing.compare(seconds)) == {
-        f"nearsim {backend} vs datasketch {hash_function}"
-        for backend in ("numba", "numpy")
-        for hash_function in ("sha1", "xxhash")
-    }
-    assert list(signing.measure_stages(texts, "numpy")) == [
-        "fold", "encode", "squeeze", "shingle ids", "sketch", "band keys",
-    ]  # fmt: skip
-    assert np.array_equal(
-        signing.band_keys_of(signing.make_encoder("numba"), texts),
-        signing.band_keys_of(signing.make_encoder("numpy"), texts),
-    )

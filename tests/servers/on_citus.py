@@ -56,8 +56,6 @@ OWN_SERVERS = {
     "tests/cli/test_wheel.py": "tests the embedded server of an installed wheel",
     "tests/examples/test_readme.py::test_readme_from_top_to_bottom": "the page uses the embedded server",
     "tests/examples/test_pages.py::test_page_from_top_to_bottom": "pages use the embedded server",
-    "tests/benchmarks/test_fuzz.py::test_attaching_random_tables": "the benchmark starts a server",
-    "tests/benchmarks/test_profiling.py::test_statements_of_commands": "the benchmark starts a server",
 }
 
 
