@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from nearsim_db import Index
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.workers import WorkerLog
@@ -217,6 +218,13 @@ def connection(engine: Engine) -> Iterator[Connection]:
     """A connection to a fresh database."""
     with engine.connect() as connection:
         yield connection
+
+
+@pytest.fixture
+def index(database_url: str) -> Iterator[Index]:
+    """An index on a fresh database."""
+    with Index.connect(database_url) as index:
+        yield index
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Isolation: a reader of one tenant sees nothing of another."""
 
 import json
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -22,17 +21,9 @@ from tests.builders.isolation_world import (
     outcome,
     relations,
     told_apart,
-    two_tenants,
 )
 from tests.builders.logins import login, user_of
 from tests.builders.relations import identifier
-from tests.servers.databases import Server
-
-
-@pytest.fixture(scope="module")
-def world(server: Server) -> Iterator[World]:
-    with two_tenants(server) as world:
-        yield world
 
 
 def test_every_function_has_a_trial(world: World) -> None:

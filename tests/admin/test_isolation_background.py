@@ -6,27 +6,15 @@ from contextlib import contextmanager
 import pytest
 from psycopg import sql
 
-from tests.builders.isolation_world import World, two_tenants
+from tests.builders.isolation_world import World
 from tests.builders.logins import user_of
-from tests.builders.trapped_tables import Trap, set_trap
+from tests.builders.trapped_tables import Trap
 from tests.builders.workers import Application, application, wait_until
-from tests.servers.databases import Server
 
 pytestmark = [pytest.mark.each_major, pytest.mark.slow("waits for autovacuum and for replication")]
 
 SLOT = "taken_by_a_tenant"
 TABLE = "CREATE TABLE trap.feed (id bigint PRIMARY KEY, word text)"
-
-
-@pytest.fixture(scope="module")
-def world(server: Server) -> Iterator[World]:
-    with two_tenants(server) as world:
-        yield world
-
-
-@pytest.fixture(scope="module")
-def trap(world: World) -> Trap:
-    return set_trap(world, world.reader)
 
 
 @contextmanager

@@ -1,30 +1,16 @@
 """Code of a tenant that PostgreSQL runs for somebody else sees only what the tenant may see."""
 
-from collections.abc import Iterator
-
 import psycopg
 import pytest
 from psycopg import sql
 
 from nearsim_db.admin import access
 from nearsim_db.store.database import Database
-from tests.builders.isolation_world import FOREIGN, World, two_tenants
+from tests.builders.isolation_world import FOREIGN, World
 from tests.builders.logins import login, user_of
-from tests.builders.trapped_tables import Trap, seen_by, set_trap
-from tests.servers.databases import Server
+from tests.builders.trapped_tables import Trap, seen_by
 
 pytestmark = pytest.mark.each_major
-
-
-@pytest.fixture(scope="module")
-def world(server: Server) -> Iterator[World]:
-    with two_tenants(server) as world:
-        yield world
-
-
-@pytest.fixture(scope="module")
-def trap(world: World) -> Trap:
-    return set_trap(world, world.reader)
 
 
 def run_as_tenant(trap: Trap, *commands: str) -> None:

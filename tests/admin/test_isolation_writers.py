@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any, LiteralString
 
 import psycopg
@@ -23,18 +22,9 @@ from tests.builders.isolation_world import (
     outcome,
     relations,
     told_apart,
-    two_tenants,
 )
 from tests.builders.logins import login, user_of
 from tests.builders.relations import identifier
-from tests.servers.databases import Server
-
-
-@pytest.fixture(scope="module")
-def world(server: Server) -> Iterator[World]:
-    with two_tenants(server) as world:
-        yield world
-
 
 REFUSED: list[LiteralString] = [
     "INSERT INTO nearsim.document (collection_id, external_id) VALUES ({collection_id}, 'mine')",

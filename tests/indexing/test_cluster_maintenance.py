@@ -14,15 +14,18 @@ from tests.builders.cluster_world import MAY, World
 from tests.builders.selection import some, some_combinations
 
 
-def happen(world: World, rng: random.Random) -> None:
-    """Apply one random change to the documents or their pairs."""
-    kind = rng.choice(["add", "add", "twin", "pair", "pair", "pair", "remove", "edit", "renumber"])
-    known, heads = sorted(world.heads), sorted(set(world.heads.values()))
-    if kind == "add" or len(heads) < 2:
+def happen(world: World, rng: random.Random, is_judged: bool) -> None:
+    """Apply one random change to the documents, their pairs or the verdicts."""
+    known, heads = sorted(world.numbers), sorted(set(world.heads.values()))
+    kinds = ["add", "add", "twin", "twin", "empty", "pair", "pair", "remove", "edit", "renumber"]
+    kind = rng.choice([*kinds, *["judge"] * (5 if is_judged else 0)])
+    free = [one for one in range(1, 60) if one not in world.numbers]
+    if len(heads) < 2:
         kind = "add"
-    free = [one for one in range(1, 70) if one not in world.heads]
-    doc_id = rng.choice(free if kind in ("add", "twin") else known)
-    if kind in ("add", "twin", "edit"):
+    elif not free:
+        kind = "remove"
+    doc_id = rng.choice(free if kind in ("add", "twin", "empty") else known)
+    if kind in ("add", "twin", "empty", "edit"):
         date = MAY + timedelta(days=rng.randrange(4))
         world.write(doc_id, rng.choice(["A", "B", "C", None]), date, rng.randrange(4))
     match kind:
@@ -30,6 +33,8 @@ def happen(world: World, rng: random.Random) -> None:
             world.sign(doc_id, doc_id, rng.randrange(2))
         case "twin":
             world.sign(doc_id, rng.choice(heads), rng.randrange(2))
+        case "empty":
+            world.sign_featureless(doc_id)
         case "pair":
             drawn = {tuple(sorted(rng.sample(heads, 2))) for _ in range(rng.choice([1, 1, 3]))}
             world.pair({(left, right) for left, right in drawn} - world.pairs)
@@ -39,6 +44,25 @@ def happen(world: World, rng: random.Random) -> None:
             world.renumber(doc_id, rng.randrange(2))
         case "edit":
             world.queued.add(doc_id)
+        case "judge":
+            judge(world, rng)
+
+
+def judge(world: World, rng: random.Random) -> None:
+    """Pin, veto or undo a random pair; vetoes are mostly of pairs in one cluster."""
+    standing = [pair for pair in world.verdicts if world.numbers.keys() >= {*pair}]
+    if len(standing) > 12 or (standing and rng.random() < 0.3):
+        world.judge("undo_verdict", *rng.choice(sorted(standing)))
+        return
+    stored = world.stored()
+    cluster = rng.choice([*stored.values(), (0, False)])[0]
+    together = sorted(one for one in stored if stored[one][0] == cluster and one in world.numbers)
+    if len(together) > 1 and rng.random() < 0.8:
+        left, right = sorted(rng.sample(together, 2))
+        world.judge("veto_pair", left, right)
+    else:
+        left, right = sorted(rng.sample(sorted(world.numbers), 2))
+        world.judge(rng.choice(["pin_pair", "pin_pair", "veto_pair"]), left, right)
 
 
 @pytest.fixture
@@ -52,11 +76,13 @@ def open_connection(connection: Connection) -> Iterator[Connection]:
     ("keep", ["earliest", "latest", "longest", "source:B,A"]),
     ("linkage", ["connected", "representative"]),
     ("numbers_differ", ["link", "keep-apart"]),
+    ("is_judged", [False, True]),
 )
 def test_incremental_clusters_equal_a_full_link(
-    open_connection: Connection, keep: str, linkage: str, numbers_differ: str
+    open_connection: Connection, keep: str, linkage: str, numbers_differ: str, is_judged: bool
 ) -> None:
-    rng = random.Random(f"{keep} {linkage} {numbers_differ}")
+    """Also where people pin and veto pairs meanwhile."""
+    rng = random.Random(f"{keep} {linkage} {numbers_differ} {is_judged}")
     settings = [
         f"cluster.keep={keep}",
         f"cluster.linkage={linkage}",
@@ -64,10 +90,10 @@ def test_incremental_clusters_equal_a_full_link(
     ]
     world = World(open_connection, settings)
     for step in range(1, 151):
-        happen(world, rng)
+        happen(world, rng, is_judged)
         if rng.random() < 0.3 and world.queued:
             world.relink(rng.sample(sorted(world.queued), rng.randint(1, len(world.queued))))
-        if step % 25 == 0:
+        if step % (5 if is_judged else 25) == 0:
             while world.queued:
                 world.relink(sorted(world.queued)[: rng.randint(1, 5)])
             assert world.stored() == world.expected()

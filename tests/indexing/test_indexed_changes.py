@@ -1,7 +1,7 @@
 """A build discards the captured writes that it has indexed, and only those."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from threading import Thread
 
@@ -29,13 +29,6 @@ RECIPE = Recipe()
 ALIKE = "one two three four five six"
 WAITING = "SELECT coalesce(array_agg(doc_id ORDER BY doc_id), '{}') FROM nearsim.change WHERE doc_id > 0"
 QUEUED = "SELECT coalesce(array_agg(DISTINCT doc_id ORDER BY doc_id), '{}') FROM nearsim.work"
-
-
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    """An index of a collection that is empty."""
-    with Index.connect(database_url) as index:
-        yield index
 
 
 @pytest.fixture

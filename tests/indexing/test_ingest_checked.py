@@ -5,7 +5,6 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,38 +16,14 @@ import psycopg
 import pytest
 from psycopg.sql import SQL
 
-from nearsim_db import Document, DuplicateError, Index, OnDuplicate, Recipe
+from nearsim_db import Document, DuplicateError, Index, OnDuplicate
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import GenerationId
-from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.store import lookups
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import Leaves
+from tests.builders.near_copies import edited, recipe, text
 from tests.builders.selection import some
-
-WORDS = [f"word{number}" for number in range(400)]
-
-
-def text(rng: random.Random, words: int = 60) -> str:
-    return " ".join(rng.choices(WORDS, k=words))
-
-
-def edited(rng: random.Random, original: str, edits: int = 1) -> str:
-    words = original.split()
-    for place in rng.sample(range(len(words)), edits):
-        words[place] = rng.choice(WORDS)
-    return " ".join(words)
-
-
-def recipe(**match: object) -> Recipe:
-    """Enough bands to miss no pair of the texts in this module."""
-    return from_mapping({"bands": {"count": 64, "rows": 2}, "match": {"threshold": 0.7, **match}})
-
-
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    with Index.connect(database_url) as index:
-        yield index
 
 
 def names(index: Index) -> list[str]:

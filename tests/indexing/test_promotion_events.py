@@ -1,7 +1,6 @@
 """Events of a promoted generation are published in batches, each once and in order, under concurrent changes."""
 
 import random
-from collections.abc import Iterator
 from threading import Thread
 
 import psycopg
@@ -24,13 +23,6 @@ LIVE = "UPDATE nearsim.generation SET state = 'live' WHERE generation_id = 1"
 RETIRED = "UPDATE nearsim.generation SET state = 'retired' WHERE generation_id = 1"
 TO_PUBLISH = "SELECT count(*) > 0 FROM nearsim.work WHERE stage = 'publish'"
 ALIKE = "one two three four five six"
-
-
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    """An index of a collection that is empty."""
-    with Index.connect(database_url) as index:
-        yield index
 
 
 @pytest.fixture

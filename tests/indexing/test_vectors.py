@@ -45,13 +45,6 @@ def database_url(server: Server) -> Iterator[str]:
 
 
 @pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    """That index."""
-    with Index.connect(database_url) as index:
-        yield index
-
-
-@pytest.fixture
 def other(database_url: str, index: Index) -> Iterator[Application]:
     """Another application."""
     with application(database_url) as connection:

@@ -1,9 +1,7 @@
 """Verdicts: which are allowed, and that clusters obey them in every order of events."""
 
-import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -13,102 +11,11 @@ from psycopg import sql
 from nearsim_db import Document, Index
 from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
-from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
-from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work.queue import Stage
-from tests.builders.cluster_world import MAY, World
 from tests.builders.selection import some_combinations
-
-KEEPS = ["earliest", "latest", "longest", "source:B,A"]
-
-
-@pytest.fixture
-def open_connection(connection: Connection) -> Iterator[Connection]:
-    """A connection whose transaction ends before the database is dropped."""
-    yield connection
-    connection.rollback()
-
-
-def happen(world: World, rng: random.Random) -> None:
-    """Apply one random change to the documents, their pairs or the verdicts."""
-    known, heads = sorted(world.numbers), sorted(set(world.heads.values()))
-    kinds = ["add", "add", "twin", "twin", "empty", "pair", "pair", "remove", "edit", "renumber"]
-    kind = rng.choice([*kinds, *["judge"] * 5])
-    free = [one for one in range(1, 40) if one not in world.numbers]
-    if len(heads) < 2:
-        kind = "add"
-    elif not free:
-        kind = "remove"
-    doc_id = rng.choice(free if kind in ("add", "twin", "empty") else known)
-    if kind in ("add", "twin", "empty", "edit"):
-        date = MAY + timedelta(days=rng.randrange(4))
-        world.write(doc_id, rng.choice(["A", "B", "C", None]), date, rng.randrange(4))
-    match kind:
-        case "add":
-            world.sign(doc_id, doc_id, rng.randrange(2))
-        case "twin":
-            world.sign(doc_id, rng.choice(heads), rng.randrange(2))
-        case "empty":
-            world.sign_featureless(doc_id)
-        case "pair":
-            drawn = {tuple(sorted(rng.sample(heads, 2))) for _ in range(rng.choice([1, 1, 3]))}
-            world.pair({(left, right) for left, right in drawn} - world.pairs)
-        case "remove":
-            world.remove(doc_id)
-        case "renumber":
-            world.renumber(doc_id, rng.randrange(2))
-        case "edit":
-            world.queued.add(doc_id)
-        case "judge":
-            judge(world, rng)
-
-
-def judge(world: World, rng: random.Random) -> None:
-    """Pin, veto or undo a random pair; vetoes are mostly of pairs in one cluster."""
-    standing = [pair for pair in world.verdicts if world.numbers.keys() >= {*pair}]
-    if len(standing) > 12 or (standing and rng.random() < 0.3):
-        world.judge("undo_verdict", *rng.choice(sorted(standing)))
-        return
-    stored = world.stored()
-    cluster = rng.choice([*stored.values(), (0, False)])[0]
-    together = sorted(one for one in stored if stored[one][0] == cluster and one in world.numbers)
-    if len(together) > 1 and rng.random() < 0.8:
-        left, right = sorted(rng.sample(together, 2))
-        world.judge("veto_pair", left, right)
-    else:
-        left, right = sorted(rng.sample(sorted(world.numbers), 2))
-        world.judge(rng.choice(["pin_pair", "pin_pair", "veto_pair"]), left, right)
-
-
-@some_combinations(("linkage", ["connected", "representative"]), ("numbers_differ", ["link", "keep-apart"]))
-def test_clusters_obey_verdicts_after_any_events(
-    open_connection: Connection, linkage: str, numbers_differ: str
-) -> None:
-    rng = random.Random(f"verdicts {linkage} {numbers_differ}")
-    settings = [
-        f"cluster.keep={rng.choice(KEEPS)}",
-        f"cluster.linkage={linkage}",
-        f"cluster.numbers_differ={numbers_differ}",
-    ]
-    world = World(open_connection, settings)
-    for step in range(1, 151):
-        happen(world, rng)
-        if rng.random() < 0.3 and world.queued:
-            world.relink(rng.sample(sorted(world.queued), rng.randint(1, len(world.queued))))
-        if step % 5 == 0:
-            while world.queued:
-                world.relink(sorted(world.queued)[: rng.randint(1, 5)])
-            assert world.stored() == world.expected()
-    open_connection.commit()
-    rebuild_clusters(open_connection, world.context)
-    assert world.run("SELECT pg_current_xact_id_if_assigned()") == [(None,)], "link wrote"
-    world.run("DELETE FROM {cluster_member}")
-    rebuild_clusters(open_connection, world.context)
-    assert world.stored() == world.expected() != {}
-
 
 Session = psycopg.Connection[tuple[Any, ...]]
 

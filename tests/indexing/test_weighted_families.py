@@ -3,7 +3,6 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -72,12 +71,6 @@ def recipe(family: str, **sections: Any) -> Recipe:
         "match": {"threshold": THRESHOLDS[family], **sections.pop("match", {})},
     }
     return from_mapping(given | sections)
-
-
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    with Index.connect(database_url) as index:
-        yield index
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Checking a document before it is added: the pairs it would get, without writing anything."""
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
@@ -9,39 +8,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from nearsim_db import Document, Index, Recipe
+from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
-from nearsim_db.similarity.recipe import from_mapping
+from tests.builders.near_copies import edited, recipe, text
 from tests.builders.relations import identifier
 from tests.builders.word_sets import shingles
-
-WORDS = [f"word{number}" for number in range(400)]
-
-
-def text(rng: random.Random, words: int = 40) -> str:
-    return " ".join(rng.choices(WORDS, k=words))
-
-
-def edited(rng: random.Random, original: str, edits: int) -> str:
-    words = original.split()
-    for place in rng.sample(range(len(words)), edits):
-        words[place] = rng.choice(WORDS)
-    return " ".join(words)
 
 
 def overlap(left: str, right: str) -> tuple[int, int]:
     return len(shingles(left) & shingles(right)), len(shingles(left) | shingles(right))
-
-
-def recipe(**match: object) -> Recipe:
-    """Enough bands to miss no pair at the threshold."""
-    return from_mapping({"bands": {"count": 64, "rows": 2}, "match": {"threshold": 0.7, **match}})
-
-
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    with Index.connect(database_url) as index:
-        yield index
 
 
 @pytest.fixture
@@ -50,7 +25,7 @@ def texts() -> dict[str, str]:
     rng = random.Random(1)
     bodies = {}
     for family in range(20):
-        original = text(rng)
+        original = text(rng, 40)
         for member in range(6):
             bodies[f"f{family}-{member}"] = edited(rng, original, member // 2) if member != 5 else original
     return bodies
@@ -100,7 +75,7 @@ def test_a_twin_beyond_the_anchors_of_full_buckets_is_found(index: Index) -> Non
     """Its head is no anchor of any bucket, but has the same features."""
     index.create_profile("p", recipe(bucket_limit=2))
     rng = random.Random(4)
-    original = text(rng, 60)
+    original = text(rng)
     family = [Document(f"d{at}", body=edited(rng, original, 1)) for at in range(12)]
     index.add(family)
     again = Document("again", body=family[-1].body)
@@ -133,7 +108,7 @@ def test_characters_that_cannot_be_stored_are_replaced(index: Index) -> None:
 def test_head_changed_in_sql_is_replaced_by_its_twin(index: Index, database_url: str) -> None:
     """The change is not indexed yet: the signature of the head still exists, its text does not."""
     rng = random.Random(5)
-    body, other = text(rng), text(rng)
+    body, other = text(rng, 40), text(rng, 40)
     index.add([Document("head", body=body), Document("twin", body=body)])
     near = Document("near", body=body + " and more")
     for change in (

@@ -25,13 +25,6 @@ INSERT_DOCUMENT = (
 )
 
 
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    """An index of a collection that is empty."""
-    with Index.connect(database_url) as index:
-        yield index
-
-
 RULES = ["match.threshold=0.4", "shingle.k=2"]
 BASES = ["a b c d e f g h i j", "k l m n o p q r s t", "a b c d e u v w x y"]
 BRIDGE = "a b c d e f g u v w x"  # alike to the first and the last of them, which are not

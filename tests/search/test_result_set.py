@@ -1,7 +1,6 @@
 """Near-duplicates within a result set, against brute force over the exact sets."""
 
 import random
-from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
@@ -29,12 +28,6 @@ every_family = pytest.mark.parametrize("family", some(FAMILIES, "every family"))
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
     return write_texts()
-
-
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    with Index.connect(database_url) as index:
-        yield index
 
 
 @every_family

@@ -2,7 +2,6 @@
 
 import random
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -22,12 +21,6 @@ from tests.builders.result_set_texts import (
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
     return write_texts()
-
-
-@pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    with Index.connect(database_url) as index:
-        yield index
 
 
 def test_unindexed_ids_are_kept_and_marked_and_repeated_ids_are_duplicates(

@@ -24,13 +24,6 @@ def database_url(server: Server) -> Iterator[str]:
 
 
 @pytest.fixture
-def index(database_url: str) -> Iterator[Index]:
-    """The index of that collection."""
-    with Index.connect(database_url) as index:
-        yield index
-
-
-@pytest.fixture
 def leaves(index: Index) -> Leaves:
     """The names of the live generation's tables."""
     return index.serving().context.generation.leaves
