@@ -85,7 +85,7 @@ MinSimilarity = Annotated[
         metavar="SIMILARITY",
         min=0.0,
         max=1.0,
-        help="Lowest similarity to report, at or above the profile's threshold. A distance d is 1 / (1 + d).",
+        help="Lowest similarity to report; few recipes have pairs below their threshold. A distance d is 1 / (1 + d).",
     ),
 ]
 Limit = Annotated[

@@ -81,10 +81,15 @@ class Answers:
         }
 
     def least_similarity(self) -> tuple[str, float, float]:
-        """The live profile's name, its threshold, and the least similarity that it stores."""
+        """The live profile's name, its threshold, and the least similarity that it stores.
+
+        That is 0 if pairs are stored for the bands that they share.
+        """
         profile, recipe = self._recipe()
-        threshold = float(recipe["match"]["threshold"])
-        is_distance = _metric(recipe) == "euclidean"
+        match, is_distance = recipe["match"], _metric(recipe) == "euclidean"
+        threshold = float(match["threshold"])
+        if match["verify"] == "bands" or match["certain_shared_bands"]:
+            return profile, threshold, 0.0
         return profile, threshold, 1 / (1 + threshold) if is_distance else threshold
 
     def verdicts(self, by: str | None, *, undone: bool) -> Generator[Verdict, None, None]:

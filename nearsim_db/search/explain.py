@@ -67,6 +67,7 @@ def explain(
         verdict_why=evidence.verdict_why,
         reasons=tuple(find_reasons(names, metric, profile, evidence, buckets, figures)),
         remedy=find_remedy(figures, needed_limit(evidence, buckets)) if figures and is_missing else None,
+        verified=evidence.verified,
     )
 
 

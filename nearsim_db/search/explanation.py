@@ -63,11 +63,12 @@ class ExplainedDocument:
 class Explanation:
     """The evidence for two documents as a pair in a live generation.
 
-    `similarity`, `intersection`, `union` and `distance` are computed from the present texts, also of two documents that
-    are no pair; None if a document has no features, its text cannot be read, or this version would make different
-    sketches. `stored_similarity` is that of the stored pair. `probability` is that of two documents of this similarity
-    becoming candidates. `estimate`, `shared_bands` and `buckets` are from the stored sketches. `bands` of `rows` values
-    are those of the index, of which `required` must be shared. `remedy` is a recipe under which they would be a pair.
+    `similarity`, `intersection`, `union` and `distance` are computed from the present texts, also of two documents
+    that are no pair; None if a document has no features, its text cannot be read, or this version would make
+    different sketches. `stored_similarity` is that of the stored pair, an estimate unless `verified`. `probability`
+    is that of two documents of this similarity becoming candidates. `estimate`, `shared_bands` and `buckets` are
+    from the stored sketches. `bands` of `rows` values are those of the index, of which `required` must be shared.
+    `remedy` is a recipe under which they would be a pair.
     """
 
     left: ExplainedDocument
@@ -100,6 +101,7 @@ class Explanation:
     verdict_why: str | None
     reasons: tuple[Reason, ...]
     remedy: Remedy | None
+    verified: bool | None
 
     @property
     def signature_similarity(self) -> float | None:

@@ -13,6 +13,7 @@ from nearsim_db.similarity.encoder import Content, Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import override
+from nearsim_db.similarity.screening import are_certain
 from nearsim_db.store import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
@@ -27,18 +28,19 @@ class PairFigures:
     """Exact scores of one pair; `contents` are what was compared.
 
     `decisive` are the scores that the recipe compares with its threshold: the exact ones, or those of the sketches.
+    `is_certain`: as candidates they are a pair at any similarity, by the bands that they share.
     """
 
     encoder: Encoder
     contents: tuple[Content, Content]
     scores: Scores
     decisive: Scores
+    is_certain: bool
 
     @property
     def reaches(self) -> bool:
-        """Whether the two reach the threshold of the profile, if it has a meaning there."""
-        match = self.encoder.profile.recipe.match
-        return match.verify == "bands" or self.would_reach(match.threshold)
+        """Whether the two as candidates are a pair: they reach the threshold, or share enough bands."""
+        return self.is_certain or self.would_reach(self.encoder.profile.recipe.match.threshold)
 
     def would_reach(self, threshold: float) -> bool:
         """Whether the two reach a threshold."""
@@ -70,10 +72,11 @@ def measure(
     if not (len(own[0]) and len(own[1])):
         return None
     scores = decisive = encoder.compare(own, _FIRST, _SECOND)
-    if encoder.profile.recipe.match.verify != "exact":
-        sketches = encoder.sketch(features)
+    match, sketches = encoder.profile.recipe.match, encoder.sketch(features)
+    if match.verify != "exact":
         decisive = encoder.sketch_scores(sketches[:1], sketches[1:])
-    return PairFigures(encoder, contents, scores, decisive)
+    shared, _ = encoder.match_bands(sketches[:1], sketches[1:])
+    return PairFigures(encoder, contents, scores, decisive, bool(are_certain(match, shared)[0]))
 
 
 def _read_contents(

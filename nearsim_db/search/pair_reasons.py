@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from nearsim_db.errors import count_of
 from nearsim_db.search.explanation import Reason
 from nearsim_db.search.pair_figures import PairFigures, required_bands
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.profile import Profile
+from nearsim_db.similarity.screening import are_certain
 from nearsim_db.store.query_rows import PairEvidence, SharedBucket
 
 _MEASURES = {"euclidean": "distance", "cosine": "cosine"}
@@ -17,9 +20,10 @@ def value_of(metric: str, value: float) -> str:
     return f"{_MEASURES.get(metric, 'similarity')} {value:.4f}"
 
 
-def measured(metric: str, scores: Scores) -> str:
-    """Return the first of the scores."""
-    return value_of(metric, float((scores.similarity if scores.distance is None else scores.distance)[0]))
+def measured(metric: str, scores: Scores, profile: Profile) -> str:
+    """Return the first of the scores that decide under a profile."""
+    value = value_of(metric, float((scores.similarity if scores.distance is None else scores.distance)[0]))
+    return value if profile.recipe.match.verify == "exact" else f"the estimated {value}"
 
 
 def threshold_of(profile: Profile) -> str:
@@ -27,10 +31,13 @@ def threshold_of(profile: Profile) -> str:
     return f"the threshold of {profile.recipe.match.threshold:g}"
 
 
-def missed_threshold(metric: str, scores: Scores, profile: Profile) -> str:
-    """Say that a pair does not reach the threshold."""
-    side = "above" if metric == "euclidean" else "below"
-    return f"{measured(metric, scores)} is {side} {threshold_of(profile)}"
+def missed_threshold(metric: str, scores: Scores, profile: Profile, shared: int) -> str:
+    """Say that a pair does not reach the threshold, nor shares the bands that make up for it."""
+    side, certain = "above" if metric == "euclidean" else "below", profile.recipe.match.certain_shared_bands
+    missed = f"{measured(metric, scores, profile)} is {side} {threshold_of(profile)}"
+    if not certain:
+        return missed
+    return f"{missed}, and they share {count_of(shared, 'band')}, fewer than match.certain_shared_bands = {certain}"
 
 
 def shared_too_few(profile: Profile, shared: int) -> str:
@@ -49,10 +56,13 @@ def separated(profile: Profile) -> str:
     return f"the bucket limit separates them: neither is among the first {limit} of a bucket that they share"
 
 
-def unexplained(metric: str, scores: Scores, profile: Profile) -> str:
+def unexplained(metric: str, scores: Scores, profile: Profile, shared: int) -> str:
     """Say that nothing explains why two documents are not a pair."""
-    stored = f"{measured(metric, scores)} reaches {threshold_of(profile)}, but the pair is not stored"
-    return f"{stored}; check the index with: nearsim verify-index"
+    if are_certain(profile.recipe.match, np.array([shared]))[0]:
+        enough = f"they share {count_of(shared, 'band')}"
+    else:
+        enough = f"{measured(metric, scores, profile)} reaches {threshold_of(profile)}"
+    return f"{enough}, but the pair is not stored; check the index with: nearsim verify-index"
 
 
 _NO_FEATURES = "has no features"  # of nearsim.document_state
@@ -92,7 +102,8 @@ def _deciding(metric: str, profile: Profile, evidence: PairEvidence) -> str:
         return f"they share {count_of(shared, 'band')}; {_stored(metric, evidence)} is an estimate"
     if 0 < match.certain_shared_bands <= shared:
         return f"they share {count_of(shared, 'band')}, match.certain_shared_bands is {match.certain_shared_bands}"
-    return f"{_stored(metric, evidence)} reaches {threshold_of(profile)}"
+    value = _stored(metric, evidence)
+    return f"{value if evidence.verified else f'the estimated {value}'} reaches {threshold_of(profile)}"
 
 
 def _stored(metric: str, evidence: PairEvidence) -> str:
@@ -126,7 +137,9 @@ def _missing(
     """Yield every condition of a pair that the two do not meet."""
     reaches = figures is not None and figures.reaches
     if figures is not None and not reaches:
-        yield Reason("below_threshold", missed_threshold(metric, figures.decisive, profile))
+        yield Reason(
+            "below_threshold", missed_threshold(metric, figures.decisive, profile, evidence.shared_bands or 0)
+        )
     if figures is None:
         yield Reason(
             "unknown", "their similarity is unknown: a text changed, or this version makes other sketches"
@@ -140,7 +153,9 @@ def _missing(
             "bucket_limit", text if needed is None else f"{text}; a limit of {needed} would link them"
         )
     elif figures is not None and reaches:
-        yield Reason("unexplained", unexplained(metric, figures.decisive, profile))
+        yield Reason(
+            "unexplained", unexplained(metric, figures.decisive, profile, evidence.shared_bands or 0)
+        )
 
 
 def _sharing(profile: Profile, evidence: PairEvidence, figures: PairFigures | None) -> str:

@@ -82,7 +82,7 @@ def _screen(
         # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
         share = family.collision_probability(metric.similarity_at_threshold(match.threshold))
         least = share - _STANDARD_ERRORS * binomial_standard_error(share, family.k)
-        close = (agreeing / compared >= least) | _certain(match, shared)
+        close = (agreeing / compared >= least) | are_certain(match, shared)
         left, right, shared = left[close], right[close], shared[close]
         agreeing, compared = agreeing[close], compared[close]
     guess = encoder.scores_of(agreeing, compared)
@@ -93,12 +93,13 @@ def _screen(
 def are_pairs(encoder: Encoder, scores: Scores, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which candidates are pairs, by the scores that the recipe verifies: a mask of m."""
     match = encoder.profile.recipe.match
+    return encoder.metric.reaches(scores, match.threshold) | are_certain(match, shared_bands)
+
+
+def are_certain(match: Match, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which candidates are pairs at any similarity, by the bands that they share: a mask of m."""
     if match.verify == "bands":
         return np.ones(len(shared_bands), bool)
-    return encoder.metric.reaches(scores, match.threshold) | _certain(match, shared_bands)
-
-
-def _certain(match: Match, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
     certain: NDArray[np.bool_] = shared_bands >= (match.certain_shared_bands or np.iinfo(np.int64).max)
     return certain
 

@@ -155,9 +155,10 @@ def stream_verdicts(
 class PairEvidence:
     """The evidence of `nearsim.why` for two documents, the smaller doc_id on the left.
 
-    `similarity` is that of the stored pair. `are_candidates`: their shared bands satisfy the recipe; `are_linked`: the
-    bucket limit leaves a bucket that they share. The states say what keeps a document from being compared, None if
-    nothing does. Estimate, shared bands, candidates and links are None unless both documents have features.
+    `similarity` is that of the stored pair, an estimate unless `verified`. `are_candidates`: their shared bands
+    satisfy the recipe; `are_linked`: the bucket limit leaves a bucket that they share. The states say what keeps a
+    document from being compared, None if nothing does. Estimate, shared bands, candidates and links are None unless
+    both documents have features.
     """
 
     is_pair: bool
@@ -177,6 +178,7 @@ class PairEvidence:
     are_linked: bool | None
     left_state: str | None
     right_state: str | None
+    verified: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,13 @@ def test_exceeded_limits_prevent_promotion(ready: CommandLine, tmp_path: Path) -
         "before: identical features; now: similarity 0.0000 is below the threshold of 0.5; they share none of"
     )
     assert twins["why"].startswith(why)
-    assert twins["new"] == {"pair": False, "twins": False, "similarity": 0.0, "shared_bands": 0}
+    assert twins["new"] == {
+        "pair": False,
+        "twins": False,
+        "similarity": 0.0,
+        "shared_bands": 0,
+        "verified": True,
+    }
     assert twins["left"]["text"] == STORM
     shown = Elements(page.read_text())
     assert ATTACK in shown.text and "<b>bare" in shown.text

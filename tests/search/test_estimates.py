@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from nearsim_db import Document, Index
+from nearsim_db.analysis.report import Options, gather
 from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.command_line import CommandLine
 from tests.builders.workers import running
@@ -23,6 +24,23 @@ PROFILES = {
     "bands": False,
 }  # by match.verify: whether pairs of other words are verified
 SETTINGS = ["match.threshold=0.5", "shingle.k=1"]
+
+
+FAR = "one two three four five far away from"
+STRICT = [
+    "match.threshold=0.9",
+    "bands.count=42",
+    "bands.rows=3",
+    "shingle.k=1",
+]  # the first two share 20, others 2
+
+
+def fill_below(url: str) -> None:
+    with Index.connect(url, collection="own") as index:
+        index.create_profile("certain", override(Recipe(), [*STRICT, "match.certain_shared_bands=3"]))
+        by_bands = [*STRICT, "match.verify=bands", "match.min_shared_bands=3"]
+        index.create_profile("bands", override(Recipe(), by_bands))
+        index.add([*GIVEN[:2], Document("far", body=FAR)])
 
 
 def fill(url: str) -> None:
@@ -145,3 +163,51 @@ def test_commands_show_what_is_verified(url: str, profile: str, tmp_path: Path) 
         ("1", "2"): is_exact,
         ("0", "2"): True,
     }
+
+
+@pytest.mark.parametrize("profile", ["certain", "bands"])
+def test_pairs_below_the_threshold_are_found(server: Server, profile: str) -> None:
+    with server.database(fill_below) as url:
+        nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_BACKEND": "numpy"})
+        own = ("--collection", "own", "--profile", profile)
+        for command, found in ((["pairs"], 1), (["similar", "0"], 1), (["check", "--text", TEXT], 1)):
+            listed = nearsim.succeed(*command, *own, "--min-similarity", "0.3", "--format", "jsonl")
+            assert (len(listed.rows()), listed.err) == (found, "")
+        kept = "SELECT keep, duplicate_of, similarity < 0.9 FROM nearsim.dedupe(%(ids)s, 0.3, %(name)s)"
+        assert ask(url, kept, ids=[1, 2], name=profile) == [(True, None, None), (False, 1, True)]
+        with Index.connect(url, collection="own", profile=profile) as index:
+            (pair,) = index.pairs()
+            assert pair.similarity < 0.9 and pair.shared_bands >= 3
+            report = gather(index.database, "own", profile, Options()).index
+            assert report is not None
+            assert (report.similarities.least, report.similarities.threshold) == (pair.similarity, 0.9)
+            assert report.similarities.steps[0].similarity == pytest.approx(pair.similarity, abs=1e-6)
+            assert [one.verified for one in report.comparisons] == [profile == "certain"]
+            absent = index.explain("0", "far")
+            kinds = [one.kind for one in absent.reasons]
+            ((reason,),) = ask(url, "SELECT reason FROM nearsim.why_not('0', 'far', %(name)s)", name=profile)
+            if profile == "certain":
+                assert kinds == ["below_threshold"]
+                assert "fewer than match.certain_shared_bands = 3" in absent.reasons[0].text
+                assert "below the threshold of 0.9; they share 2 of the 3 buckets that suffice" in reason
+            else:
+                assert kinds == ["too_few_shared_bands"]
+                assert reason.startswith("they share 2 of the 3 buckets that the recipe requires")
+            ask(url, "DELETE FROM nearsim.similar_pair RETURNING left_id")
+            (lost,) = index.explain("0", "1").reasons
+            assert lost.kind == "unexplained" and lost.text.startswith(
+                f"they share {pair.shared_bands} bands, but"
+            )
+        ((reason,),) = ask(url, "SELECT reason FROM nearsim.why_not('0', '1', %(name)s)", name=profile)
+        assert reason == f"they share {pair.shared_bands} buckets, but the pair is not stored"
+
+
+def test_why_calls_the_similarity_of_a_pair_an_estimate(url: str) -> None:
+    nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_BACKEND": "numpy"})
+    for profile, is_exact in PROFILES.items():
+        command = ("why", "0", "1", "--collection", "own", "--profile", profile)
+        found, shown = nearsim.succeed(*command, "--json").document(), nearsim.succeed(*command).out
+        assert (found["verified"], found["similarity"]) == (is_exact, 6 / 8)
+        assert ("stored similarity" in shown, "estimated at" in shown) == (not is_exact, not is_exact)
+        ((reason,),) = ask(url, "SELECT reason FROM nearsim.why_not('0', '1', %(name)s)", name=profile)
+        assert ("estimate" in shown.splitlines()[0], "estimated" in reason) == (not is_exact, not is_exact)

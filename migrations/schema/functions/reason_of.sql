@@ -4,7 +4,7 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     are_too_few constant boolean := NOT nearsim.is_candidate(pair.recipe, pair.bands);
     metric constant text := nearsim.metric_of(pair.recipe);
-    measure constant text := CASE metric WHEN 'euclidean' THEN 'distance' WHEN 'cosine' THEN 'cosine'
+    measure constant text := CASE WHEN pair.verified IS FALSE THEN 'estimated ' ELSE '' END || CASE metric WHEN 'euclidean' THEN 'distance' WHEN 'cosine' THEN 'cosine'
         ELSE 'similarity' END;
     is_measured constant boolean := metric = 'euclidean';
     guessed constant numeric := CASE WHEN is_measured THEN 1 / nullif(estimate, 0) - 1 ELSE estimate END;

@@ -62,12 +62,16 @@ class SampledDocument:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence of one generation on two documents; if they are not a pair, what could be computed."""
+    """The evidence of one generation on two documents; if they are not a pair, what could be computed.
+
+    The similarity is an estimate unless `verified`.
+    """
 
     pair: bool
     twins: bool
     similarity: float | None
     shared_bands: int | None
+    verified: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,8 @@ def _evidence(tie: Tie | None, generation: Generation) -> Evidence:
     """Return the evidence of a pair; twins share all bands."""
     assert tie is not None
     shared = generation.bands if tie.twins else tie.shared_bands
-    return Evidence(True, tie.twins, tie.similarity, shared)
+    is_exact = generation.recipe["match"]["verify"] == "exact"
+    return Evidence(True, tie.twins, tie.similarity, shared, tie.twins or is_exact)
 
 
 def _ids(chosen: Sequence[DiffPair]) -> list[tuple[int, int]]:
@@ -152,7 +153,7 @@ def _encoder(generation: Generation, backend: str | None) -> Encoder | None:
 
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
-_NO_EVIDENCE = Evidence(False, False, None, None)
+_NO_EVIDENCE = Evidence(False, False, None, None, None)
 
 
 class MissingPairs:
@@ -200,16 +201,17 @@ class MissingPairs:
         sketches = sketches_from([one.sketch or b"" for one in (left, right)], family.dtype, family.k)
         shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
         bands = int(shared[0])
-        if encoder.profile.recipe.match.verify != "exact":
+        is_exact = encoder.profile.recipe.match.verify == "exact"
+        if not is_exact:
             scores = encoder.sketch_scores(sketches[:1], sketches[1:])
         else:
             for one in (left, right):
                 if one.doc_id not in self._features:
                     changed = f"the text of {_name(one)} has changed since it was indexed"
-                    return Evidence(False, False, None, bands), changed
+                    return Evidence(False, False, None, bands, None), changed
             features = [self._features[one.doc_id] for one in (left, right)]
             scores = encoder.compare(features, _FIRST, _SECOND)
-        evidence = Evidence(False, False, float(scores.similarity[0]), bands)
+        evidence = Evidence(False, False, float(scores.similarity[0]), bands, is_exact)
         return evidence, _reason(encoder, scores, bands, enough=bool(enough[0]))
 
     def _read_features(
@@ -241,8 +243,10 @@ def _name(one: DiffDocument) -> str:
 def _reason(encoder: Encoder, scores: Scores, bands: int, *, enough: bool) -> str:
     profile, metric = encoder.profile, encoder.metric.name
     if not are_pairs(encoder, scores, np.array([bands]))[0]:
-        missed = missed_threshold(metric, scores, profile)
+        missed = missed_threshold(metric, scores, profile, bands)
         return missed if enough else f"{missed}; {shared_too_few(profile, bands)}"
     if not enough:
         return shared_too_few(profile, bands)
-    return separated(profile) if profile.recipe.match.bucket_limit else unexplained(metric, scores, profile)
+    if profile.recipe.match.bucket_limit:
+        return separated(profile)
+    return unexplained(metric, scores, profile, bands)

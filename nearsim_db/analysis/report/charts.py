@@ -59,7 +59,8 @@ class Chart:
 def draw_similarities(found: Similarities, name: str = "similarities") -> Chart:
     """Draw the pairs by similarity as bars, with the probability of becoming a candidate as a curve."""
     description = (
-        f"{found.pairs:,} stored pairs by {AXES[found.metric]}, from the threshold {found.threshold:.3g} to 1; "
+        f"{found.pairs:,} stored pairs by {AXES[found.metric]}, from {found.least:.3g} to 1; the threshold is "
+        f"{found.threshold:.3g}; "
         f"{found.renumbered:,} of them differ in their numbers; {found.twins:,} twins at 1. The curve rises from "
         f"{found.curve[0][1]:.4f} at {found.curve[0][0]:.3g} to {found.curve[-1][1]:.4f} at 1."
     )

@@ -18,7 +18,7 @@ _Choice = tuple[Why, ReportPair]
 
 
 def read(
-    connection: Connection, generation: Generation, threshold: float, recipe: Recipe, amount: int
+    connection: Connection, generation: Generation, least: float, recipe: Recipe, amount: int
 ) -> list[Comparison]:
     """Read up to `amount` pairs with their differences, a third of each kind, preferably of different clusters.
 
@@ -33,8 +33,8 @@ def read(
     _choose(chosen, "numbers differ", reports.read_renumbered_pairs(connection, leaves, wide), third)
     _choose(chosen, "least similar", reports.read_lowest_pairs(connection, leaves, wide), third)
     left = amount - len(chosen)
-    least = min(threshold, 0.99)
-    _choose(chosen, "sample", reports.read_spread_pairs(connection, leaves, least, max(left, 1)), left)
+    spread = reports.read_spread_pairs(connection, leaves, min(least, 0.99), max(left, 1))
+    _choose(chosen, "sample", spread, left)
     doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
     texts = reports.read_texts(connection, leaves, generation.collection_id, doc_ids, READ_CHARACTERS)
     return list(_compared(chosen, texts, recipe))

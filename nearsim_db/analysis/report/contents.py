@@ -25,8 +25,10 @@ class Step:
 class Similarities:
     """Histogram of the stored pairs by similarity, and the profile's S-curve on the same scale.
 
-    `curve` is a list of (similarity, probability of becoming a candidate); pairs below `threshold` are not stored.
-    `twins` counts documents with the same features as an earlier one, at similarity 1; they are not in `steps`.
+    `curve` is a list of (similarity, probability of becoming a candidate). Pairs below `threshold` are not stored,
+    unless for the bands that they share; `least` is the threshold, or the similarity of the least similar of those.
+    Similarities are estimates unless `verified`. `twins` counts documents with the same features as an earlier one,
+    at similarity 1; they are not in `steps`.
     """
 
     metric: str
@@ -35,6 +37,8 @@ class Similarities:
     steps: tuple[Step, ...]
     curve: tuple[tuple[float, float], ...]
     twins: int
+    least: float
+    verified: bool
 
     @property
     def pairs(self) -> int:

@@ -119,9 +119,9 @@ def _read_index(
     progress("report", 0, 5)
     similarities = _read_similarities(connection, generation, profile, twins)
     progress("report", 1, 5)
-    found = clusters.read(connection, leaves, similarities.threshold, top)
+    found = clusters.read(connection, leaves, similarities.least, top)
     progress("report", 2, 5)
-    compared = comparisons.read(connection, generation, similarities.threshold, profile.recipe, options.diffs)
+    compared = comparisons.read(connection, generation, similarities.least, profile.recipe, options.diffs)
     progress("report", 3, 5)
     sources, all_sources = reports.count_sources(connection, leaves, collection.collection_id, top)
     copies, all_copies = reports.count_copies(connection, leaves, top)
@@ -148,9 +148,13 @@ def _read_similarities(
     connection: Connection, generation: Generation, profile: Profile, twins: int
 ) -> Similarities:
     """Read the histogram in steps of 0.01, or of a multiple of 0.01 that gives at most 40 steps."""
-    family = make_family(profile.recipe, "numpy")
-    threshold = METRICS[family.metric].similarity_at_threshold(profile.recipe.match.threshold)
-    least = min(threshold, 1 - 10 * _STEP)
+    family, match = make_family(profile.recipe, "numpy"), profile.recipe.match
+    threshold = METRICS[family.metric].similarity_at_threshold(match.threshold)
+    stored = threshold
+    if match.verify == "bands" or match.certain_shared_bands:
+        lowest = reports.read_lowest_pairs(connection, generation.leaves, 1)
+        stored = min([threshold, *(one.similarity for one in lowest)])
+    least = min(stored, 1 - 10 * _STEP)
     hundredths = -(-round((1 - least) / _STEP) // _LARGEST_STEPS)
     amount = max(1, round((1 - least) / (hundredths * _STEP)))
     step = (1 - least) / amount
@@ -159,7 +163,7 @@ def _read_similarities(
     begin = max(least - _BELOW_THRESHOLD, -1.0 if family.metric == "cosine" else 0.0)
     points = (begin + (1 - begin) * at / _CURVE_POINTS for at in range(_CURVE_POINTS + 1))
     curve = tuple((round(one, 6), profile.match_probability(one)) for one in points)
-    return Similarities(family.metric, threshold, step, steps, curve, twins)
+    return Similarities(family.metric, threshold, step, steps, curve, twins, stored, match.verify == "exact")
 
 
 def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top: int) -> LargeBuckets:

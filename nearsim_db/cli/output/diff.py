@@ -125,6 +125,7 @@ def _evidence(evidence: Evidence) -> str:
     if evidence.twins:
         return "twins"
     value = "-" if evidence.similarity is None else f"{evidence.similarity:.4f}"
+    value += " estimated" if evidence.verified is False else ""
     return value if evidence.pair else f"({value})"
 
 

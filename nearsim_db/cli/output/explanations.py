@@ -42,7 +42,7 @@ def print_evidence(found: Explanation) -> None:
             "numbers": _numbers(found),
             "same cluster": found.same_cluster,
             "verdict": verdict,
-            "verified at": found.verified_at,
+            "estimated at" if found.verified is False else "verified at": found.verified_at,
         }
     )
 
@@ -123,11 +123,11 @@ def _similarity(found: Explanation) -> dict[str, object]:
         facts["similarity"] = f"{found.similarity:.{_DIGITS}f}: {counted}"
     if found.distance is not None:
         facts["distance"] = found.distance
-    if (
-        None not in (found.similarity, found.stored_similarity)
-        and found.similarity != found.stored_similarity
+    if None not in (found.similarity, found.stored_similarity) and (
+        found.verified is False or found.similarity != found.stored_similarity
     ):
-        facts["stored similarity"] = f"{found.stored_similarity:.{_DIGITS}f}, of earlier texts"
+        origin = "of earlier texts" if found.verified else "an estimate"
+        facts["stored similarity"] = f"{found.stored_similarity:.{_DIGITS}f}, {origin}"
     return facts
 
 
