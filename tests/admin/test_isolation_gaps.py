@@ -71,8 +71,8 @@ def test_members_who_may_change_what_others_see_are_warned_of(database_url: str)
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
                     connection.execute(command)
             for table in ("document", "verdict", "work", "collection_access"):
-                command = sql.SQL("DELETE FROM nearsim.{}").format(sql.Identifier(table))
-                assert connection.execute(command).rowcount == 0
+                deletion = sql.SQL("DELETE FROM nearsim.{}").format(sql.Identifier(table))
+                assert connection.execute(deletion).rowcount == 0
             connection.execute("SELECT setval('nearsim.document_doc_id_seq', 1)")
             if "pg_maintain" in existing:
                 with connection.transaction():
