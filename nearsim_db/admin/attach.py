@@ -1,22 +1,24 @@
 """Attach a collection to a table of an application, whose texts stay in that table."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from nearsim_db.errors import ConflictError, InputError
+from nearsim_db.errors import BuildStoppedError, ConflictError, DatabaseError, InputError, NearsimError
 from nearsim_db.index import Index
-from nearsim_db.indexing import attached_table, drop_generation
+from nearsim_db.indexing import attached_table, drop_generation, profiles
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import collection_rows, generation_rows, query_rows
-from nearsim_db.store.attached import attachments, obstacles, source_rows, table_checks, tables
+from nearsim_db.store.attached import attachments, obstacles, source_rows, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import Column, Columns, Relation
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.driver.engine import is_transient, translate_errors
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,9 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
     """
     with database.transaction() as connection:
         relation = tables.find_relation(connection, table)
-        table_checks.check_table(connection, relation)
+        obstacles.check_table(connection, relation)
         resolved = tables.resolve_columns(connection, relation, columns)
-        table_checks.check_columns(connection, relation, resolved)
+        obstacles.check_columns(connection, relation, resolved)
         warnings = _warnings(connection, relation, resolved)
     name = relation.name if collection is None else collection
     if not name.strip():
@@ -166,3 +168,48 @@ def list_attachments(database: Database) -> list[Attachment]:
             replace(one, trouble=problems.get(one.collection))
             for one in attachments.list_attachments(connection)
         ]
+
+
+@contextmanager
+def undo_if_failed(database: Database, attached: Attached) -> Iterator[None]:
+    """Undo a new attachment if the block fails.
+
+    It stays after an interruption, a lost connection, a full disk or a paused build: attaching again continues there.
+    """
+    try:
+        yield
+    except Exception as error:
+        if attached.before.attachment or _can_continue(error):
+            raise
+        try:
+            _undo(database, attached)
+        except NearsimError as failure:
+            command = attachments.detach_command(attached.collection)
+            message = f"{error}; the attachment could not be undone ({failure}); run: {command}"
+            raise DatabaseError(message) from error
+        raise
+
+
+def _can_continue(error: Exception) -> bool:
+    cause = error.__cause__
+    return isinstance(error, BuildStoppedError) or (isinstance(cause, Exception) and is_transient(cause))
+
+
+def _undo(database: Database, attached: Attached) -> None:
+    """Drop the triggers, and delete what the attachment created: documents, profiles, the collection."""
+    if not attached.before.collection:
+        drop_generation.delete_collection(database, attached.collection)
+        return
+    with database.transaction() as connection:
+        collection = collection_rows.get_collection(connection, attached.collection)
+        created = (
+            generation_rows.profile_names(connection, collection.collection_id) - attached.before.profiles
+        )
+    for name in created:
+        profiles.drop(database, collection, name)
+    with translate_errors():
+        attached_table.drop_triggers(database.engine, collection.collection_id)
+    with database.transaction() as connection:
+        take_transaction_lock(connection, Lock.ATTACHED_UPDATE, collection.collection_id)
+        attachments.delete_attached_documents(connection, collection.collection_id)
+        attachments.delete_attachment(connection, collection.collection_id)

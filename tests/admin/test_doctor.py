@@ -15,7 +15,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home of an embedded server that nothing may start: its address names another kind of database."""
     monkeypatch.delenv("NEARSIM_DATABASE_URL", raising=False)
     monkeypatch.setenv("NEARSIM_HOME", str(tmp_path))
-    monkeypatch.setattr("nearsim_db.admin.doctor.checks.database_url", lambda: "sqlite://")
+    monkeypatch.setattr("nearsim_db.admin.doctor.database_url", lambda: "sqlite://")
     return tmp_path
 
 

@@ -1,6 +1,57 @@
 """Checks of the installation, the server and the indexes, each with advice."""
 
-from nearsim_db.admin.doctor.checks import examine
+from collections.abc import Iterator
+
+from nearsim_db.admin.doctor import indexes, installation, schema, server
 from nearsim_db.admin.doctor.findings import Finding, Verdict
+from nearsim_db.errors import DatabaseError, NearsimError
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import open_engine, translate_errors
+from nearsim_db.store.settings import Settings, from_environment
+from nearsim_db.store.url import database_url
 
 __all__ = ["Finding", "Verdict", "examine"]
+
+
+def examine() -> list[Finding]:
+    """Run all checks; starts the embedded server if that is the one configured."""
+    settings = from_environment()
+    return [
+        *installation.check_versions(),
+        installation.check_backend(settings),
+        *installation.check_embedded_server(settings),
+        *_check_database(settings),
+    ]
+
+
+def _check_database(settings: Settings) -> Iterator[Finding]:
+    try:
+        engine = open_engine(database_url())
+    except NearsimError as error:
+        yield Finding("database", "problem", str(error))
+        return
+    try:
+        with translate_errors(), engine.connect() as connection:
+            yield from _check_connected(connection, embedded=settings.database_url is None)
+    except DatabaseError as error:
+        yield Finding("database", "problem", str(error))
+    finally:
+        engine.dispose()
+
+
+def _check_connected(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
+    yield from server.check_version(connection)
+    yield from server.check_standby(connection)
+    yield from server.check_settings(connection, embedded=embedded)
+    rights = schema.check_rights(connection)
+    yield rights
+    if rights.verdict == "problem":
+        return
+    revision = schema.check_revision(connection, embedded=embedded)
+    yield revision
+    if revision.verdict == "problem" or not schema.is_installed(connection):
+        return
+    yield from schema.check_roles(connection)
+    yield from server.check_nodes(connection)
+    if schema.sees_all_collections(connection):
+        yield from indexes.check(connection)

@@ -79,7 +79,7 @@ def attach(
     if table is None or id is None or text is None:
         raise UsageError("name the table, --id and --text; or give --list")
     from nearsim_db.admin import attach as service
-    from nearsim_db.admin.undo_attach import undo_if_failed
+    from nearsim_db.admin.attach import undo_if_failed
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document

@@ -1,12 +1,112 @@
-"""Why changes of an attached table are not indexed now: what was altered since it was attached."""
+"""Whether a table can be attached and read as documents, and later changes be indexed; if not, why not."""
 
+from nearsim_db.errors import InputError
 from nearsim_db.records import CollectionId
 from nearsim_db.store import access
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.attached.attachments import Attachment
-from nearsim_db.store.attached.table_checks import not_unique, unreadable
-from nearsim_db.store.attached.tables import read_relation
+from nearsim_db.store.attached.tables import NUMBERS, ZONELESS, Columns, Relation, read_columns, read_relation
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA
+
+_TEXTS = ("text", "character varying")
+_IDS = (*NUMBERS, "uuid", *_TEXTS)
+_MOMENTS = ("timestamp with time zone", *ZONELESS)
+_TABLES = ("r", "p")
+_NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
+
+
+def check_table(connection: Connection, relation: Relation) -> None:
+    """Raise InputError, with the reason, if a table cannot be attached, or not by this user."""
+    reason = _unfit(relation) or _not_allowed(relation)
+    if reason is None and placement.has_shards(connection, relation.shown):
+        reason = "it is a table of Citus, which refuses nearsim's triggers there"
+    if reason is not None:
+        raise InputError(f"{relation.shown} cannot be attached: {reason}")
+
+
+def check_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
+    """Raise InputError, with the reason, if columns of a table cannot be read as documents."""
+    reason = unreadable(connection, relation, columns) or not_unique(connection, relation, columns)
+    if reason is not None:
+        raise InputError(f"{relation.shown} cannot be attached: {reason}")
+
+
+def unreadable(
+    connection: Connection, relation: Relation, columns: Columns, *, own_rights: bool = True
+) -> str | None:
+    """Return why columns of a table cannot serve in their declared role; None if they can.
+
+    Without `own_rights` the rights of the user do not matter.
+    """
+    if relation.kind not in _TABLES:
+        return _not_a_table(relation)
+    if own_rights and not relation.may_use_schema:
+        return _no_schema(relation)
+    available = read_columns(connection, relation)
+    kinds = {"id": _IDS, "published_at": _MOMENTS}
+    for kind, name in columns.named().items():
+        column, wanted = available.get(name), kinds.get(kind, _TEXTS)
+        if column is None:
+            return f"its column {name!r} does not exist"
+        if column.type not in wanted:
+            return f"column {name!r} is of type {column.type}; the {kind} may be {', '.join(wanted)}"
+        if column.is_virtual:
+            return f"column {name!r} is a virtual generated column, whose changes no trigger sees"
+        if own_rights and not column.is_readable:
+            return f"the user may not read column {name!r}; run: GRANT SELECT ON {relation.shown} TO <role>"
+    if own_rights and relation.foreign_code is not None:
+        return (
+            f"{relation.foreign_code}, whose code could run with this user's rights; only roles that may act as this "
+            f"user or as {available[columns.id].our_owner} may own it"
+        )
+    if own_rights and relation.hides_rows:
+        return "its row-level security hides rows from this user, which the index would lack"
+    return None
+
+
+def not_unique(connection: Connection, relation: Relation, columns: Columns) -> str | None:
+    """Return that the id is not unique, and what to do; None if it is."""
+    if read_columns(connection, relation)[columns.id].is_unique:
+        return None
+    return (
+        f"column {columns.id!r} is not unique: make it the primary key or give it a unique index of its own, on all "
+        "rows"
+    )
+
+
+def _unfit(relation: Relation) -> str | None:
+    if relation.schema in (SCHEMA, INDEX_SCHEMA):
+        return f"it is in nearsim's own schema; move it by ALTER TABLE {relation.shown} SET SCHEMA"
+    if relation.schema in ("pg_catalog", "information_schema"):
+        return "it belongs to PostgreSQL"
+    if relation.kind not in _TABLES:
+        return _not_a_table(relation)
+    if relation.persistence == "t":
+        return "it is a temporary table, visible to one session only"
+    if relation.has_children:
+        return "other tables inherit from it, whose rows its triggers do not see"
+    return None
+
+
+def _not_a_table(relation: Relation) -> str:
+    return f"it is {_NOT_TABLES.get(relation.kind, 'no table')}, on which triggers do not report changes"
+
+
+def _no_schema(relation: Relation) -> str:
+    return f"the user may not use its schema; run: GRANT USAGE ON SCHEMA {relation.shown_schema} TO <role>"
+
+
+def _not_allowed(relation: Relation) -> str | None:
+    if not relation.may_use_schema:
+        return _no_schema(relation)
+    if not relation.is_owner:
+        return (
+            f"only its owner can create triggers that always fire, and drop them; GRANT {relation.owner} to the user, "
+            "or attach it as a user with that role"
+        )
+    return None
 
 
 def list_problems(connection: Connection, collection_id: CollectionId | None = None) -> dict[str, str]:

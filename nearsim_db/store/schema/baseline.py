@@ -1,12 +1,13 @@
-"""The baseline of the schema: its files, their digest, and its installation in a database."""
+"""The baseline of the schema: its files, their digest, its installation, and who may have written into it."""
 
 from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from nearsim_db.errors import SchemaError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.rows import fetch_value, fetch_values
 from nearsim_db.store.driver.statements import statement
 
 REVISION = "0001"
@@ -58,3 +59,18 @@ def ensure_namespace(connection: Connection) -> None:
     """Create the schema nearsim, which holds Alembic's version table, unless it exists."""
     if fetch_value(connection, statement("find_schema")) is None:
         connection.execute(statement("create_schema"))
+
+
+def refuse_untrusted(connection: Connection, *, superusers_only: bool = False) -> None:
+    """Raise SchemaError if the schemas have anything of a role that the current user does not trust.
+
+    Trusted are the user itself, the database's owner, superusers, and nearsim_admin. With `superusers_only` any other
+    user is spared: it trusts the role that installed nearsim, as its rights are fewer. Nothing in the schemas is run.
+    """
+    found = fetch_values(connection, statement("list_untrusted"), {"superusers_only": superusers_only})
+    if found:
+        raise SchemaError(
+            f"the schemas nearsim and nearsim_index are not trusted, and nothing in them was run: {'; '.join(found)}. "
+            "Only this user, the owner of the database, superusers and nearsim_admin may have objects and rights "
+            "there. Drop what is not yours, or connect as the role that installed nearsim (docs/access.md)"
+        )

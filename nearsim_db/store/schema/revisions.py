@@ -17,7 +17,7 @@ from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.rows import fetch_first, fetch_row, fetch_value
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.schema import baseline, migration_locks
-from nearsim_db.store.schema.trust import refuse_untrusted
+from nearsim_db.store.schema.baseline import refuse_untrusted
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState

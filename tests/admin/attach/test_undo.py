@@ -9,7 +9,7 @@ import pytest
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
-from nearsim_db.admin.undo_attach import undo_if_failed
+from nearsim_db.admin.attach import undo_if_failed
 from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.database import Database
