@@ -21,6 +21,9 @@ _STORY = """
 CREATE TABLE public.story (id bigint PRIMARY KEY, body text);
 INSERT INTO story SELECT number, 'the same words in each of these rows' FROM generate_series(1, 4) AS number
 """
+DISTINCT = (
+    "SELECT count(*) FROM pg_stats WHERE n_distinct = -1 AND schemaname IN ('nearsim', 'nearsim_index')"
+)
 
 
 def _fill(url: str) -> None:
@@ -52,6 +55,8 @@ def test_a_dump_of_the_oldest_major_is_restored_on_the_newest(servers: Servers, 
         _run(oldest_major(), "pg_dump", "--format=custom", "--file", dump, "--dbname", source)
         _run(newest_major(), "pg_restore", "--exit-on-error", "--dbname", target, dump)
         with Database.connect(target) as database, application(target) as app:
+            Database.initialise(target)
+            assert ask(app, DISTINCT) == ask(app, "SELECT 2 + count(*) FROM nearsim.generation")
             assert ask(app, IDLE) is False
             index, story = Index(database, "default"), Index(database, "story")
             index.build()
