@@ -20,6 +20,9 @@ GenerationId = NewType("GenerationId", int)
 Id = TypeVar("Id", int, str)
 
 OnDuplicate = Literal["flag", "skip", "raise"]  # how to handle a document that has near-duplicates
+Keep = Literal["survivors", "duplicates", "all"]  # documents to export
+CitusUse = Literal["auto", "yes", "no"]  # whether band rows are on the nodes of a Citus cluster
+WorkStage = Literal["compare", "sign", "search", "anchor", "link", "publish"]
 
 
 # Those of which readers make one per record are not frozen, which takes four times as long to make.

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nearsim_db.cli import completion, options
+from nearsim_db.cli import completion, formats, options
 from nearsim_db.cli.failures import UsageError
 
 _ARGUMENT = "nearsim.argument"
@@ -16,12 +16,6 @@ def _note_argument(context: typer.Context, value: str | None) -> str | None:
     return value
 
 
-def is_typed(context: typer.Context, parameter: str) -> bool:
-    """Whether a parameter is on the command line, rather than from the environment or a default."""
-    source = context.get_parameter_source(parameter)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 def argument_or_option(
     context: typer.Context, parameter: typer.CallbackParam, value: str | None
 ) -> str | None:
@@ -29,7 +23,7 @@ def argument_or_option(
     argument: str | None = context.meta.get(_ARGUMENT)
     if argument is None or argument == value:
         return argument or value
-    if is_typed(context, parameter.name or ""):
+    if formats.is_typed(context, parameter.name or ""):
         raise UsageError(f"{argument} and --{parameter.name} {value} differ; give one of them")
     return argument
 

@@ -2,6 +2,8 @@
 
 import typer
 
+from nearsim_db.errors import DEFAULT
+
 
 def collections(incomplete: str) -> list[str]:
     """Return the collections whose name begins so."""
@@ -14,7 +16,7 @@ def profiles(context: typer.Context, incomplete: str) -> list[str]:
     """Return the profiles, of the collection on the command line, whose name begins so."""
     from nearsim_db.search.names import profile_names
 
-    return _beginning(profile_names(context.params.get("collection") or "default"), incomplete)
+    return _beginning(profile_names(context.params.get("collection") or DEFAULT), incomplete)
 
 
 def presets(incomplete: str) -> list[tuple[str, str]]:

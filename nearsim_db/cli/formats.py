@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.readers.writers.file_format import SUFFIXES, FileFormat
 from nearsim_db.records import STANDARD_OUTPUT
 
 JSON_GIVEN, OUTPUT, QUIET = "nearsim.json", "nearsim.output", "nearsim.quiet"
@@ -114,13 +114,8 @@ def refuse_contradiction(format: str, output: Path | None) -> None:
         )
 
 
-_SUFFIXES = {
-    ".jsonl": Format.JSONL,
-    ".ndjson": Format.JSONL,
-    ".csv": Format.CSV,
-    ".json": Format.JSON,
-    ".txt": Format.TABLE,
-}
+_SUFFIXES = {suffix: Format[one.name] for suffix, one in SUFFIXES.items() if one.name in Format.__members__}
+_SUFFIXES[".txt"] = Format.TABLE
 
 
 def chosen_format(format: Format | None, output: Path | None) -> Format:

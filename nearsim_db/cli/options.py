@@ -1,19 +1,15 @@
 """Options shared by several commands, so that their names and help texts are the same everywhere."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nearsim_db.cli import completion
+from nearsim_db.errors import DEFAULT as DEFAULT
 
 if TYPE_CHECKING:
     from nearsim_db.admin.reindex import Limits
-
-
-DEFAULT_COLLECTION = "default"
-DEFAULT_PROFILE = "default"
 
 
 def collection_option(help: str, **more: Any) -> Any:
@@ -68,14 +64,6 @@ Jobs = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
-
-
-class OnDuplicate(StrEnum):
-    """Action for a document that has near-duplicates."""
-
-    FLAG = "flag"
-    SKIP = "skip"
-    RAISE = "raise"
 
 
 MinSimilarity = Annotated[

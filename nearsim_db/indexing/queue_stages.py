@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing import promotion_events, steps
 from nearsim_db.indexing.context import Context
+from nearsim_db.records import WorkStage
 from nearsim_db.similarity.batches import SignatureRows, VerifiedPairs, joined
 from nearsim_db.store import documents, generation_rows, pairs, signatures
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import leases, queue
-from nearsim_db.store.work.queue import WHOLE, Batch, Stage, Task
+from nearsim_db.store.work.queue import WHOLE, Batch, Task
 
 _CANDIDATES_PER_BATCH = 16_384
 _MEMBERS_PER_BATCH = 4_000
@@ -186,7 +187,7 @@ def _publish(connection: Connection, context: Context, lease_id: int, tasks: lis
     promotion_events.publish_promotion_batch(connection, context.leaves, lease_id)
 
 
-STAGE_WORK: dict[Stage, Work] = {
+STAGE_WORK: dict[WorkStage, Work] = {
     "compare": _compare,
     "sign": sign,
     "search": _search,

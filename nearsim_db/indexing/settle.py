@@ -7,13 +7,12 @@ from datetime import datetime
 from functools import partial
 
 from nearsim_db.errors import DatabaseError
-from nearsim_db.records import Progress
+from nearsim_db.records import Progress, WorkStage
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
-from nearsim_db.store.work.queue import Stage
 
 _POLL_SECONDS = 0.05
 _CHECK_SECONDS = 1.0  # to look for the end costs more than to take the next batch
@@ -34,7 +33,7 @@ def settle(
     engine: Engine,
     leaves: Leaves,
     lease_id: int,
-    work: Mapping[Stage, Callable[[], int]],
+    work: Mapping[WorkStage, Callable[[], int]],
     progress: Progress,
 ) -> None:
     """Work on one stage after the other until what was queued before is done.
@@ -52,7 +51,7 @@ class _Stage:
     engine: Engine
     connection: Connection
     leaves: Leaves
-    stage: Stage
+    stage: WorkStage
     lease_id: int
     progress: Progress
 

@@ -12,14 +12,14 @@ from nearsim_db.errors import NearsimError, NotFoundError, count_of
 from nearsim_db.indexing import queue_stages, steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.settle import settle
-from nearsim_db.records import Progress
+from nearsim_db.records import Progress, WorkStage
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_transient, retry_conflicts
 from nearsim_db.store.work import leases, queue
-from nearsim_db.store.work.queue import STAGES, Batch, Stage, Task
+from nearsim_db.store.work.queue import STAGES, Batch, Task
 
-_BATCH_SIZES: dict[Stage, int] = {
+_BATCH_SIZES: dict[WorkStage, int] = {
     "compare": 1,
     "sign": 1_000,
     "search": 1_000,
@@ -38,7 +38,7 @@ def drain(engine: Engine, context: Context, lease_id: int, progress: Progress) -
     settle(engine, context.leaves, lease_id, work, progress)
 
 
-def work_batch(engine: Engine, context: Context, stage: Stage, lease_id: int) -> int:
+def work_batch(engine: Engine, context: Context, stage: WorkStage, lease_id: int) -> int:
     """Do one batch of a stage; return how many documents were taken.
 
     Tasks that fail are retried later, apart from the rest, and set aside after a few attempts. Errors that do not come
@@ -90,7 +90,7 @@ def search_batch(engine: Engine, context: Context, lease_id: int, batch: Batch) 
 def _do_tasks(
     connection: Connection,
     context: Context,
-    stage: Stage,
+    stage: WorkStage,
     lease_id: int,
     tasks: list[Task],
     work: queue_stages.Work,
@@ -142,7 +142,7 @@ def _is_dropped(connection: Connection, context: Context) -> bool:
 def _record_failure(
     connection: Connection,
     context: Context,
-    stage: Stage,
+    stage: WorkStage,
     lease_id: int,
     doc_ids: list[int],
     error: Exception,

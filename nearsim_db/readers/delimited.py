@@ -22,22 +22,22 @@ from nearsim_db.readers.document_maker import (
 )
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.vectors import checked_vector
+from nearsim_db.readers.writers.file_format import DELIMITERS, FileFormat
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
 
 _SHOWN_CHARACTERS = 500
 _COMMON_DELIMITERS = ",;\t|"
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def read_csv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """Read a comma-separated file; see `_read`."""
-    return _read(file, fields, file.delimiter or DELIMITERS[".csv"])
+    return _read(file, fields, file.delimiter or DELIMITERS[FileFormat.CSV])
 
 
 def read_tsv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """Read a tab-separated file; see `_read`."""
-    return _read(file, fields, file.delimiter or DELIMITERS[".tsv"])
+    return _read(file, fields, file.delimiter or DELIMITERS[FileFormat.TSV])
 
 
 def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocument | Reject]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.arrow import TABLES, find_tables, open_arrow
-from nearsim_db.readers.delimited import DELIMITERS, raw_rows
+from nearsim_db.readers.delimited import raw_rows
 from nearsim_db.readers.folder import LeftOut
 from nearsim_db.readers.input_file import ReadProgress
 from nearsim_db.readers.json_array import begin, elements
 from nearsim_db.readers.jsonl import parse_line
 from nearsim_db.readers.parquet import as_json, batches_of, open_parquet, rows_of_batches
-from nearsim_db.readers.source import JSON, JSON_LINES, Source
-from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.readers.source import JSON, Source
+from nearsim_db.readers.writers.file_format import DELIMITERS, SUFFIXES, FileFormat
 from nearsim_db.records import ReadDocument
 from nearsim_db.similarity.text.clean import clean
 
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch, Schema
 
 _BATCH_ROWS = 1_000
-_FORMATS = {
-    JSON_LINES: FileFormat.JSONL,
-    ".ndjson": FileFormat.JSONL,
-    ".csv": FileFormat.CSV,
-    ".tsv": FileFormat.TSV,
-    **dict.fromkeys(TABLES, FileFormat.PARQUET),
-}
 
 
 class Input:
@@ -57,12 +50,12 @@ class Input:
             return FileFormat.PARQUET
         if self._type == JSON:
             return FileFormat.JSON if begin(self._file)[0] else FileFormat.JSONL
-        return _FORMATS.get(self._type)
+        return SUFFIXES.get(self._type)
 
     @property
     def delimiter(self) -> str:
         """The character between the columns of CSV or TSV."""
-        return self._file.delimiter or DELIMITERS[self._type]
+        return self._file.delimiter or DELIMITERS[SUFFIXES[self._type]]
 
     def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
         """Yield the lines of JSON lines in lists, without their ends, each list with the number of its first line.

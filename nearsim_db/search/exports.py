@@ -5,13 +5,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
 
 from nearsim_db.errors import count_of
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter
 from nearsim_db.readers.writers.opened import open_writer
 from nearsim_db.readers.writers.parquet import export_schema
-from nearsim_db.records import CollectionId, Progress, silent
+from nearsim_db.records import CollectionId, Keep, Progress, silent
 from nearsim_db.search import live_generation
 from nearsim_db.search.export_columns import ExportColumns
 from nearsim_db.search.live_generation import unless_empty
@@ -23,8 +22,6 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.exports import ExportedRow
 from nearsim_db.store.generation_rows import Generation
-
-Keep = Literal["survivors", "duplicates", "all"]
 
 _DUPLICATES: dict[Keep, bool | None] = {"survivors": False, "duplicates": True, "all": None}
 

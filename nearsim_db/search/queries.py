@@ -9,13 +9,13 @@ from typing import Any, Self
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.readers.memory import checked_query
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
-from nearsim_db.records import Cluster, ClusterMember, Document, Matches, Pair
+from nearsim_db.records import Cluster, ClusterMember, Document, Keep, Matches, Pair
 from nearsim_db.search.answers import Answers
 from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
 from nearsim_db.search.explain import explain
 from nearsim_db.search.explanation import Explanation
 from nearsim_db.search.export_columns import parse_columns
-from nearsim_db.search.exports import Keep, Target, write_export
+from nearsim_db.search.exports import Target, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live, unless_empty
 from nearsim_db.search.lookup import Lookups
 from nearsim_db.search.matching import checked_limit

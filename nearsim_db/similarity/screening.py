@@ -1,9 +1,7 @@
 """Screening, which drops candidates whose sketches rule out a pair, and exact verification of the others."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.batches import Signatures
+from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.recipe.sections import Match
@@ -139,41 +138,23 @@ ENTRY_BYTES = 375
 
 
 class FeatureCache:
-    """Recently used features of documents, in at most `capacity_bytes` of memory (or a single larger entry).
+    """Recently used features of documents, in at most `capacity_bytes` of memory.
 
     An entry is only valid for the digest it was stored with. Threads may share it.
     """
 
     def __init__(self, capacity_bytes: int = 64 << 20) -> None:
-        self._entries: OrderedDict[int, tuple[UUID, NDArray[Any]]] = OrderedDict()
-        self._capacity = capacity_bytes
-        self._bytes = 0
-        self._lock = Lock()
-
-    def get(self, doc_id: int, digest: UUID) -> NDArray[Any] | None:
-        """Return the features of a document, None unless they are cached under that digest."""
-        return self.get_all([doc_id], [digest])[0]
+        self._entries = BoundedCache[int, tuple[UUID, NDArray[Any]]](capacity_bytes)
 
     def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
-        """Return the features of several documents, as `get` does."""
-        entries, found = self._entries, list[NDArray[Any] | None]()
-        with self._lock:
-            for doc_id, digest in zip(doc_ids, digests, strict=True):
-                stored, features = entries.get(doc_id, _NOTHING)
-                # The same object in most cases; to compare two takes longer than the rest.
-                if stored is digest or stored == digest:
-                    entries.move_to_end(doc_id)
-                    found.append(features)
-                else:
-                    found.append(None)
-        return found
+        """Return the features of several documents, None for those not cached under their digest."""
+        entries = [entry or _NOTHING for entry in self._entries.get_many(doc_ids)]
+        # The same object in most cases; to compare two takes longer than the rest.
+        return [
+            features if stored is digest or stored == digest else None
+            for (stored, features), digest in zip(entries, digests, strict=True)
+        ]
 
     def put(self, doc_id: int, digest: UUID, features: NDArray[Any]) -> None:
         """Cache a document's features, evicting the least recently used."""
-        with self._lock:
-            if doc_id in self._entries:
-                self._bytes -= self._entries.pop(doc_id)[1].nbytes + ENTRY_BYTES
-            self._entries[doc_id] = (digest, features)
-            self._bytes += features.nbytes + ENTRY_BYTES
-            while self._bytes > self._capacity and len(self._entries) > 1:
-                self._bytes -= self._entries.popitem(last=False)[1][1].nbytes + ENTRY_BYTES
+        self._entries.put(doc_id, (digest, features), features.nbytes + ENTRY_BYTES)

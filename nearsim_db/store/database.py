@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from nearsim_db.errors import NearsimError
-from nearsim_db.records import CollectionId
+from nearsim_db.records import CitusUse, CollectionId
 from nearsim_db.store import access, collection_rows
 from nearsim_db.store.citus import placement
-from nearsim_db.store.citus.placement import NodeState, Wanted
+from nearsim_db.store.citus.placement import NodeState
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import (
@@ -100,7 +100,7 @@ class Database:
         url: str | None = None,
         patience_seconds: float = revisions.PATIENCE_SECONDS,
         report: Callable[[str], None] = lambda message: None,
-        citus: Wanted = "auto",
+        citus: CitusUse = "auto",
     ) -> str:
         """Create or upgrade the schema at `url` (see `connect`); return its revision.
 

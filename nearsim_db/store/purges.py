@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
-from nearsim_db.records import CollectionId
+from nearsim_db.records import CollectionId, WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids, to_bigint
 from nearsim_db.store.driver.engine import autocommitting, is_missing_table
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.rows import fetch_first, fetch_one, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, statement
-from nearsim_db.store.work.queue import Stage
 
 Ids = NDArray[np.int64]
 
@@ -50,7 +49,7 @@ def capture_deletes(connection: Connection, collection_id: CollectionId, doc_ids
     connection.execute(statement("capture_deletes"), parameters)
 
 
-def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Sequence[Stage]) -> int:
+def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Sequence[WorkStage]) -> int:
     """Delete work on documents, and redact the errors they share with other documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
     connection.execute(statement("redact_errors", leaves), {"doc_ids": packed_ids(doc_ids)})

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
-from nearsim_db.records import CollectionId, Evidence
+from nearsim_db.records import CollectionId, Evidence, WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import from_bigint, packed, packed_ids, sketches_from, to_bigint
 from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_row, fetch_rows, fetch_values
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
-from nearsim_db.store.work.queue import Stage
 
 Ids = NDArray[np.int64]
 
@@ -93,7 +92,7 @@ def find_pending_documents(
     leaves: Leaves,
     collection_id: CollectionId,
     doc_ids: Sequence[int] | Ids,
-    stages: Sequence[Stage],
+    stages: Sequence[WorkStage],
 ) -> set[int]:
     """Return the documents with work of some stages or captured changes; 0 among them means any document."""
     parameters = {

@@ -6,14 +6,13 @@ from dataclasses import replace
 from functools import partial
 from threading import Event
 
-from cachetools import LRUCache
-
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.records import CollectionId, Document
 from nearsim_db.search.live_generation import LiveIndex, open_live, unless_empty
 from nearsim_db.search.lookup import Lookups
 from nearsim_db.search.matching import FoundAll, Wanted, encode
+from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
@@ -48,7 +47,7 @@ class LookupRequestService:
         self._contexts = ContextFactory(
             replace(database.settings, threads=1), self._pool, lambda warning: None
         )
-        self._lookups: LRUCache[_Target, Lookups] = LRUCache(_LOOKUPS_KEPT)
+        self._lookups = BoundedCache[_Target, Lookups](_LOOKUPS_KEPT)
         self._seen: object = None
         self._refresh_at = 0.0
         self._running: Future[None] = self._pool.submit(self._run)
@@ -111,9 +110,11 @@ class LookupRequestService:
 
     def _lookups_for(self, request: Probe) -> Lookups:
         target = request.collection_id, request.collection, request.profile
-        if target not in self._lookups:
-            self._lookups[target] = Lookups(self._database, partial(self._resolve, *target))
-        return self._lookups[target]
+        lookups = self._lookups.get(target)
+        if lookups is None:
+            lookups = Lookups(self._database, partial(self._resolve, *target))
+            self._lookups.put(target, lookups, 1)
+        return lookups
 
     def _resolve(self, collection_id: CollectionId, collection: str, profile: str | None) -> LiveIndex:
         with self._database.transaction() as connection:

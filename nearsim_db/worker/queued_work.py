@@ -11,9 +11,10 @@ from nearsim_db.indexing import promotion_events
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_leased
 from nearsim_db.indexing.work_queue import search_batch, sign_batch, work_batch
+from nearsim_db.records import WorkStage
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Batch, Stage
+from nearsim_db.store.work.queue import Batch
 from nearsim_db.worker.contexts import Scope
 from nearsim_db.worker.lease import WorkerLease
 from nearsim_db.worker.metrics import Monitor
@@ -74,7 +75,7 @@ class QueuedWork:
         self._lease.keep_alive()
         self.run(self._lease.keep_alive)
 
-    def _work(self, context: Context, stage: Stage) -> int:
+    def _work(self, context: Context, stage: WorkStage) -> int:
         engine, lease_id = self._scope.engine, self._lease.lease_id
         if stage == "sign":
             return self._sign(context)
@@ -91,7 +92,7 @@ class QueuedWork:
             self._measured(context, "search", search)
         return taken
 
-    def _measured(self, context: Context, stage: Stage, work: Callable[[Context], int]) -> int:
+    def _measured(self, context: Context, stage: WorkStage, work: Callable[[Context], int]) -> int:
         """Do a batch of a stage, count and log it; return how many documents were taken."""
         before, began = context.totals.copy(), time.monotonic()
         warnings: list[str] = []
@@ -109,7 +110,7 @@ class QueuedWork:
         return taken
 
     def _log_set_aside(
-        self, context: Context, stage: Stage, counts: Counter[str], warnings: Sequence[str]
+        self, context: Context, stage: WorkStage, counts: Counter[str], warnings: Sequence[str]
     ) -> None:
         """Log one error that includes the warnings, which name the cause."""
         contexts, generation = self._scope.contexts, context.generation

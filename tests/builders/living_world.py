@@ -12,9 +12,10 @@ from nearsim_db import Index
 from nearsim_db.indexing import work_queue
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
+from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.statements import PARENTS
-from nearsim_db.store.work.queue import STAGES, Batch, Stage
+from nearsim_db.store.work.queue import STAGES, Batch
 from tests.builders.interleaving import step_through
 
 Statement = tuple[str, tuple[object, ...]]
@@ -23,7 +24,7 @@ THRESHOLD = 0.5
 _SETTINGS = ["shingle.min_token_length=2", "sketch.k=8", f"match.threshold={THRESHOLD}"]
 _BASES = ["aa bb cc dd ee ff", "aa bb cc dd gg hh", "ii jj kk ll mm nn", "aa ii"]
 _TOKENS = [*(f"w{letter}" for letter in "abcdefgh"), "1", "2", "3"]
-_STAGES: list[Stage | None] = [
+_STAGES: list[WorkStage | None] = [
     None,
     None,
     "sign",

@@ -72,7 +72,7 @@ def test_output_with_unknown_file_name_ending_is_refused(filled: CommandLine, tm
     path = tmp_path / "pairs.xml"
     reported = filled.fail("pairs", "-o", path, exit_code=2)
     assert (
-        "end it in .jsonl, .ndjson, .csv, .json, .txt, or give --format table, json, jsonl, csv" in reported
+        "end it in .jsonl, .ndjson, .json, .csv, .txt, or give --format table, json, jsonl, csv" in reported
     )
     assert "end it in" in filled.fail("clusters", "-o", tmp_path / "c.jsonl.gz", exit_code=2)
     assert "end it in" in filled.fail("similar", "storm", "-o", path, exit_code=2)

@@ -11,12 +11,13 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.indexing import build, catch_up, dispatch
 from nearsim_db.indexing.dispatch import discard_indexed, dispatch_changes
+from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generation_rows import Generation, list_generations
 from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Stage, Task
+from nearsim_db.store.work.queue import Task
 from tests.builders.interleaving import Actor, Schedule
 from tests.builders.living_world import World
 from tests.builders.selection import some
@@ -62,7 +63,7 @@ def test_a_first_build_leaves_nothing_to_sign(index: Index, monkeypatch: pytest.
     take = queue.take
 
     def record(
-        connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, batch: int
+        connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, batch: int
     ) -> list[list[Task]]:
         batches = take(connection, leaves, stage, lease_id, batch)
         taken.extend(task for tasks in batches for task in tasks if task.doc_id)

@@ -11,13 +11,14 @@ from nearsim_db import Document, Index
 from nearsim_db.indexing import purge as purging
 from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import documents
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work import leases, queue
-from nearsim_db.store.work.queue import Batch, Stage
+from nearsim_db.store.work.queue import Batch
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.purged_secret import (
     NAME,
@@ -107,7 +108,7 @@ def test_purged_texts_do_not_return_in_any_interleaving(database_url: str, major
         doc_id = doc_id_of(database_url, NAME)
         engine = open_engine(database_url)
         step_through(engine)
-        stages: list[Stage] = ["sign", "search", "anchor", "link"]
+        stages: list[WorkStage] = ["sign", "search", "anchor", "link"]
         if seed % 2:
             index.build()
             with psycopg.connect(database_url) as connection:

@@ -11,10 +11,10 @@ from psycopg import sql
 from nearsim_db import Document, Index
 from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.work.queue import Stage
 from tests.builders.selection import some_combinations
 
 Session = psycopg.Connection[tuple[Any, ...]]
@@ -224,7 +224,7 @@ def test_pinned_documents_are_linked_when_both_are_signed(database_url: str, lin
         assert context is not None
         dispatch_changes(index.database.engine)
         with index.database.lease() as lease_id:
-            stages: list[Stage] = ["link", "sign"]
+            stages: list[WorkStage] = ["link", "sign"]
             for stage in stages:
                 assert work_queue.work_batch(index.database.engine, context, stage, lease_id) > 0
         assert clusters(index) == set()

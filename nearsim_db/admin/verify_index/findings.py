@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from nearsim_db.records import WorkStage
 from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.work.queue import STAGES, Stage
+from nearsim_db.store.work.queue import STAGES
 
 TableKind = Literal[
     "missing_table", "detached_table", "unlogged_table", "missing_index", "unusable_index", "missing_constraint",
@@ -141,7 +142,7 @@ def _named(examples: Sequence[tuple[int, ...]], names: dict[int, str]) -> tuple[
 
 
 def find_pending_documents(
-    connection: Connection, findings: Findings, doc_ids: Collection[int], stages: Sequence[Stage] = STAGES
+    connection: Connection, findings: Findings, doc_ids: Collection[int], stages: Sequence[WorkStage] = STAGES
 ) -> Collection[int]:
     """Return which documents have queued work of some stages, or changes still to be dispatched, in this snapshot."""
     if not doc_ids:

@@ -1,7 +1,6 @@
 """Commands on access: db grant, db revoke, db isolation."""
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -34,14 +33,6 @@ Collections = Annotated[
         help="Also grant access to this collection, if collections are isolated (repeat).",
     ),
 ]
-
-
-class Action(StrEnum):
-    """What to do about the isolation of collections."""
-
-    ON = "on"
-    OFF = "off"
-    STATUS = "status"
 
 
 def grant(
@@ -131,7 +122,7 @@ def _warn_of_more(user: str, role: "Role", more: list[str]) -> None:
 
 def isolation(
     action: Annotated[
-        Action,
+        Literal["on", "off", "status"],
         typer.Argument(
             metavar="on|off|status", help="Turn isolation on or off, or show it.", show_default=False
         ),
@@ -150,8 +141,8 @@ def isolation(
     from nearsim_db.store.database import Database
 
     with Database.connect() as database:
-        if action is not Action.STATUS:
-            access.set_isolation(database, wanted=action is Action.ON)
+        if action != "status":
+            access.set_isolation(database, wanted=action == "on")
         state = access.read_isolation(database)
     if format.is_machine:
         print_document(format, asdict(state))

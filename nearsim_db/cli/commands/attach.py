@@ -61,7 +61,7 @@ def attach(
     url: UrlColumn = None,
     published_at: PublishedColumn = None,
     collection: Collection = None,
-    profile: options.NewProfile = options.DEFAULT_PROFILE,
+    profile: options.NewProfile = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     list_all: Annotated[bool, typer.Option("--list", help="List attached tables.")] = False,

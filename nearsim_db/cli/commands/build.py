@@ -6,7 +6,7 @@ from nearsim_db.cli.output.progress import progress_bars
 
 
 def build(
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     jobs: options.Jobs = None,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,

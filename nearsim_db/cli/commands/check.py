@@ -45,7 +45,7 @@ def check(
         str | None, typer.Option("--text", metavar="TEXT", help="Text to check, instead of files.")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of --text.")] = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
     exit_code: _ExitCode = False,

@@ -92,7 +92,7 @@ def curve(
             help="Profile whose curve to draw.",
         ),
     ] = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
     output: Annotated[
         Path | None,

@@ -17,7 +17,7 @@ from nearsim_db.errors import NotFoundError, count_of
 
 def get(
     id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.JSON,
 ) -> None:
     """Show a stored document."""
@@ -47,7 +47,7 @@ def _with_names_of_numbers(vector: object) -> object:
 
 def delete(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of documents.", show_default=False)],
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     purge: Annotated[
         bool,
         typer.Option(
@@ -98,7 +98,7 @@ def delete(
 
 
 def stats(
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     recount: Annotated[
         bool,

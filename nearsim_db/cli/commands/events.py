@@ -79,7 +79,7 @@ def show(
     if context.invoked_subcommand is not None:
         return
     if profile is not None and collection is None:
-        collection = options.DEFAULT_COLLECTION
+        collection = options.DEFAULT
     if new and (after is not None or not follow):
         raise UsageError("--new requires --follow, and cannot be combined with --after")
     is_default = follow and format is None and output in (None, Path("-"))

@@ -1,6 +1,5 @@
 """The command `nearsim export`: the documents of a collection as a file."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +10,7 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import InputError
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
-from nearsim_db.records import STANDARD_OUTPUT
-
-
-class Keep(StrEnum):
-    """Documents to export."""
-
-    SURVIVORS = "survivors"
-    DUPLICATES = "duplicates"
-    ALL = "all"
-
+from nearsim_db.records import STANDARD_OUTPUT, Keep
 
 _Keep = Annotated[
     Keep,
@@ -55,9 +45,9 @@ _Output = Annotated[
 
 
 def export(
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
-    keep: _Keep = Keep.SURVIVORS,
+    keep: _Keep = "survivors",
     columns: _Columns = None,
     format: formats.FileFormatOption = None,
     output: _Output = STANDARD_OUTPUT,
@@ -86,9 +76,7 @@ def export(
         raise UsageError(str(error)) from error
     target = Target(output, encoding, terminal.escaped_cell, terminal.escaped_strings)
     with progress_bars(quiet) as progress, Database.connect() as database:
-        written, warnings = write_export(
-            database, collection, profile, keep.value, chosen, target, limit, progress
-        )
+        written, warnings = write_export(database, collection, profile, keep, chosen, target, limit, progress)
     if not quiet:
         if output != STANDARD_OUTPUT:
             terminal.print_info(f"wrote documents to {output}: {written:,}")

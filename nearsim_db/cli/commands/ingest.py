@@ -10,12 +10,13 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import DEFAULT, DuplicateError, InputError, NearsimError, count_of, none_usable
+from nearsim_db.records import OnDuplicate
 
 if TYPE_CHECKING:
     from nearsim_db.index import Index
     from nearsim_db.indexing.query_source import QuerySource
     from nearsim_db.readers import Source
-    from nearsim_db.records import IngestSummary, OnDuplicate
+    from nearsim_db.records import IngestSummary
     from nearsim_db.similarity.recipe import Recipe
 
 _SOURCE_URL = "NEARSIM_SOURCE_URL"
@@ -23,7 +24,7 @@ _SOURCE_URL = "NEARSIM_SOURCE_URL"
 
 _MaxRejected = Annotated[int | None, inputs.max_rejected_option("any number")]
 _OnDuplicate = Annotated[
-    options.OnDuplicate | None,
+    OnDuplicate | None,
     typer.Option(
         "--on-duplicate",
         help="Look up each document before adding it, one at a time: flag adds near-duplicates and counts them, "
@@ -64,7 +65,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be w
 def ingest(
     *,
     files: inputs.OptionalFiles = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: _Profile = None,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
@@ -102,7 +103,6 @@ def ingest(
             "--on-duplicate cannot be combined with --dry-run; nearsim check looks up without writing"
         )
     chosen = recipe_options.chosen_if_any(threshold)
-    decision: OnDuplicate | None = None if on_duplicate is None else on_duplicate.value
     source = _source(files or [], from_sql, from_url, file_options)
     of_files = source if isinstance(source, Source) else None
     refuse_overwriting_inputs([rejects], [*(files or []), *([] if vectors is None else [vectors])])
@@ -128,7 +128,7 @@ def ingest(
                 rejects=rejects,
                 strict=strict,
                 dry_run=not writes,
-                on_duplicate=decision,
+                on_duplicate=on_duplicate,
                 expected_bytes=None if of_files is None else of_files.content_bytes,
                 resumable=True,
             )
@@ -139,11 +139,16 @@ def ingest(
         profiles = profiles_output.live_profile_stats(index) if writes else []
     if format.is_machine:
         ingest_output.print_summary_document(
-            format, summary, profiles, dry_run=dry_run, error=error or records.damage, on_duplicate=decision
+            format,
+            summary,
+            profiles,
+            dry_run=dry_run,
+            error=error or records.damage,
+            on_duplicate=on_duplicate,
         )
     elif not quiet and (summary.read or records.damage is None):
         ingest_output.print_summary(
-            summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=decision
+            summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=on_duplicate
         )
     terminal.print_warnings([*source.warnings, *reasons.warnings(), *beside.warnings, *index.warnings])
     if error is not None:

@@ -32,7 +32,7 @@ Name = Annotated[
 def create(
     *,
     name: NewName,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     format: formats.ResultFormat = Format.TABLE,
@@ -70,7 +70,7 @@ def create(
 
 @profiles.command("list", epilog="Example: nearsim profile list --collection news")
 def list_profiles(
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     format: formats.AnswerFormat = None,
     output: formats.Output = None,
     limit: options.Limit = None,
@@ -132,7 +132,7 @@ def list_presets(
 @profiles.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
 def show(
     name: Name,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
     as_toml: Annotated[
         bool,
@@ -168,7 +168,7 @@ def show(
 @profiles.command(epilog="Example: nearsim profile delete strict --yes")
 def delete(
     name: Name,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     yes: options.Yes = False,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,

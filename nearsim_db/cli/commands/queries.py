@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def pairs(
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
     format: formats.AnswerFormat = None,
@@ -42,7 +42,7 @@ def pairs(
 
 
 def clusters(
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     min_size: Annotated[
         int | None,
@@ -97,7 +97,7 @@ def similar(
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Title of --text or --file.")
     ] = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
     format: formats.AnswerFormat = None,

@@ -37,7 +37,7 @@ def start(
     *,
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     detach: Detach = False,
@@ -74,7 +74,7 @@ def start(
 def resume(
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     detach: Detach = False,
     jobs: options.Jobs = None,
     format: formats.ResultFormat = Format.TABLE,
@@ -92,7 +92,7 @@ def resume(
 def pause(
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -107,7 +107,7 @@ def pause(
 def abandon(
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     yes: options.Yes = False,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -128,7 +128,7 @@ def promote(
     *,
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
     limit_options: options.LimitOptions,
     format: formats.ResultFormat = Format.TABLE,
@@ -156,7 +156,7 @@ def promote(
 def rollback(
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -172,7 +172,7 @@ def drop(
     context: typer.Context,
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     generation: Annotated[int | None, _generation_option("Drop only this one.")] = None,
     every: Annotated[bool, typer.Option("--all", help="For all profiles of the collection.")] = False,
     yes: options.Yes = False,
@@ -185,7 +185,7 @@ def drop(
     """
     from nearsim_db.cli.output import reindex as output
 
-    if every and (name is not None or arguments.is_typed(context, "profile") or generation is not None):
+    if every and (name is not None or formats.is_typed(context, "profile") or generation is not None):
         raise UsageError("--all cannot be combined with a profile or --generation")
     with _reindex(collection, None if every else profile, quiet=True) as reindex:
         chosen = reindex.find_droppable(generation, every=every)
@@ -197,7 +197,7 @@ def drop(
 def status(
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
 ) -> None:
     """Show the generations of a profile, or of all, and the progress of each."""

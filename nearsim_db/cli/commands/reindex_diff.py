@@ -30,7 +30,7 @@ def diff(
     *,
     name: arguments.ProfileArgument = None,
     profile: arguments.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     generation: Generation = None,
     samples: Annotated[
         int,

@@ -1,8 +1,7 @@
 """The command `nearsim report`: an index as one HTML page or one JSON document."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,14 +10,7 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.records import STANDARD_OUTPUT
 
-
-class PageFormat(StrEnum):
-    """Form of a report."""
-
-    HTML = "html"
-    JSON = "json"
-
-
+PageFormat = Literal["html", "json"]
 PageFormatOption = Annotated[
     PageFormat | None,
     typer.Option(
@@ -42,7 +34,7 @@ def report(
             help="HTML or JSON file to write; - for standard output.",
         ),
     ] = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")] = None,
     top: Annotated[
@@ -86,10 +78,10 @@ def report(
 
 def _is_json(format: PageFormat | None, output: Path | None) -> bool:
     """Whether the report is JSON. Raises UsageError for an output that is missing, or has another suffix."""
-    if output is None and format != PageFormat.JSON:
+    if output is None and format != "json":
         raise UsageError("give --output PATH (- for standard output), or --json")
     suffix = "" if output is None else output.suffix.lower()
-    as_json = format == PageFormat.JSON or (format is None and suffix == ".json")
+    as_json = format == "json" or (format is None and suffix == ".json")
     if suffix not in ({"", ".json"} if as_json else {"", ".html", ".htm"}):
         written = "JSON; end it in .json" if as_json else "HTML; end it in .html"
         raise UsageError(f"cannot write the report to {output}: it is {written}")

@@ -1,7 +1,6 @@
 """Commands for the database: its schema, and the embedded server."""
 
 from dataclasses import asdict
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +8,7 @@ import typer
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
+from nearsim_db.records import CitusUse
 
 if TYPE_CHECKING:
     from nearsim_db.store.settings import Settings
@@ -30,23 +30,15 @@ Patience = Annotated[
 ]
 
 
-class CitusChoice(StrEnum):
-    """Whether band rows are kept on the nodes of a Citus cluster."""
-
-    AUTO = "auto"
-    YES = "yes"
-    NO = "no"
-
-
 @db.command(epilog="Example: NEARSIM_DATABASE_URL=postgresql://me@host/mine nearsim db init")
 def init(
     patience: Patience = 300.0,
     citus: Annotated[
-        CitusChoice,
+        CitusUse,
         typer.Option(
             help="Keep band rows on the nodes of a Citus cluster; auto does so on a coordinator with nodes.",
         ),
-    ] = CitusChoice.AUTO,
+    ] = "auto",
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -67,10 +59,10 @@ def upgrade(
 
     if Database.inspect(database_url()).revision is None:
         raise SchemaError("the database has no schema nearsim to upgrade; create it with: nearsim db init")
-    _upgrade(patience, CitusChoice.AUTO, format, quiet=quiet)
+    _upgrade(patience, "auto", format, quiet=quiet)
 
 
-def _upgrade(patience: float, citus: CitusChoice, format: Format, *, quiet: bool) -> None:
+def _upgrade(patience: float, citus: CitusUse, format: Format, *, quiet: bool) -> None:
     from nearsim_db.admin import access
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_outcome
@@ -80,7 +72,7 @@ def _upgrade(patience: float, citus: CitusChoice, format: Format, *, quiet: bool
     revision = Database.initialise(
         patience_seconds=patience,
         report=(lambda message: None) if is_silent else terminal.print_info,
-        citus=citus.value,
+        citus=citus,
     )
     with Database.connect() as database:
         is_distributed = database.is_distributed

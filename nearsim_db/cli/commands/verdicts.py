@@ -43,7 +43,7 @@ def pin(
     other: Other,
     why: Why,
     by: By = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -62,7 +62,7 @@ def veto(
     other: Other,
     why: Why,
     by: By = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -81,7 +81,7 @@ def undo(
     other: Other,
     why: Why,
     by: By = None,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -93,7 +93,7 @@ def undo(
 
 @verdicts.command("list", epilog="Example: nearsim verdict list --collection news --by anna --undone")
 def list_verdicts(
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     by: Annotated[
         str | None,
         typer.Option(

@@ -40,7 +40,7 @@ Repair = Annotated[bool, typer.Option("--repair", help="Repair what differs, and
 
 
 def verify_index(
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     generation: Generation = None,
     sample: Sample = None,

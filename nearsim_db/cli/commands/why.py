@@ -17,7 +17,7 @@ Other = Annotated[str, typer.Argument(metavar="ID", help="Id of another document
 def why(
     one: One,
     other: Other,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -46,7 +46,7 @@ def why(
 def why_not(
     one: One,
     other: Other,
-    collection: options.Collection = options.DEFAULT_COLLECTION,
+    collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     format: formats.ResultFormat = Format.TABLE,
 ) -> None:

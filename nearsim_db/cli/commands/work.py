@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Generator
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,7 @@ from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NotFoundError, count_of
+from nearsim_db.records import WorkStage
 
 if TYPE_CHECKING:
     from nearsim_db.records import CollectionId
@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from nearsim_db.store.work.backlog import WorkItem
 
 work = typer.Typer(no_args_is_help=True, help="Show the work queue; retry or discard work that failed.")
-
-
-class Stage(StrEnum):
-    """Stages of work, as the option names them."""
-
-    COMPARE = "compare"
-    SIGN = "sign"
-    SEARCH = "search"
-    ANCHOR = "anchor"
-    LINK = "link"
-    PUBLISH = "publish"
 
 
 Ids = Annotated[
@@ -42,7 +31,7 @@ All = Annotated[bool, typer.Option("--all", help="All work that failed or was se
 @work.command("list", epilog="Example: nearsim work list --failed --collection news")
 def list_work(
     collection: options.OneCollection = None,
-    stage: Annotated[Stage | None, typer.Option("--stage", help="Only this stage.")] = None,
+    stage: Annotated[WorkStage | None, typer.Option("--stage", help="Only this stage.")] = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only work that is failing or was set aside.")
     ] = False,
@@ -133,15 +122,13 @@ def discard(
 
 
 def _items(
-    database: "Database", collection: str | None, stage: Stage | None, *, failed: bool
+    database: "Database", collection: str | None, stage: WorkStage | None, *, failed: bool
 ) -> "Generator[WorkItem, None, None]":
     from nearsim_db.store.work import backlog
-    from nearsim_db.store.work.queue import STAGES
 
     collection_id = _collection_id(database, collection)
     with database.transaction() as connection:
-        chosen = None if stage is None else STAGES[list(Stage).index(stage)]
-        yield from backlog.stream_work(connection, collection_id, chosen, failed=failed)
+        yield from backlog.stream_work(connection, collection_id, stage, failed=failed)
 
 
 def _counted(

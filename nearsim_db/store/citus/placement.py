@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Literal
 
 import psycopg
 from psycopg import sql
 
 from nearsim_db.errors import DatabaseError
+from nearsim_db.records import CitusUse
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.rows import fetch_all, fetch_rows, fetch_value, fetch_values
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
@@ -144,10 +144,7 @@ def close_policy(connection: Connection, table: sql.Identifier) -> None:
         connection.execute(statement(name, table=table))
 
 
-Wanted = Literal["auto", "yes", "no"]
-
-
-def distribute(connection: Connection, wanted: Wanted, report: Callable[[str], None]) -> bool:
+def distribute(connection: Connection, wanted: CitusUse, report: Callable[[str], None]) -> bool:
     """Distribute band rows over the nodes of the cluster, if that is wanted; return whether they are.
 
     `auto` does it on a coordinator with nodes. Those of a restored dump are distributed over the nodes of this

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.records import CollectionId, GenerationId, WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values, stream_rows
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.work.leases import LeaseHolder, list_workers
-from nearsim_db.store.work.queue import STAGES, Stage
+from nearsim_db.store.work.queue import STAGES
 
 WorkState = Literal["waiting", "being done", "failing", "set aside"]
 
@@ -26,7 +26,7 @@ class WorkItem:
     collection: str
     profile: str
     generation: int
-    stage: Stage
+    stage: WorkStage
     state: WorkState
     attempts: int
     due_at: datetime
@@ -36,7 +36,7 @@ class WorkItem:
 
 
 def stream_work(
-    connection: Connection, collection_id: CollectionId | None, stage: Stage | None, *, failed: bool
+    connection: Connection, collection_id: CollectionId | None, stage: WorkStage | None, *, failed: bool
 ) -> Iterator[WorkItem]:
     """Yield work of one collection or of all, set aside first; with `failed` only failed work."""
     parameters = {"collection_id": collection_id, "stage": stage, "failed": failed}
@@ -72,7 +72,7 @@ class Backlog:
     in the age, since the problem was found. `workers` are those of all collections.
     """
 
-    by_stage: dict[Stage, int]
+    by_stage: dict[WorkStage, int]
     set_aside: int
     oldest_seconds: float
     changes: int

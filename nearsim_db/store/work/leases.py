@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, cast
 
 from psycopg import sql
 
+from nearsim_db.records import WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.rows import fetch_rows, fetch_value
 from nearsim_db.store.driver.statements import Leaves, statement
-from nearsim_db.store.work.queue import Batch, Stage
+from nearsim_db.store.work.queue import Batch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,7 +142,7 @@ def finish(connection: Connection, leaves: Leaves, batch: Batch) -> None:
     connection.execute(statement("finish_batch", leaves), {"batch_id": batch.batch_id})
 
 
-def split(connection: Connection, batch: Batch) -> tuple[Stage, list[int]] | None:
+def split(connection: Connection, batch: Batch) -> tuple[WorkStage, list[int]] | None:
     """Turn a batch into work under its lease; return the stage and the documents, None if the lease was lost."""
     parameters = {"batch_id": batch.batch_id, "lease_ids": []}
     command = statement("split_batches", skipping_locked=sql.SQL(""))

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from psycopg import sql
 
-from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.records import CollectionId, GenerationId, WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import autocommitting
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Stage = Literal["compare", "sign", "search", "anchor", "link", "publish"]
-STAGES: tuple[Stage, ...] = get_args(Stage)  # in the order in which each queues work for the next
+STAGES: tuple[WorkStage, ...] = get_args(WorkStage)  # in the order in which each queues work for the next
 
 WHOLE = 0  # the doc_id of work on a whole generation
 
@@ -127,7 +126,7 @@ def queue_pending(
 def queue_work(
     connection: Connection,
     leaves: Leaves,
-    stage: Stage,
+    stage: WorkStage,
     doc_ids: "Sequence[int] | NDArray[np.int64]",
     delay_seconds: float = 0.0,
 ) -> None:
@@ -137,14 +136,18 @@ def queue_work(
         connection.execute(statement("queue_work", leaves), parameters)
 
 
-def find_work(connection: Connection, collection_id: CollectionId | None) -> list[tuple[GenerationId, Stage]]:
+def find_work(
+    connection: Connection, collection_id: CollectionId | None
+) -> list[tuple[GenerationId, WorkStage]]:
     """Return the (generation, stage) with work due, of one collection or of all."""
     parameters = {"collection_id": collection_id, "stages": list(STAGES)}
     rows = fetch_rows(connection, statement("find_work"), parameters)
     return [(generation_id, stage) for generation_id, stage in rows]
 
 
-def take(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, batch: int) -> list[list[Task]]:
+def take(
+    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, batch: int
+) -> list[list[Task]]:
     """Lease the next documents of a stage: a batch of new ones, and small batches of earlier failures."""
     parameters = {"stage": stage, "lease_id": lease_id, "batch": batch}
     new = _take(connection, leaves, "take_work", parameters)
@@ -152,7 +155,7 @@ def take(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, ba
 
 
 def take_retries(
-    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, batch: int
+    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, batch: int
 ) -> list[list[Task]]:
     """Lease earlier failures of a stage, in small batches."""
     parameters = {"stage": stage, "lease_id": lease_id}
@@ -172,7 +175,7 @@ def _by_id(task: Task) -> int:
 
 
 def finish(
-    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int]
+    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_ids: Sequence[int]
 ) -> list[int]:
     """Remove documents from a stage's queue; return those still under the lease."""
     if not doc_ids:
@@ -184,14 +187,14 @@ def finish(
     return sorted(finished)
 
 
-def lock_work(connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int) -> bool:
+def lock_work(connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_id: int) -> bool:
     """Lock work under a lease until the transaction ends; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id}
     return connection.execute(statement("lock_work", leaves), parameters).fetchone() is not None
 
 
 def continue_later(
-    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_id: int, reached: int
+    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_id: int, reached: int
 ) -> bool:
     """Requeue an anchor item at `reached` after one slice; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id, "reached": reached}
@@ -199,7 +202,7 @@ def continue_later(
 
 
 def release(
-    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int]
+    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_ids: Sequence[int]
 ) -> None:
     """Release work without counting an attempt."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
@@ -207,7 +210,12 @@ def release(
 
 
 def fail(
-    connection: Connection, leaves: Leaves, stage: Stage, lease_id: int, doc_ids: Sequence[int], error: str
+    connection: Connection,
+    leaves: Leaves,
+    stage: WorkStage,
+    lease_id: int,
+    doc_ids: Sequence[int],
+    error: str,
 ) -> list[int]:
     """Record a failure, to be retried with growing delays; return what was set aside instead."""
     parameters = {
@@ -227,7 +235,7 @@ def server_time(connection: Connection) -> datetime:
     return now
 
 
-def has_unfinished_work(connection: Connection, leaves: Leaves, stage: Stage, before: datetime) -> bool:
+def has_unfinished_work(connection: Connection, leaves: Leaves, stage: WorkStage, before: datetime) -> bool:
     """Whether work of a stage, queued before a time of the server's clock, is unfinished."""
     parameters = {"stage": stage, "before": before}
     return bool(fetch_value(connection, statement("has_unfinished_work", leaves), parameters))

@@ -1,11 +1,11 @@
-"""The caches behind result sets."""
+"""The cache of features, sketches and answers."""
 
 import random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearsim_db.search.cache import BoundedCache
+from nearsim_db.similarity.cache import BoundedCache
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 6), st.integers(0, 50)), max_size=60))

@@ -1,0 +1,56 @@
+"""A thread-safe cache bounded by bytes."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from threading import Lock
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class BoundedCache(Generic[Key, Value]):
+    """Values by key, whose sizes sum up to at most `capacity`; the least recently used are dropped first."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._left = capacity
+        self._lock = Lock()
+        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+
+    def get(self, key: Key) -> Value | None:
+        """Return the value of a key, None if it is not cached."""
+        return self.get_many((key,))[0]
+
+    def get_many(self, keys: Iterable[Key]) -> list[Value | None]:
+        """Return the values of keys, in their order, None for those not cached."""
+        entries, found = self._entries, list[Value | None]()
+        with self._lock:
+            for key in keys:
+                entry = entries.get(key)
+                if entry is None:
+                    found.append(None)
+                else:
+                    entries.move_to_end(key)
+                    found.append(entry[0])
+        return found
+
+    def put(self, key: Key, value: Value, size: int) -> None:
+        """Cache a value in place of an older one. A value larger than the capacity is not cached."""
+        with self._lock:
+            if key in self._entries:
+                self._left += self._entries.pop(key)[1]
+            if size <= self._capacity:
+                self._entries[key] = (value, size)
+                self._left -= size
+            while self._left < 0:
+                self._left += self._entries.popitem(last=False)[1][1]
+
+    def clear(self) -> None:
+        """Drop all values."""
+        with self._lock:
+            self._entries.clear()
+            self._left = self._capacity
+
+    def __len__(self) -> int:
+        return len(self._entries)
