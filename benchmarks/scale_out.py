@@ -7,18 +7,21 @@ Ingests corpora with `nearsim ingest` for each bucket limit (0: none) on each nu
 Citus), on servers of its own from the programs in the folder NEARSIM_CITUS_PG. Prints whether all pairs with their
 figures, clusters and survivors are those of the first number of nodes; and for each server: processor seconds and
 write-ahead log of the ingest, band rows with their bytes, messages and bytes that reached the coordinator, and
-processor seconds of the statement that finds all links, alone. Full-page images and flushing are off. Messages are
+processor seconds of the statement that finds all links, alone, and of adding documents ten at a time to the live index,
+with the median milliseconds. Full-page images and flushing are off. Messages are
 counted with --traffic by relays, which are not in the figures, but delay the servers, which then wait more often.
 With --block, generated corpora repeat the documents of a corpus of that size in other letters: a document then has as
 many pairs at any size.
 """
 
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import Annotated
 
 import psycopg
@@ -30,7 +33,7 @@ from benchmarks.options import RECIPE, RecipeFile
 from benchmarks.processes import processor_seconds, run_measured
 from benchmarks.relay import Traffic, relay
 from benchmarks.repeated import repeated
-from nearsim_db.index import Index
+from nearsim_db import Document, Index
 from nearsim_db.store import bands
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
@@ -39,6 +42,8 @@ from nearsim_db.store.embedded.cluster import Cluster
 from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
 
+_ADDED = 300
+_AT_ONCE = 10
 _EVERY_BUCKET = (-(2**63), 2**63 - 1)
 _DIGEST = """
 WITH position AS (
@@ -75,7 +80,8 @@ class Work:
 class Outcome:
     """An index: a digest of its answers, its figures, and the work of the client and the servers.
 
-    `links` is the work of the statement that finds all links; `stored` are band rows and their bytes by node.
+    `links` is the work of the statement that finds all links, `added` that of adding documents to the live index, whose
+    batches took `milliseconds` in the median; `stored` are band rows and their bytes by node.
     """
 
     digest: str
@@ -83,6 +89,8 @@ class Outcome:
     client: float
     ingest: Work
     links: Work
+    added: Work
+    milliseconds: float
     stored: Sequence[tuple[int, int]]
 
 
@@ -148,14 +156,32 @@ def measure(bench: Bench, nodes: int, file: Path, recipe: Path, bucket_limit: in
                 began = bench.work(nodes)
                 found = count_links(connection, leaves, bucket_limit)
                 linked = bench.work(nodes)
+            milliseconds = add_some(index)
+            added = bench.work(nodes)
         return Outcome(
             read_digest(url),
             {name: int(figures[name]) for name in ("documents", "pairs", "clusters")} | {"links": found},
             cost.client,
             built.since(before),
             linked.since(began),
+            added.since(linked),
+            milliseconds,
             [(one.rows, one.bytes) for one in stored],
         )
+
+
+def add_some(index: Index) -> float:
+    """Add documents to the live index, some at a time; return the median milliseconds of a batch."""
+    documents = [
+        Document(f"added {one.external_id}", one.title, one.text)
+        for one in Corpus(_ADDED, seed=2).documents()
+    ]
+    found = []
+    for at in range(0, _ADDED, _AT_ONCE):
+        started = time.perf_counter()
+        index.add(documents[at : at + _AT_ONCE])
+        found.append(1_000 * (time.perf_counter() - started))
+    return median(found)
 
 
 def count_links(connection: Connection, leaves: Leaves, bucket_limit: int) -> int:
@@ -184,9 +210,14 @@ def table(nodes: int, outcome: Outcome) -> str:
         cells += [f"{outcome.links.processor[at]:.2f}", *_amounts(outcome.links.sent, at)]
         lines.append(f"| {' | '.join(cells)} |")
     milliseconds = outcome.ingest.processor[0] * 1e3 / outcome.figures["documents"]
-    return "\n".join(
-        [*lines, f"client: {outcome.client:.2f} s; coordinator: {milliseconds:.4f} ms a document"]
-    )
+    lines += [f"client: {outcome.client:.2f} s; coordinator: {milliseconds:.4f} ms a document"]
+    each = ", ".join(f"{1e3 * seconds / _ADDED:.2f}" for seconds in outcome.added.processor)
+    written = ", ".join(f"{amount / 1e3 / _ADDED:.2f}" for amount in outcome.added.wal)
+    lines += [
+        f"{_AT_ONCE} documents added: {outcome.milliseconds:.0f} ms; a document, by server: "
+        f"{each} ms of processor time, {written} KB of WAL"
+    ]
+    return "\n".join(lines)
 
 
 def _amounts(found: Sequence[tuple[int, int]], at: int) -> list[str]:
