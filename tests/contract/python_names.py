@@ -77,6 +77,7 @@ def _signature(function: Callable[..., object]) -> str:
 
 
 def _short(annotation: object) -> str:
-    """An annotation without modules: where a class is defined is no promise."""
+    """An annotation without modules, as where a class is defined is no promise, and alike in all versions of Python."""
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"[A-Za-z_][\w]*\.|['~]", "", text)
+    text = re.sub(r"[A-Za-z_]\w*\.|['~]", "", text)
+    return re.sub(r"Optional\[((?:[^\[\]]|\[[^\[\]]*\])*)\]", r"\1 | None", text)

@@ -15,7 +15,12 @@ COMMANDS = Path(__file__).with_name("commands.txt")
 # Commands that print other things than one JSON document, or fail before they could.
 WITHOUT_JSON = (
     *("--", "db url", "frobnicate", "worker", "profile show default --toml"),
-    *("profile presets articles", "profile presets nothing", "report --output report"),
+    *(
+        "profile presets articles",
+        "profile presets nothing",
+        "report --output report",
+        "report --format html",
+    ),
 )
 WRITTEN = ("ingest-rejects", "check-rejects", "dedupe-rejects", "dedupe-pairs", "dedupe-clusters")
 GROUPS = ("collection", "db", "profile", "reindex", "verdict", "work")
@@ -55,6 +60,8 @@ def write_files(folder: Path) -> None:
     stories = write_jsonl(folder / "stories.jsonl", records)
     write_jsonl(folder / "one.jsonl", records[:1])
     write_jsonl(folder / "again.jsonl", [{"id": "again", "text": STORM}, {"id": "own", "text": HARVEST[40:]}])
+    (folder / "both.html").write_text("{}\n")
+    (folder / "empty.jsonl").write_text("")
     (folder / "broken.jsonl").write_text("{broken\n[]\n")
     (folder / "broken-too.jsonl").write_text(stories.read_text() + "{broken\n")
     (folder / "labels.csv").write_text("id_a,id_b,label\nstorm,storm-again,1\nstorm,harvest,0\n")
@@ -73,8 +80,10 @@ def run_all(url: str, user: str, home: Path) -> Iterator[Ran]:
             with application(url) as connection:
                 connection.execute(command.encode())
             continue
-        words = shlex.split(command.replace("$STORM", STORM).replace("$USER", user))
-        words += [] if command.startswith(WITHOUT_JSON) or "--help" in words else ["--json"]
+        words = shlex.split(
+            command.replace("$STORM", STORM).replace("$USER", user).replace("$FIFTY", "4x4 " * 50)
+        )
+        words += [] if command.startswith(WITHOUT_JSON) or {"-o", "--help"} & set(words) else ["--json"]
         yield Ran(situation, command, (embedded if situation == "embedded" else own).run(*words))
 
 
