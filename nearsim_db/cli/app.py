@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from nearsim_db.cli.common_options import add_common_options
+from nearsim_db.cli.common_options import expand, expand_all
 from nearsim_db.cli.failures import Commands
 
 _INDEXING, _QUERIES, _PLANNING, _MANAGEMENT = "Indexing", "Queries", "Planning", "Management"
@@ -150,12 +150,13 @@ def _make(name: str) -> Any:
     if isinstance(found, typer.Typer):
         for one in _IN_GROUPS.get(name, ()):
             found.command(epilog=f"Example: nearsim {one.example}")(one.load())
+        expand_all(found)
         parent.add_typer(found, name=name, rich_help_panel=entry.panel)
     else:
-        parent.command(name, rich_help_panel=entry.panel, epilog=f"Example: nearsim {entry.example}")(found)
-    command = typer.main.get_group(parent).commands[name]
-    add_common_options(command)
-    return command
+        parent.command(name, rich_help_panel=entry.panel, epilog=f"Example: nearsim {entry.example}")(
+            expand(found)
+        )
+    return typer.main.get_group(parent).commands[name]
 
 
 app = typer.Typer(

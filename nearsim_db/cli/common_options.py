@@ -1,100 +1,115 @@
-"""Options of every command with --format: --json, and where a command has none of its own, --output and --quiet.
+"""Options that several commands share, in the signature from which Typer makes a command.
 
-A command that does not handle --output itself prints its result; with the option, what it prints goes to the file.
+A parameter that is a dataclass stands for an option per field. Every command with --format has --json and, where it has
+none of its own, --output and --quiet. A command that does not handle --output itself prints its result, and with the
+option to the file.
 """
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
+from dataclasses import fields, is_dataclass
+from functools import partial, wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperOption
 
 from nearsim_db.cli import formats
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import STANDARD_OUTPUT
 
-
-def add_common_options(command: Any) -> None:
-    """Add the options to a command that has --format, or to the commands of a group."""
-    for one in _commands_of(command):
-        names = [parameter.name for parameter in one.params]
-        if "format" not in names:
-            continue
-        added = [_flag("--json", formats.JSON_GIVEN, "Print one JSON document: short for --format json.")]
-        if "output" not in names:
-            added.append(_output_option())
-            one.invoke = _writing_to_output(one.invoke)
-        if "quiet" not in names:
-            added.append(
-                _flag("--quiet", formats.QUIET, "Print the result only; errors are still printed.", "-q")
-            )
-        at = names.index("format") + 1
-        one.params[at:at] = added
-
-
-def _commands_of(command: Any) -> Iterator[Any]:
-    yield command
-    for one in getattr(command, "commands", {}).values():
-        yield from _commands_of(one)
-
-
-def _flag(name: str, key: str, help: str, *names: str) -> TyperOption:
-    def note(context: Any, parameter: Any, value: bool) -> None:
-        context.meta[key] = value
-
-    return TyperOption(
-        param_decls=[name, *names],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=note,
-        help=help,
-    )
-
-
-def _output_option() -> TyperOption:
-    def note(context: Any, parameter: Any, value: str | None) -> None:
-        context.meta[formats.OUTPUT] = None if value is None else formats.path(value)
-
-    return TyperOption(
-        param_decls=["--output", "-o"],
+_Json = Annotated[
+    bool, typer.Option("--json", is_eager=True, help="Print one JSON document: short for --format json.")
+]
+_Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
         metavar="PATH",
+        parser=formats.path,
         is_eager=True,
-        expose_value=False,
-        callback=note,
         help="Output file (.json, .jsonl, .csv, .txt; any other suffix with --format) instead of standard output.",
-    )
+    ),
+]
+_Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print the result only; errors are still printed.")
+]
 
 
-def _writing_to_output(invoke: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return how a command is invoked so that what it prints goes to --output, also if it then exits with an error."""
+def expand_all(group: typer.Typer) -> None:
+    """Expand every command of a group, and of the groups in it."""
+    for one in (*group.registered_commands, group.registered_callback):
+        if one is not None and one.callback is not None:
+            one.callback = expand(one.callback)
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            expand_all(inner.typer_instance)
 
-    def run(context: Any) -> Any:
-        path: Path | None = context.meta.get(formats.OUTPUT)
+
+def expand(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options that its parameters stand for; it is called with the parameters it declares."""
+    declared = signature(command)
+    groups: dict[str, Any] = {
+        one.name: one.annotation for one in declared.parameters.values() if is_dataclass(one.annotation)
+    }
+    parameters: list[Parameter] = []
+    for one in declared.parameters.values():
+        shown = signature(groups[one.name]).parameters.values() if one.name in groups else [one]
+        parameters += [option.replace(kind=one.kind) for option in shown]
+    added = _missing_options({one.name for one in parameters})
+    at = next((at for at, one in enumerate(parameters, 1) if one.name == "format"), 0)
+    parameters[at:at] = [one.replace(kind=parameters[at - 1].kind) for one in added]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        is_quiet = given.get("quiet", False)
+        own = {one.name: given.pop(one.name) for one in added}
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        call, path = partial(command, **given), own.get(formats.PRINT_TO)
         if path is None or path == STANDARD_OUTPUT:
-            return invoke(context)
-        from nearsim_db.cli.output import terminal
-        from nearsim_db.readers.output import open_output
+            call()
+        else:
+            _print_to(path, call, quiet=is_quiet)
 
-        printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
-        ended: Exception | None = None
-        with open_output(path) as stream:
-            try:
-                with redirect_stdout(printed):
-                    invoke(context)
-            except (typer.Exit, NearsimError) as error:
-                ended = error
-            content = printed.buffer.getvalue()
-            if ended is not None and not content:
-                raise ended
-            stream.write(content)
-        if not (context.meta.get(formats.QUIET) or context.params.get("quiet")):
-            terminal.print_info(f"wrote the result to {path}")
-        if ended is not None:
-            raise ended
-        return None
-
+    run.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
+
+
+def _missing_options(names: set[str]) -> list[Parameter]:
+    """Return the common options that a command with parameters of these names does not have."""
+    if "format" not in names:
+        return []
+    add = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
+    added = [add(formats.AS_JSON, default=False, annotation=_Json)]
+    if "output" not in names:
+        added.append(add(formats.PRINT_TO, default=None, annotation=_Output))
+    if "quiet" not in names:
+        added.append(add("quiet", default=False, annotation=_Quiet))
+    return added
+
+
+def _print_to(path: Path, call: Callable[[], None], *, quiet: bool) -> None:
+    """Have what a command prints in a file, also if it then exits with an error."""
+    from nearsim_db.cli.output import terminal
+    from nearsim_db.readers.output import open_output
+
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
+    ended: Exception | None = None
+    with open_output(path) as stream:
+        try:
+            with redirect_stdout(printed):
+                call()
+        except (typer.Exit, NearsimError) as error:
+            ended = error
+        content = printed.buffer.getvalue()
+        if ended is not None and not content:
+            raise ended
+        stream.write(content)
+    if not quiet:
+        terminal.print_info(f"wrote the result to {path}")
+    if ended is not None:
+        raise ended

@@ -11,7 +11,10 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.readers.writers.file_format import SUFFIXES, FileFormat
 from nearsim_db.records import STANDARD_OUTPUT
 
-JSON_GIVEN, OUTPUT, QUIET = "nearsim.json", "nearsim.output", "nearsim.quiet"
+AS_JSON, PRINT_TO = (
+    "as_json",
+    "print_to",
+)  # parameters of --json, and of --output where a command has none of its own
 
 
 class Format(StrEnum):
@@ -48,8 +51,8 @@ def resolved(context: typer.Context, value: Any) -> Any:
     Raises UsageError if --json and --format differ, and for a suffix that is none of a format.
     """
     is_given = is_typed(context, "format")
-    output: Path | None = context.meta.get(OUTPUT)
-    if context.meta.get(JSON_GIVEN):
+    output: Path | None = context.params.get(PRINT_TO)
+    if context.params.get(AS_JSON):
         if is_given and value != Format.JSON:
             raise UsageError(f"--json cannot be combined with --format {value}")
         return chosen_format(Format.JSON, output)
@@ -61,7 +64,7 @@ def resolved(context: typer.Context, value: Any) -> Any:
 
 def is_toml(context: typer.Context, value: bool) -> bool:
     """Return --toml, true also if --output of a command that has it ends in .toml."""
-    output: Path | None = context.meta.get(OUTPUT)
+    output: Path | None = context.params.get(PRINT_TO)
     has_option = any("--toml" in one.opts for one in context.command.params)
     return value or (has_option and output is not None and output.suffix.lower() == ".toml")
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import arguments, completion, formats, option_groups, options, recipes
+from nearsim_db.cli import arguments, completion, formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -50,7 +50,6 @@ DetachedCollection = Annotated[
 ]
 
 
-@option_groups.expand
 def attach(
     *,
     table: Table = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, inputs, option_groups, options
+from nearsim_db.cli import formats, inputs, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.errors import InputError, none_usable
 
@@ -37,7 +37,6 @@ _ExitCode = Annotated[
 ]
 
 
-@option_groups.expand
 def check(
     *,
     files: _Files = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, option_groups, options, recipes
+from nearsim_db.cli import completion, formats, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NotFoundError, RecipeError
@@ -20,7 +20,6 @@ _MOST = 50  # curves that can be distinguished in one plot
 _POINTS = 100
 
 
-@option_groups.expand
 def curve(
     *,
     constructions: Annotated[

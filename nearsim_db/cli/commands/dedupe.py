@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import formats, inputs, option_groups, options, recipes
+from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -45,7 +45,6 @@ _OutputFormat = Annotated[
 _MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
 
 
-@option_groups.expand
 def dedupe(
     *,
     files: inputs.Files,

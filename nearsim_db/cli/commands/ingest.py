@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, inputs, option_groups, options, recipes
+from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -61,7 +61,6 @@ _FromUrl = Annotated[
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be written, without writing it.")]
 
 
-@option_groups.expand
 def ingest(
     *,
     files: inputs.OptionalFiles = None,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, option_groups, options, recipes
+from nearsim_db.cli import completion, formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -28,7 +28,6 @@ Name = Annotated[
 
 
 @profiles.command(epilog="Example: nearsim profile create strict --set match.threshold=0.9")
-@option_groups.expand
 def create(
     *,
     name: NewName,

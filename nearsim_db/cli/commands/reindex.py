@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import arguments, formats, option_groups, options, recipes
+from nearsim_db.cli import arguments, formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -32,7 +32,6 @@ def _generation_option(help: str) -> typer.models.OptionInfo:
 Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the workers.")]
 
 
-@option_groups.expand
 def start(
     *,
     name: arguments.ProfileArgument = None,
@@ -123,7 +122,6 @@ def abandon(
         output.print_state(reindex, generation, format=format, quiet=quiet)
 
 
-@option_groups.expand
 def promote(
     *,
     name: arguments.ProfileArgument = None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import arguments, formats, option_groups, options
+from nearsim_db.cli import arguments, formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -25,7 +25,6 @@ Generation = Annotated[
 ]
 
 
-@option_groups.expand
 def diff(
     *,
     name: arguments.ProfileArgument = None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nearsim_db.cli import formats, inputs, option_groups, options, recipes
+from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -74,7 +74,6 @@ _Size = Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Number
 _Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the sample.")]
 
 
-@option_groups.expand
 def tune(
     *,
     context: typer.Context,
