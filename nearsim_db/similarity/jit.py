@@ -16,7 +16,7 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 def compiled(function: Kernel) -> Kernel:
     """Compile at first call, without the GIL, and cache the result on disk if a folder is writable."""
     try:
-        if not numba.config.CACHE_DIR:
+        if not cast(Any, numba.config).CACHE_DIR:
             Path.home()  # without one numba would use a folder named ~ in the working directory
         return cast(Kernel, _compiler(cache=True)(function))
     except RuntimeError:
