@@ -1,13 +1,17 @@
 """Arrow files, as stream or file, and folders of Arrow or Parquet files such as Hugging Face datasets saves."""
 
 import json
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nearsim_db.errors import InputError
+from nearsim_db.readers.arrow_messages import read_body
 from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.decoded_size import slices_of
 from nearsim_db.readers.folder import LeftOut, list_files
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.parquet import (
@@ -25,27 +29,55 @@ if TYPE_CHECKING:
 ARROW = ".arrow"
 TABLES = (ARROW, ".parquet")
 
-_FILE_MARK = b"ARROW1"
+_FILE_MARK = b"ARROW1\0\0"
+_MOST_DECOMPRESSED = 1_000_000_000
 _SPLITS, _STATE = "dataset_dict.json", "state.json"
 _OF_DATASETS = (_SPLITS, _STATE, "dataset_info.json")
 
 
 @contextmanager
 def open_arrow(path: Path) -> Iterator[tuple["Schema", Iterator["RecordBatch"]]]:
-    """Open an Arrow file, memory-mapped: its schema and its batches. Raises InputError if it is none."""
+    """Open an Arrow file, memory-mapped: its schema and its rows in batches of some 64 MB.
+
+    Raises InputError if it is none, or has a batch that would take more than a gigabyte once decompressed.
+    """
     refuse_without_pyarrow(path)
     import pyarrow
 
     try:
         with pyarrow.memory_map(str(path)) as mapped:
-            is_file = mapped.read(len(_FILE_MARK)) == _FILE_MARK
-            mapped.seek(0)
-            opened: Any = (pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream)(mapped)
-            batches = map(opened.get_batch, range(opened.num_record_batches)) if is_file else iter(opened)
+            # A file is a stream between two marks, with an index that is not needed.
+            begin = len(_FILE_MARK) if mapped.read(len(_FILE_MARK)) == _FILE_MARK else 0
+            mapped.seek(begin)
+            _check_messages(mapped, path)
+            mapped.seek(begin)
+            opened = pyarrow.ipc.open_stream(mapped)
             check_names(opened.schema.names, path)
-            yield opened.schema, batches
+            yield opened.schema, chain.from_iterable(map(slices_of, opened))
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"cannot read {path} as Arrow: {Unreadable(error).reason}") from error
+
+
+def _check_messages(mapped: Any, path: Path) -> None:
+    """Raise InputError if decompressing a batch, or the dictionaries that are kept with it, would take too much."""
+    from pyarrow.ipc import MessageReader
+
+    dictionaries: dict[int, int] = {}
+    for message in MessageReader.open_stream(mapped):
+        try:
+            found = read_body(message.metadata, message.body)
+        except (IndexError, struct.error) as error:
+            raise InputError(f"cannot read {path} as Arrow: its metadata is not valid") from error
+        if found is None:
+            continue
+        if found.dictionary is not None:
+            before = dictionaries.get(found.dictionary, 0) if found.is_delta else 0
+            dictionaries[found.dictionary] = before + found.decompressed_bytes
+        if max(found.decompressed_bytes, sum(dictionaries.values())) > _MOST_DECOMPRESSED:
+            raise InputError(
+                f"{path} has a batch of {found.decompressed_bytes:,} bytes once decompressed; the maximum is "
+                f"{_MOST_DECOMPRESSED:,}: write it with fewer rows in a batch, uncompressed, or as Parquet"
+            )
 
 
 def read_arrow(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:

@@ -124,7 +124,10 @@ class Input:
             case FileFormat.PARQUET:
                 for position, batch in self.batches():
                     for at, row in enumerate(rows_of_batches([batch], self.path), position):
-                        yield at, _cleaned_record({name: as_json(value) for name, value in row.items()})
+                        yield (
+                            at,
+                            _cleaned_record({name: as_json(value) for name, value in (row or {}).items()}),
+                        )
             case _:
                 for position, record in enumerate(self._source.read(self.path)):
                     if isinstance(record, ReadDocument):

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from nearsim_db.errors import InputError
+from nearsim_db.errors import InputError, count_of
 from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.decoded_size import BYTES_AT_ONCE, ROWS_AT_ONCE, VALUE_BYTES, decoded_size, slices_of
 from nearsim_db.readers.document_maker import DocumentMaker, no_column, no_text_column
-from nearsim_db.readers.input_file import InputFile
+from nearsim_db.readers.input_file import MAX_RECORD_BYTES, InputFile
 from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
 
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyarrow.parquet import ParquetFile
 
-_ROWS_AT_ONCE = 64
-_BYTES_AT_ONCE = 64_000_000
-_LONG_BYTES = _BYTES_AT_ONCE // _ROWS_AT_ONCE
+_LONG_BYTES = BYTES_AT_ONCE // ROWS_AT_ONCE
+_MOST_OF_A_GROUP = 100_000_000  # values of which the file has less than a byte each
 _SHOWN_CHARACTERS = 500
 
 
@@ -73,10 +73,12 @@ def check_names(names: list[str], path: Path) -> None:
         raise InputError(f"duplicate column names in {path}; rename them (columns: {_listed(names)})")
 
 
-def rows_of(opened: "ParquetFile", path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
+def rows_of(
+    opened: "ParquetFile", path: Path, columns: list[str] | None = None
+) -> Iterator[dict[str, Any] | None]:
     """Yield rows as Python values, lists of plain numbers as NumPy arrays; a value may be `Unreadable`.
 
-    Raises InputError if the file cannot be read further.
+    A row beyond the limit of a record is not decoded, but None. Raises InputError if the file cannot be read further.
     """
     return rows_of_batches(batches_of(opened, path, columns), path)
 
@@ -84,10 +86,10 @@ def rows_of(opened: "ParquetFile", path: Path, columns: list[str] | None = None)
 def batches_of(
     opened: "ParquetFile", path: Path, columns: list[str] | None = None
 ) -> Iterator["RecordBatch"]:
-    """Yield batches of at most 64 rows and some 64 MB, by the sizes that the file gives.
+    """Yield batches of at most 64 rows and some 64 MB, unless a row is larger.
 
     A few bytes of a file can repeat a long text in each row: such columns stay dictionaries, with the text in memory
-    once.
+    once. Raises InputError for a row group that has too many values by its metadata.
     """
     import pyarrow.parquet
 
@@ -95,11 +97,33 @@ def batches_of(
     with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as as_dictionaries:
         for number in range(opened.num_row_groups):
             group = opened.metadata.row_group(number)
-            fitting = _BYTES_AT_ONCE * group.num_rows // max(1, group.total_byte_size)
+            values = _values_of_lists(group)
+            _check_group(group, values, f"row group {number + 1} of {path}")
+            size = max(1, group.total_byte_size, VALUE_BYTES * values)
             source = as_dictionaries if texts and _has_long_text(as_dictionaries, number, texts) else opened
-            yield from source.iter_batches(
-                max(1, min(_ROWS_AT_ONCE, fitting)), row_groups=[number], columns=columns
-            )
+            rows = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * group.num_rows // size))
+            for batch in source.iter_batches(rows, row_groups=[number], columns=columns):
+                yield from slices_of(batch)
+
+
+def _values_of_lists(group: Any) -> int:
+    """Return the number of values of the columns that have more values than rows."""
+    counts = [group.column(at).num_values for at in range(group.num_columns)]
+    return sum(count for count in counts if count > group.num_rows)
+
+
+def _check_group(group: Any, values: int, name: str) -> None:
+    """Raise InputError if the average row is beyond the limit of a record, or values are repeated in large numbers.
+
+    Reading a row decodes all of its values, whatever the size of a batch.
+    """
+    is_large = max(group.total_byte_size, VALUE_BYTES * values) > MAX_RECORD_BYTES * group.num_rows
+    if is_large or (values > _MOST_OF_A_GROUP and group.total_byte_size < values):
+        rows = count_of(group.num_rows, "row")
+        raise InputError(
+            f"{name} has {values:,} values in lists and {group.total_byte_size:,} bytes in {rows}, which is more than "
+            "nearsim decodes; write it with fewer values in a row group"
+        )
 
 
 def _texts_with_dictionary(opened: "ParquetFile") -> list[str]:
@@ -118,16 +142,24 @@ def _has_long_text(opened: "ParquetFile", group: int, columns: list[str]) -> boo
     from pyarrow import compute
 
     first = next(opened.iter_batches(1, row_groups=[group], columns=columns), None)
-    dictionaries = (
-        [] if first is None else [one.dictionary for one in first.columns if hasattr(one, "dictionary")]
-    )
+    dictionaries = [] if first is None else [one for column in first.columns for one in _dictionaries(column)]
     lengths = [
         compute.max(compute.binary_length(one.cast(pyarrow.large_binary()))).as_py() for one in dictionaries
     ]
     return any(length is not None and length > _LONG_BYTES for length in lengths)
 
 
-def rows_of_batches(batches: Iterable["RecordBatch"], path: Path) -> Iterator[dict[str, Any]]:
+def _dictionaries(array: Any) -> Iterator[Any]:
+    from pyarrow import types
+
+    if types.is_dictionary(array.type):
+        yield array.dictionary
+    elif types.is_nested(array.type):
+        for one in array.flatten() if types.is_struct(array.type) else [array.values]:
+            yield from _dictionaries(one)
+
+
+def rows_of_batches(batches: Iterable["RecordBatch"], path: Path) -> Iterator[dict[str, Any] | None]:
     """Yield the rows of batches as `rows_of` does."""
     import pyarrow
 
@@ -135,6 +167,10 @@ def rows_of_batches(batches: Iterable["RecordBatch"], path: Path) -> Iterator[di
     try:
         for batch in batches:
             names = batch.schema.names
+            if batch.num_rows == 1 and decoded_size(batch) > MAX_RECORD_BYTES:
+                yield None
+                done += 1
+                continue
             for row in zip(*map(_values, batch.columns), strict=True):
                 yield dict(zip(names, row, strict=True))
             done += batch.num_rows
@@ -161,13 +197,13 @@ def read_parquet(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rej
 
 
 def documents_of(
-    file: InputFile, fields: Fields, names: list[str], rows: Iterable[dict[str, Any]]
+    file: InputFile, fields: Fields, names: list[str], rows: Iterable[dict[str, Any] | None]
 ) -> Iterator[ReadDocument | Reject]:
     """Make documents from rows with these columns. Raises InputError if required columns are missing."""
     maker = DocumentMaker(file.name, fields)
     check_columns(names, file.name, fields, maker)
     for number, row in enumerate(rows, 1):
-        if sum(len(value) for value in row.values() if isinstance(value, str)) > file.limit:
+        if row is None or sum(len(value) for value in row.values() if isinstance(value, str)) > file.limit:
             yield Reject(file.name, number, file.too_long)
         else:
             yield _made(maker, file.name, row, fields.vector, number)

@@ -11,6 +11,7 @@ from typing import Any
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.document_maker import checked_id
+from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.parquet import Unreadable, open_parquet, rows_of
 from nearsim_db.readers.source import Source
 from nearsim_db.readers.vector_file import VectorFile
@@ -75,6 +76,8 @@ class VectorTable(VectorFile):
             if missing:
                 raise InputError(f"{self.path} has no column {' and no column '.join(sorted(missing))}")
             for number, values in enumerate(rows_of(opened, self.path, ["id", "vector"]), 1):
+                if values is None:
+                    raise InputError(f"{self.path}, row {number:,}: {InputFile(self.path).too_long}")
                 external_id = self._checked_id(values, number)
                 if self._rows.setdefault(external_id, number - 1) != number - 1:
                     earlier = self._rows[external_id] + 1

@@ -1,8 +1,9 @@
 """Parquet, written with pyarrow in row groups of bounded size, with the schema of an export or that of JSON records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from io import RawIOBase
+from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nearsim_db.errors import InputError
@@ -11,21 +12,6 @@ from nearsim_db.readers.writers.file_format import RecordWriter
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Schema
-
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyarrow import Schema
-
-
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyarrow import Schema
-
 
 _RECORDS_AT_ONCE = 1_000
 _CHARACTERS_AT_ONCE = 4_000_000
@@ -55,7 +41,7 @@ class ParquetWriter(RecordWriter):
 
     A value that is no string in a column of strings is written as JSON, a Decimal in a column of floats is rounded.
 
-    Raises InputError for a value that does not fit its column.
+    Raises InputError for a column of a type that Parquet has not, and for a value that does not fit its column.
     """
 
     def __init__(self, stream: BinaryIO, schema: "Schema") -> None:
@@ -64,7 +50,12 @@ class ParquetWriter(RecordWriter):
 
         self._schema = schema
         self._sink = _Sink(stream)
-        self._writer = pyarrow.parquet.ParquetWriter(self._sink, schema, compression="zstd")
+        try:
+            self._writer = pyarrow.parquet.ParquetWriter(self._sink, schema, compression="zstd")
+        except pyarrow.ArrowException as error:
+            raise InputError(
+                f"Parquet cannot have a column of the input: {error}; write JSON lines"
+            ) from error
         self._records: list[Mapping[str, object]] = []
         self._batches: list[RecordBatch] = []
         self._bytes = self._rows = self._characters = 0
