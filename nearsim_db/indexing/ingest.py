@@ -84,7 +84,7 @@ class Ingest:
                         self._files.append(_origin(batch[0]))
                     writer.add(_Batch(len(self._files) - 1, self._without_rejects(batch)))
                     progress("read", self.summary.read, None)
-            except Exception:
+            except Exception:  # of whatever yields the records, which may be a caller's generator
                 writer.finish()
                 raise
             written = self.summary.inserted + self.summary.updated + self.summary.unchanged
@@ -200,7 +200,7 @@ def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocu
             batch.append(record)
             if isinstance(record, ReadDocument):
                 size += len(record.document.title or "") + len(record.document.body or "")
-    except Exception:
+    except Exception:  # but not GeneratorExit, after which nothing may be yielded
         if batch:
             yield batch
         raise

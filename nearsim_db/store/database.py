@@ -242,7 +242,19 @@ class Database:
             try:
                 yield lease_id
             finally:
-                leases.end_lease(connection, lease_id)
+                self._end_lease(connection, lease_id)
+
+    def _end_lease(self, connection: Connection, lease_id: int) -> None:
+        """Release work over another session if that of the lease is lost: no attempt counts, as this process lives."""
+        try:
+            leases.end_lease(connection, lease_id)
+        except Exception as error:
+            if not is_transient(error):
+                raise
+            self.engine.dispose()
+            with self.engine.connect() as another:
+                retry_conflicts(another, partial(leases.forgive, another, [lease_id]))
+                another.commit()
 
     def collections(self) -> list[Collection]:
         """Return the collections, by name."""

@@ -61,7 +61,9 @@ class WorkerLease:
         """End the lease and release its work."""
         try:
             leases.end_lease(self._connection, self.lease_id)
-        except Exception:
+        except (
+            BaseException
+        ):  # the lease is lost whatever kept it from being closed, an interruption included
             self._lost.append(self.lease_id)
             raise
 
