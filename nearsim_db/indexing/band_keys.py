@@ -13,7 +13,7 @@ from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store import signatures
 from nearsim_db.store.bands import FullBuckets, Links
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import from_bigint, to_bigint
+from nearsim_db.store.driver.codec import from_bigint, to_bigint
 
 Ids = NDArray[np.int64]
 

@@ -23,7 +23,7 @@ from nearsim_db.store import (
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.bands import LoadedBuckets
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.arrays import to_bigint
+from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import queue
 

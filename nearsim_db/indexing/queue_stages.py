@@ -16,7 +16,7 @@ from nearsim_db.store import documents, generation_rows, pairs, signatures
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.work import leases, queue
+from nearsim_db.store.work import batches, queue
 from nearsim_db.store.work.queue import WHOLE, Batch, Task
 
 _CANDIDATES_PER_BATCH = 16_384
@@ -45,10 +45,10 @@ def sign(connection: Connection, context: Context, lease_id: int, tasks: list[Ta
 def sign_batch(connection: Connection, context: Context, batch: Batch, searching: list[Batch]) -> None:
     """Sign the documents of a batch as `sign` does; `searching` gets the batch if there is something to search."""
     changed, rows = _sign_changed(connection, context, batch.doc_ids)
-    leased = leases.lock(connection, context.leaves, batch)
+    leased = batches.lock(connection, context.leaves, batch)
     signed = _store_signed(connection, context, np.intersect1d(leased, changed), rows, batch)
     if signed is None:
-        leases.finish(connection, context.leaves, batch)
+        batches.finish(connection, context.leaves, batch)
     connection.commit()
     if signed is not None and signed.doc_ids:
         searching.append(signed)

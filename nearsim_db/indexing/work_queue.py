@@ -16,7 +16,7 @@ from nearsim_db.records import Progress, WorkStage
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_transient, retry_conflicts
-from nearsim_db.store.work import leases, queue
+from nearsim_db.store.work import batches, queue
 from nearsim_db.store.work.queue import STAGES, Batch, Task
 
 _BATCH_SIZES: dict[WorkStage, int] = {
@@ -67,7 +67,7 @@ def sign_batch(
     with engine.connect() as connection:
         batch = dispatched
         if batch is None:
-            batch = leases.take(connection, context.leaves, lease_id, _BATCH_SIZES["sign"])
+            batch = batches.take(connection, context.leaves, lease_id, _BATCH_SIZES["sign"])
             retries = queue.take_retries(connection, context.leaves, "sign", lease_id, _BATCH_SIZES["sign"])
             connection.commit()
         if batch is not None:
@@ -81,7 +81,7 @@ def sign_batch(
 def search_batch(engine: Engine, context: Context, lease_id: int, batch: Batch) -> int:
     """Search for the documents of a batch; return their number. Failures are treated as by `work_batch`."""
     with engine.connect() as connection:
-        finish = partial(leases.finish, connection, context.leaves, batch)
+        finish = partial(batches.finish, connection, context.leaves, batch)
         search = partial(queue_stages.search_documents, connection, context, batch.doc_ids, finish)
         _do_batch(connection, context, lease_id, batch, search)
     return len(batch.doc_ids)
@@ -109,7 +109,7 @@ def _do_batch(
     connection: Connection, context: Context, lease_id: int, batch: Batch, work: Callable[[], None]
 ) -> None:
     """Do a batch; if it fails, its documents become work and are retried as such."""
-    if (error := _find_failure(connection, context, work)) and (left := leases.split(connection, batch)):
+    if (error := _find_failure(connection, context, work)) and (left := batches.split(connection, batch)):
         _record_failure(connection, context, left[0], lease_id, left[1], error)
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from nearsim_db.errors import DEFAULT, NotFoundError
 from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Verdict
-from nearsim_db.search import document_state, live_generation
-from nearsim_db.search.live_generation import unless_empty
-from nearsim_db.search.retry import retry_if_replaced
-from nearsim_db.similarity.family_metrics import METRIC_OF_FAMILY
+from nearsim_db.search import live_generation
+from nearsim_db.search.live_generation import retry_if_replaced, unless_empty
+from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.store import collection_rows, generation_rows, query_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.attached.attachments import find_attachment
@@ -155,8 +154,8 @@ class Answers:
         def read(connection: Connection) -> tuple[Matches, str | None]:
             collection, generation = self._live_with(connection, external_id)
             doc_id = _find_document(connection, collection, external_id, with_text=False)["doc_id"]
-            document_state.refuse_outside(connection, generation, doc_id, external_id)
-            warning = document_state.refuse_unindexed(connection, generation, doc_id, external_id)
+            live_generation.refuse_outside(connection, generation, doc_id, external_id)
+            warning = live_generation.refuse_unindexed(connection, generation, doc_id, external_id)
             most = None if limit is None else limit + 1
             found = query_rows.read_similar(
                 connection, generation.leaves, doc_id, generation.bands, min_similarity, most

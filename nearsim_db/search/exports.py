@@ -13,8 +13,7 @@ from nearsim_db.readers.writers.parquet import export_schema
 from nearsim_db.records import CollectionId, Keep, Progress, silent
 from nearsim_db.search import live_generation
 from nearsim_db.search.export_columns import ExportColumns
-from nearsim_db.search.live_generation import unless_empty
-from nearsim_db.search.retry import retry_if_replaced
+from nearsim_db.search.live_generation import retry_if_replaced, unless_empty
 from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import collection_rows, exports, generation_rows
 from nearsim_db.store.database import Database

@@ -6,9 +6,8 @@ from functools import partial
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Document, Match, Matches
-from nearsim_db.search.live_generation import LiveIndex
+from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.search.matching import FoundAll, Wanted, encode, look_up
-from nearsim_db.search.retry import GenerationReplacedError, retry_if_replaced
 from nearsim_db.store import lookups
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection

@@ -20,7 +20,7 @@ from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store import lookups
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import digest_uuid
+from nearsim_db.store.driver.codec import digest_uuid
 from nearsim_db.store.lookups import Anchors
 
 _QUERY_ID = 0  # the doc_id of the query: smaller than that of any document

@@ -11,19 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import Judgement
-from nearsim_db.search.live_generation import LiveIndex, unless_empty
+from nearsim_db.search.live_generation import (
+    GenerationReplacedError,
+    LiveIndex,
+    retry_if_replaced,
+    unless_empty,
+)
 from nearsim_db.search.result_set_values import (
     checked_threshold,
     judgements,
     latest_revisions,
     storable_ids,
 )
-from nearsim_db.search.retry import GenerationReplacedError, retry_if_replaced
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
 from nearsim_db.store import documents, lookups
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.arrays import sketches_from
+from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import Leaves
 

@@ -10,8 +10,14 @@ from psycopg import sql
 from nearsim_db.errors import DatabaseError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_rows, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import (
+    fetch_all,
+    fetch_first,
+    fetch_rows,
+    fetch_value,
+    fetch_values,
+    statement,
+)
 
 Role = Literal["reader", "writer", "admin"]
 

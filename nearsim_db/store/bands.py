@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import packed, to_bigint
-from nearsim_db.store.driver.copying import copy_columns
-from nearsim_db.store.driver.rows import fetch_row
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed
+from nearsim_db.store.driver.codec import copy_columns, to_bigint
+from nearsim_db.store.driver.statements import Leaves, fetch_row, statement
 
 Ids = NDArray[np.int64]
 

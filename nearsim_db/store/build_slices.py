@@ -15,8 +15,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.bands import FullBuckets
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
-from nearsim_db.store.driver.rows import fetch_first, fetch_one, fetch_rows
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.statements import Leaves, fetch_first, fetch_one, fetch_rows, statement
 
 SlicedStage = Literal["sign", "pairs"]
 

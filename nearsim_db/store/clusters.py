@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.statements import Leaves, fetch_rows, fetch_value, fetch_values, statement
 
 Ids = NDArray[np.int64]
 

@@ -7,8 +7,7 @@ from datetime import datetime
 from nearsim_db.errors import DEFAULT, ConflictError, EmptyIndexError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_rows, fetch_value
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_all, fetch_first, fetch_rows, fetch_value, statement
 
 _FORBIDDEN_CATEGORIES = {
     "Cc",

@@ -17,8 +17,7 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import is_missing_table, translate_errors
-from nearsim_db.store.driver.rows import fetch_row, fetch_rows
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.statements import Leaves, fetch_row, fetch_rows, statement
 
 _TOLERANCE = 1e-9  # similarities that differ by less are the same
 # Above this product of class counts, a pair of heads is looked up in the pairs of the other generation instead.

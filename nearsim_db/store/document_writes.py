@@ -14,9 +14,9 @@ from psycopg.errors import UniqueViolation
 from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import array_content, array_literal, packed_ids
-from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.arrays import packed_ids
+from nearsim_db.store.driver.codec import array_content, array_literal
+from nearsim_db.store.driver.statements import fetch_row, fetch_rows, fetch_value, fetch_values, statement
 
 Outcome = Literal["inserted", "updated", "unchanged"]
 Ids = NDArray[np.int64]

@@ -13,9 +13,9 @@ from nearsim_db.records import CollectionId, DocId
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import load_vectors, packed_ids
-from nearsim_db.store.driver.rows import fetch_rows, fetch_values
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed_ids
+from nearsim_db.store.driver.codec import load_vectors
+from nearsim_db.store.driver.statements import Leaves, fetch_rows, fetch_values, statement
 
 Ids = NDArray[np.int64]
 

@@ -9,8 +9,7 @@ from nearsim_db.records import CollectionId, ProfileId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.rows import fetch_all, fetch_value
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.statements import Leaves, fetch_all, fetch_value, statement
 
 if TYPE_CHECKING:
     import numpy as np

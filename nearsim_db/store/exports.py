@@ -8,8 +8,7 @@ from psycopg import sql
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.statements import Leaves, fetch_row, fetch_rows, fetch_value, statement
 
 
 class ExportedRow(NamedTuple):

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.types.json import set_json_loads
 
 from nearsim_db.errors import InputError, NearsimError
-from nearsim_db.store.driver.address import parse_url
+from nearsim_db.store.driver.connection import parse_url
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.driver.values import load_dates, load_moments, parse_json
 

@@ -10,8 +10,7 @@ from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_all, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.statements import Leaves, fetch_all, fetch_value, fetch_values, statement
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]

@@ -8,8 +8,7 @@ from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, is_lock_taken
-from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_row, fetch_value, fetch_values, statement
 from nearsim_db.store.generation_rows import Generation, State
 
 PENDING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile

@@ -6,8 +6,7 @@ from typing import Any
 
 from nearsim_db.records import CollectionId, Evidence
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_all, fetch_value
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_all, fetch_value, statement
 
 KEPT_SECONDS = 3600.0  # after the deadline
 

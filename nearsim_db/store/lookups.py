@@ -12,16 +12,9 @@ from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import (
-    digest_uuid,
-    from_bigint,
-    packed,
-    packed_ids,
-    sketches_packed,
-    to_bigint,
-)
-from nearsim_db.store.driver.rows import fetch_rows, fetch_values
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.arrays import packed, packed_ids
+from nearsim_db.store.driver.codec import digest_uuid, from_bigint, sketches_packed, to_bigint
+from nearsim_db.store.driver.statements import Leaves, fetch_rows, fetch_values, statement
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 

@@ -13,9 +13,8 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity.batches import VerifiedPairs
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.copying import Column, copy_columns
-from nearsim_db.store.driver.rows import fetch_rows, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.codec import Column, copy_columns
+from nearsim_db.store.driver.statements import Leaves, fetch_rows, fetch_value, fetch_values, statement
 
 Row = TypeVar("Row")
 

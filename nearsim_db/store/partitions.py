@@ -7,8 +7,17 @@ from nearsim_db.errors import UnreachableError
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import autocommitting, corruption_message
-from nearsim_db.store.driver.rows import fetch_row, fetch_rows, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import INDEX_SCHEMA, PARENTS, SCHEMA, Leaves, statement
+from nearsim_db.store.driver.statements import (
+    INDEX_SCHEMA,
+    PARENTS,
+    SCHEMA,
+    Leaves,
+    fetch_row,
+    fetch_rows,
+    fetch_value,
+    fetch_values,
+    statement,
+)
 
 _ANALYZE_ONLY_SINCE = 18_00_00
 _COUNTS = (

@@ -10,11 +10,21 @@ from psycopg import sql
 
 from nearsim_db.records import CollectionId, WorkStage
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import packed, packed_ids, to_bigint
+from nearsim_db.store.driver.arrays import packed, packed_ids
+from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import autocommitting, is_missing_table
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.rows import fetch_first, fetch_one, fetch_rows, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, statement
+from nearsim_db.store.driver.statements import (
+    PARENTS,
+    SCHEMA,
+    Leaves,
+    fetch_first,
+    fetch_one,
+    fetch_rows,
+    fetch_value,
+    fetch_values,
+    statement,
+)
 
 Ids = NDArray[np.int64]
 

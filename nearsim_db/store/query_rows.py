@@ -10,15 +10,16 @@ from psycopg.rows import dict_row
 from nearsim_db.records import Cluster, ClusterMember, CollectionId, Match, Pair, Verdict
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import (
+from nearsim_db.store.driver.statements import (
+    Leaves,
     fetch_all,
     fetch_first,
     fetch_one,
     fetch_value,
     fetch_values,
+    statement,
     stream_rows,
 )
-from nearsim_db.store.driver.statements import Leaves, statement
 
 _DIGITS_OF_BIGINT = 18  # that any number may have
 

@@ -12,15 +12,16 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import packed, packed_ids, sketch_bytes, sketches_from, to_bigint
-from nearsim_db.store.driver.copying import copy_columns
-from nearsim_db.store.driver.rows import (
+from nearsim_db.store.driver.arrays import packed, packed_ids
+from nearsim_db.store.driver.codec import copy_columns, sketch_bytes, sketches_from, to_bigint
+from nearsim_db.store.driver.statements import (
+    Leaves,
     fetch_row,
     fetch_rows,
     fetch_value,
     fetch_values,
+    statement,
 )
-from nearsim_db.store.driver.statements import Leaves, statement
 
 Ids = NDArray[np.int64]
 

@@ -11,9 +11,18 @@ from psycopg import sql
 
 from nearsim_db.records import CollectionId, Evidence, WorkStage
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import from_bigint, packed, packed_ids, sketches_from, to_bigint
-from nearsim_db.store.driver.rows import fetch_all, fetch_first, fetch_row, fetch_rows, fetch_values
-from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
+from nearsim_db.store.driver.arrays import packed, packed_ids
+from nearsim_db.store.driver.codec import from_bigint, sketches_from, to_bigint
+from nearsim_db.store.driver.statements import (
+    SCHEMA,
+    Leaves,
+    fetch_all,
+    fetch_first,
+    fetch_row,
+    fetch_rows,
+    fetch_values,
+    statement,
+)
 
 Ids = NDArray[np.int64]
 

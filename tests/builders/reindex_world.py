@@ -9,7 +9,7 @@ import psycopg
 from nearsim_db import Database, Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.store import generation_rows
-from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.statements import fetch_value
 from nearsim_db.store.generation_rows import Generation
 from tests.builders.relations import identifier
 

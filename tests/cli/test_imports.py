@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.similarity.family_metrics import METRIC_OF_FAMILY
 from nearsim_db.similarity.profile import make_family
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.sketch import FAMILIES
 from tests.servers.databases import Server
 

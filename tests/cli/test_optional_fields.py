@@ -34,8 +34,16 @@ def test_a_date_in_another_field_gives_a_hint(
 def test_one_publication_date_or_an_unreadable_one_gives_no_hint(
     nearsim: CommandLine, tmp_path: Path
 ) -> None:
-    dated = [*records(date="2024-05-01"), {"id": "x", "text": HARVEST, "published_at": "2024-05-02"}]
-    for number, given in enumerate((dated, records(date="soon"), records(candidate="2024-05-01"))):
+    dated: list[dict[str, object]] = [
+        *records(date="2024-05-01"),
+        {"id": "x", "text": HARVEST, "published_at": "2024-05-02"},
+    ]
+    files: tuple[list[dict[str, object]], ...] = (
+        dated,
+        records(date="soon"),
+        records(candidate="2024-05-01"),
+    )
+    for number, given in enumerate(files):
         file = write_jsonl(tmp_path / f"{number}.jsonl", given)
         assert nearsim.succeed("dedupe", file, "-o", tmp_path / "unique.jsonl", "-q").err == ""
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.statements import fetch_value
 from tests.builders.command_line import (
     BRIDGE,
     HARVEST,

@@ -19,7 +19,7 @@ from nearsim_db.store import documents, generation_rows, partitions, signatures
 from nearsim_db.store.build_slices import SlicedStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.statements import fetch_value
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.reindex_world import (
     LOWER,

@@ -8,7 +8,7 @@ from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.statements import fetch_value
 from nearsim_db.store.generation_rows import list_generations
 
 pytestmark = pytest.mark.each_major

@@ -10,7 +10,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.driver.arrays import to_bigint
+from nearsim_db.store.driver.codec import to_bigint
 from tests.builders.selection import some
 
 WORDS = [f"w{number}" for number in range(40)]

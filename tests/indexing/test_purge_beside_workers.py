@@ -17,7 +17,7 @@ from nearsim_db.store import documents
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.work import leases, queue
+from nearsim_db.store.work import batches, queue
 from nearsim_db.store.work.queue import Batch
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.purged_secret import (
@@ -75,13 +75,13 @@ def test_workers_do_not_store_texts_purged_from_their_batch(database_url: str) -
         doc_id = doc_id_of(database_url, NAME)
         context, engine = index.serving().context, index.database.engine
         with engine.connect() as connection:
-            batch = leases.take(connection, context.leaves, lease_id, 100)
+            batch = batches.take(connection, context.leaves, lease_id, 100)
             assert batch is not None and doc_id in batch.doc_ids
             (read,) = documents.stream_documents(connection, context.collection_id, batch.doc_ids)
             rows = steps.sign_documents(context, read)
             connection.commit()
             assert _purge_only(index, engine) == [NAME]
-            held = leases.lock(connection, context.leaves, batch)
+            held = batches.lock(connection, context.leaves, batch)
             assert held == [one for one in batch.doc_ids if one != doc_id]
             searching = steps.store_signatures(
                 connection, context, held, rows.take(rows.doc_ids != doc_id), batch

@@ -8,7 +8,7 @@ from psycopg import IntegrityError
 from nearsim_db import Document, Index
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.rows import fetch_row, fetch_value
+from nearsim_db.store.driver.statements import fetch_row, fetch_value
 from tests.servers.databases import Server
 
 FILL = [

@@ -12,8 +12,7 @@ from nearsim_db.errors import SchemaError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.rows import fetch_value
-from nearsim_db.store.driver.statements import SCHEMA, statement
+from nearsim_db.store.driver.statements import SCHEMA, fetch_value, statement
 from nearsim_db.store.schema import alembic_runs, revisions
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
-from nearsim_db.search.retry import GenerationReplacedError, retry_if_replaced
+from nearsim_db.search.live_generation import GenerationReplacedError, retry_if_replaced
 from tests.builders.engine_hooks import count_transactions
 
 

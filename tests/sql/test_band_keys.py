@@ -11,7 +11,7 @@ from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.sketch import Banding, band_keys
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import to_bigint
+from nearsim_db.store.driver.codec import to_bigint
 from tests.builders.selection import some
 
 K = 128

@@ -11,7 +11,7 @@ from nearsim_db.similarity import profile
 from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.similarity.sketch import FAMILIES
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import to_bigint
+from nearsim_db.store.driver.codec import to_bigint
 
 OPTIONS: dict[str, list[str]] = {
     "fast_similarity": [],

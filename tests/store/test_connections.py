@@ -8,9 +8,9 @@ import pytest
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.address import parse_url
+from nearsim_db.store.driver.connection import parse_url
 from nearsim_db.store.driver.engine import autocommitting, open_engine
-from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.statements import fetch_value
 
 PID = "SELECT pg_backend_pid()"
 IN_TRANSACTION = "SELECT txid_current_if_assigned() IS NOT NULL"

@@ -10,8 +10,7 @@ from nearsim_db import Document, Index
 from nearsim_db.similarity.batches import VerifiedPairs
 from nearsim_db.store import pairs, signatures
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.rows import fetch_value
-from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.driver.statements import Leaves, fetch_value
 
 _BODIES = ["the first of three texts", "another one about trees", "a third that is like neither"]
 _BLOCKED = (

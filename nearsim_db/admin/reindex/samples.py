@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nearsim_db.admin.reindex.diff_result import Evidence, SampledDocument, SampledPair, Samples
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
-from nearsim_db.search.pair_reasons import missed_threshold, separated, shared_too_few, unexplained
+from nearsim_db.search.explain import missed_threshold, separated, shared_too_few, unexplained
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import are_pairs
@@ -18,7 +18,7 @@ from nearsim_db.similarity.text.markup import strip_html
 from nearsim_db.store import diffs, documents, reports
 from nearsim_db.store.diffs import DiffDocument, DiffPair, GenerationTables, Tie
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import digest_uuid, sketches_from
+from nearsim_db.store.driver.codec import digest_uuid, sketches_from
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.reports import ReadText
 

@@ -13,7 +13,7 @@ from nearsim_db.similarity.batches import SignatureRows, joined
 from nearsim_db.store import documents
 from nearsim_db.store import verify_index as store
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import sketch_bytes, to_bigint
+from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
 from nearsim_db.store.verify_index import SignedDocument
 
 # A possible fault, its document, and the documents whose queued work may resolve it.

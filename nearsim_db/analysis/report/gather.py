@@ -7,7 +7,7 @@ from importlib.metadata import version
 from itertools import islice, takewhile
 from pathlib import Path
 
-from nearsim_db.analysis.report import clusters, comparisons, rejects
+from nearsim_db.analysis.report import comparisons, rejects
 from nearsim_db.analysis.report.contents import (
     IndexContents,
     LargeBuckets,
@@ -30,7 +30,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.reports import Bucket
-from nearsim_db.store.work import backlog
+from nearsim_db.store.work import work_items
 
 _NAMED_MEMBERS = 3
 _BUCKETS_PER_ROW = 16
@@ -119,7 +119,7 @@ def _read_index(
     progress("report", 0, 5)
     similarities = _read_similarities(connection, generation, profile, twins)
     progress("report", 1, 5)
-    found = clusters.read(connection, leaves, similarities.least, top)
+    found = comparisons.read_clusters(connection, leaves, similarities.least, top)
     progress("report", 2, 5)
     compared = comparisons.read(connection, generation, similarities.least, profile.recipe, options.diffs)
     progress("report", 3, 5)
@@ -179,7 +179,7 @@ def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top
 
 
 def _read_set_aside(connection: Connection, generation: Generation, top: int) -> tuple[SetAside, ...]:
-    stream = backlog.stream_work(connection, generation.collection_id, None, failed=True)
+    stream = work_items.stream_work(connection, generation.collection_id, None, failed=True)
     with closing(stream) as items:  # type: ignore[type-var]
         failed = takewhile(lambda item: item.state == "set aside", items)
         own = (item for item in failed if item.generation == generation.generation_id)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import arguments, completion, formats, options, recipes
+from nearsim_db.cli import completion, formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -43,7 +43,7 @@ DetachedCollection = Annotated[
         "-c",
         metavar="NAME",
         autocompletion=completion.collections,
-        callback=arguments.argument_or_option,
+        callback=options.argument_or_option,
         help="The same as the argument.",
         show_default=False,
     ),
@@ -111,8 +111,8 @@ def attach(
 
 
 def sweep(
-    name: arguments.CollectionArgument = None,
-    collection: arguments.CollectionOrArgument = None,
+    name: options.CollectionArgument = None,
+    collection: options.CollectionOrArgument = None,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
 ) -> None:
@@ -135,7 +135,7 @@ def sweep(
 
 
 def detach(
-    name: arguments.CollectionArgument = None,
+    name: options.CollectionArgument = None,
     collection: DetachedCollection = None,
     keep: Annotated[
         bool,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import arguments, formats, options, recipes
+from nearsim_db.cli import formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
@@ -34,8 +34,8 @@ Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the w
 
 def start(
     *,
-    name: arguments.ProfileArgument = None,
-    profile: arguments.ProfileOrArgument = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
@@ -71,8 +71,8 @@ def start(
 
 
 def resume(
-    name: arguments.ProfileArgument = None,
-    profile: arguments.ProfileOrArgument = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     detach: Detach = False,
     jobs: options.Jobs = None,
@@ -89,8 +89,8 @@ def resume(
 
 
 def pause(
-    name: arguments.ProfileArgument = None,
-    profile: arguments.ProfileOrArgument = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -104,8 +104,8 @@ def pause(
 
 
 def abandon(
-    name: arguments.ProfileArgument = None,
-    profile: arguments.ProfileOrArgument = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     yes: options.Yes = False,
     format: formats.ResultFormat = Format.TABLE,
@@ -124,8 +124,8 @@ def abandon(
 
 def promote(
     *,
-    name: arguments.ProfileArgument = None,
-    profile: arguments.ProfileOrArgument = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
     limit_options: options.LimitOptions,
@@ -152,8 +152,8 @@ def promote(
 
 
 def rollback(
-    name: arguments.ProfileArgument = None,
-    profile: arguments.ProfileOrArgument = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
     quiet: options.Quiet = False,
@@ -168,8 +168,8 @@ def rollback(
 
 def drop(
     context: typer.Context,
-    name: arguments.ProfileArgument = None,
-    profile: arguments.ProfileOrArgument = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     generation: Annotated[int | None, _generation_option("Drop only this one.")] = None,
     every: Annotated[bool, typer.Option("--all", help="For all profiles of the collection.")] = False,
@@ -193,8 +193,8 @@ def drop(
 
 
 def status(
-    name: arguments.ProfileArgument = None,
-    profile: arguments.ProfileOrArgument = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import arguments, formats, options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output.progress import progress_bars
@@ -27,8 +27,8 @@ Generation = Annotated[
 
 def diff(
     *,
-    name: arguments.ProfileArgument = None,
-    profile: arguments.ProfileOrArgument = None,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     generation: Generation = None,
     samples: Annotated[

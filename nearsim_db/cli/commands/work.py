@@ -16,7 +16,7 @@ from nearsim_db.records import WorkStage
 if TYPE_CHECKING:
     from nearsim_db.records import CollectionId
     from nearsim_db.store.database import Database
-    from nearsim_db.store.work.backlog import WorkItem
+    from nearsim_db.store.work.work_items import WorkItem
 
 work = typer.Typer(no_args_is_help=True, help="Show the work queue; retry or discard work that failed.")
 
@@ -73,11 +73,11 @@ def retry(
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
     from nearsim_db.store.database import Database
-    from nearsim_db.store.work import backlog
+    from nearsim_db.store.work import work_items
 
     wanted = _wanted(ids, everything)
     with Database.connect() as database, database.transaction() as connection:
-        found = backlog.retry(connection, _collection_id(database, collection), wanted)
+        found = work_items.retry(connection, _collection_id(database, collection), wanted)
     if format.is_machine:
         print_document(format, {"retried": sorted(found)})
     elif not quiet:
@@ -102,7 +102,7 @@ def discard(
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
     from nearsim_db.store.database import Database
-    from nearsim_db.store.work import backlog
+    from nearsim_db.store.work import work_items
 
     wanted = _wanted(ids, everything)
     every = "all documents that failed or were set aside"
@@ -112,7 +112,7 @@ def discard(
         yes=yes,
     )
     with Database.connect() as database, database.transaction() as connection:
-        found = backlog.discard(connection, _collection_id(database, collection), wanted)
+        found = work_items.discard(connection, _collection_id(database, collection), wanted)
     if format.is_machine:
         print_document(format, {"discarded": sorted(found)})
     elif not quiet:
@@ -124,11 +124,11 @@ def discard(
 def _items(
     database: "Database", collection: str | None, stage: WorkStage | None, *, failed: bool
 ) -> "Generator[WorkItem, None, None]":
-    from nearsim_db.store.work import backlog
+    from nearsim_db.store.work import work_items
 
     collection_id = _collection_id(database, collection)
     with database.transaction() as connection:
-        yield from backlog.stream_work(connection, collection_id, stage, failed=failed)
+        yield from work_items.stream_work(connection, collection_id, stage, failed=failed)
 
 
 def _counted(

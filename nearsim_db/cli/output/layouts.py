@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from nearsim_db.errors import suggested_command
 from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Pair
-from nearsim_db.store.work.backlog import WorkItem
+from nearsim_db.store.work.work_items import WorkItem
 
 _MEMBERS_SHOWN = 10
 _NUMBERS = re.compile(r"([0-9]+)")

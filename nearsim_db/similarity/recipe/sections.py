@@ -147,3 +147,13 @@ class Recipe(_Section, frozen=True):
         validation.check(self)
         if self.bands.is_open and self.match.amplification is None:
             force_setattr(self, "bands", Bands(recall=DEFAULT_RECALL, hash=self.bands.hash))
+
+
+METRIC_OF_FAMILY = {
+    "fast_similarity": "jaccard",
+    "minhash": "jaccard",
+    "bottom_k": "jaccard",
+    "dart_minhash": "weighted_jaccard",
+    "hyperplane": "cosine",
+    "projection": "euclidean",
+}

@@ -12,8 +12,7 @@ from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.tables import Columns, Relation, read_relation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_all, fetch_values
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_all, fetch_values, statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from nearsim_db.store.attached.tables import (
     read_current_types,
 )
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_row, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_row, fetch_value, fetch_values, statement
 
 
 @dataclass(frozen=True, slots=True)

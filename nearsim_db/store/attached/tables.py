@@ -11,8 +11,7 @@ from psycopg.pq import TransactionStatus
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_first, fetch_row, fetch_rows, fetch_value
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_first, fetch_row, fetch_rows, fetch_value, statement
 
 Kind = Literal["id", "text", "title", "source", "url", "published_at"]
 

@@ -11,8 +11,15 @@ from psycopg import sql
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CitusUse
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_all, fetch_rows, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import SCHEMA, Leaves, statement
+from nearsim_db.store.driver.statements import (
+    SCHEMA,
+    Leaves,
+    fetch_all,
+    fetch_rows,
+    fetch_value,
+    fetch_values,
+    statement,
+)
 from nearsim_db.store.schema import baseline
 
 

@@ -11,8 +11,7 @@ from psycopg import errors as pg
 from psycopg.types.json import set_json_loads
 
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
-from nearsim_db.store.driver.address import parse_url
-from nearsim_db.store.driver.connection import Backend, Connection, Engine
+from nearsim_db.store.driver.connection import Backend, Connection, Engine, parse_url
 from nearsim_db.store.driver.pool_mode import refuse_transaction_pool
 from nearsim_db.store.driver.statements import statement
 from nearsim_db.store.driver.values import load_moments, parse_json

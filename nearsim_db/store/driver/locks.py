@@ -6,8 +6,7 @@ All end with their connection, so that no killed process ever holds one.
 from enum import Enum
 
 from nearsim_db.store.driver.connection import Connection
-from nearsim_db.store.driver.rows import fetch_value
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_value, statement
 
 
 class Lock(Enum):

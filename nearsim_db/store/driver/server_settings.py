@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from nearsim_db.store.driver.connection import Connection
-from nearsim_db.store.driver.rows import fetch_all, fetch_value
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_all, fetch_value, statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from nearsim_db.errors import SchemaError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.rows import fetch_value, fetch_values
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_value, fetch_values, statement
 
 REVISION = "0001"
 

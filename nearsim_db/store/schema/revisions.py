@@ -14,8 +14,7 @@ from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import check_server, is_lock_conflict
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.driver.rows import fetch_first, fetch_row, fetch_value
-from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.driver.statements import fetch_first, fetch_row, fetch_value, statement
 from nearsim_db.store.schema import baseline, migration_locks
 from nearsim_db.store.schema.baseline import refuse_untrusted
 

@@ -12,8 +12,15 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
-from nearsim_db.store.driver.rows import fetch_all, fetch_row, fetch_rows, fetch_value, fetch_values
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.statements import (
+    Leaves,
+    fetch_all,
+    fetch_row,
+    fetch_rows,
+    fetch_value,
+    fetch_values,
+    statement,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.statements import fetch_value
 from nearsim_db.worker.worker import Worker
 from tests.builders.followed_table import (
     LATER_PARTITION,

@@ -10,7 +10,7 @@ from nearsim_db import Database
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing import drop_generation
 from nearsim_db.store import generation_rows, partitions
-from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.statements import fetch_value
 from nearsim_db.store.generation_rows import Generation
 from tests.builders.reindex_world import coming, fill, leaf_tables, pairs_of, reader, states
 from tests.builders.relations import identifier

@@ -6,7 +6,7 @@ import pytest
 
 from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.store.driver.rows import fetch_value
+from nearsim_db.store.driver.statements import fetch_value
 from tests.builders.followed_table import assert_as_ingested, words, write
 from tests.builders.reindex_world import LOWER, fill, jaccard_pairs, pairs_of, texts_of
 from tests.builders.workers import Application

@@ -14,8 +14,8 @@ from nearsim_db.errors import BuildStoppedError, NotFoundError
 from nearsim_db.indexing import build_plan, build_slices
 from nearsim_db.records import GenerationId
 from nearsim_db.store import build_slices as stored_slices
-from nearsim_db.store.driver.rows import fetch_value
-from nearsim_db.store.work import backlog
+from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
 from tests.builders.purged_secret import doc_id_of, traces_of_id
 from tests.builders.reindex_world import (
@@ -164,7 +164,7 @@ def test_work_of_an_abandoned_generation_is_not_backlog(url: str) -> None:
             waiting = backlog.read_backlog(connection, None)
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 0, 0)
             assert not backlog.has_remaining_work(connection, None, [])
-            assert list(backlog.stream_work(connection, None, None, failed=False)) == []
+            assert list(work_items.stream_work(connection, None, None, failed=False)) == []
         assert run_one(database, "SELECT count(*) FROM nearsim.backlog") == 0
         assert [one.waiting for one in reindex.status()] == [0, 0]
 

@@ -15,8 +15,7 @@ from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, release_lock, take_transaction_lock
-from nearsim_db.store.driver.rows import fetch_value
-from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.driver.statements import Leaves, fetch_value
 from nearsim_db.store.work import leases, queue
 from tests.builders.leased_work import BODIES, context_of, edit, read, run, signed, take, write
 
