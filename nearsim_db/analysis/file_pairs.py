@@ -17,7 +17,7 @@ from nearsim_db.similarity.candidates import FullBuckets, Keys, find_full_bucket
 from nearsim_db.similarity.clustering import choose_survivors, connected_components, star_clusters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.screening import Screened, screen, verify
+from nearsim_db.similarity.screening import Screened, joined, screen, verify
 
 Ids = NDArray[np.int64]
 
@@ -59,13 +59,9 @@ class Twins:
 
 
 @dataclass(frozen=True, slots=True)
-class HeadPairs:
-    """Verified pairs of heads, left < right, sorted: all of length m."""
+class HeadPairs(Screened):
+    """Pairs of heads by number, left < right, sorted, with their scores."""
 
-    left: Ids
-    right: Ids
-    shared_bands: Ids
-    estimate: NDArray[np.float64]
     scores: Scores
     full: FullBuckets
 
@@ -92,15 +88,15 @@ def find_pairs(
                 found.append(waiting.popleft().result())
         found += [one.result() for one in waiting]
     progress("candidates", len(twins.heads), len(twins.heads))
-    screened, scores = [one for one, _ in found], Scores.joined([one for _, one in found])
-    left = np.concatenate([one.left for one in screened])
-    right = np.concatenate([one.right for one in screened])
-    order = np.lexsort((right, left))
+    screened, scores = joined([one for one, _ in found]), Scores.joined([one for _, one in found])
+    order = np.lexsort((screened.right, screened.left))
+    ordered = screened.take(order)
     return HeadPairs(
-        left[order],
-        right[order],
-        np.concatenate([one.shared_bands for one in screened])[order],
-        np.concatenate([one.estimate for one in screened])[order],
+        ordered.left,
+        ordered.right,
+        ordered.shared_bands,
+        ordered.sketch_scores,
+        ordered.candidates,
         scores.take(order),
         full,
     )

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from nearsim_db.indexing import promotion_events, steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import WorkStage
-from nearsim_db.similarity.batches import SignatureRows, VerifiedPairs, joined
+from nearsim_db.similarity.batches import SignatureRows, joined
+from nearsim_db.similarity.screening import VerifiedPairs
 from nearsim_db.store import documents, generation_rows, pairs, signatures
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.driver import Connection

@@ -14,9 +14,9 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.verify import Features, current_features, read_features, verify_screened
 from nearsim_db.records import DocId, Document, Evidence, Match
 from nearsim_db.search.live_generation import LiveIndex
-from nearsim_db.similarity.batches import Signatures, VerifiedPairs
+from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.screening import Screened, screen
+from nearsim_db.similarity.screening import Screened, VerifiedPairs, screen
 from nearsim_db.store import lookups
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection

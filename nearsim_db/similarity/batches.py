@@ -1,6 +1,6 @@
 """Batches as arrays, passed between encoding, the store and verification."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import overload
@@ -8,8 +8,6 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-
-from nearsim_db.records import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,56 +110,4 @@ class Signatures:
             np.concatenate((self.doc_ids, others.doc_ids)),
             np.concatenate((self.sketches, others.sketches)),
             [*self.digests, *others.digests],
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedPairs:
-    """Verified pairs of heads, with the feature digests that were compared; all of length m.
-
-    left, right, shared_bands int64 with left < right; estimate float64, at most 1; intersection and union are
-    None for metrics that count no features, distance is None for those that measure none.
-    """
-
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    shared_bands: NDArray[np.int64]
-    estimate: NDArray[np.float64]
-    similarity: NDArray[np.float64]
-    intersection: NDArray[np.int64] | None
-    union: NDArray[np.int64] | None
-    distance: NDArray[np.float64] | None
-    left_digests: Sequence[UUID]
-    right_digests: Sequence[UUID]
-
-    def take(self, places: NDArray[np.int64]) -> "VerifiedPairs":
-        """Return the pairs at some places, in their order."""
-        return VerifiedPairs(
-            self.left[places],
-            self.right[places],
-            self.shared_bands[places],
-            self.estimate[places],
-            self.similarity[places],
-            None if self.intersection is None else self.intersection[places],
-            None if self.union is None else self.union[places],
-            None if self.distance is None else self.distance[places],
-            [self.left_digests[place] for place in places.tolist()],
-            [self.right_digests[place] for place in places.tolist()],
-        )
-
-    def evidence(self, *, is_exact: bool) -> Iterator[Evidence]:
-        """Yield the evidence of each; without `is_exact` only documents of one digest are verified."""
-        unknown = [None] * len(self.left)
-        return map(
-            Evidence,
-            self.similarity.tolist(),
-            unknown if self.intersection is None else self.intersection.tolist(),
-            unknown if self.union is None else self.union.tolist(),
-            self.estimate.round(6).tolist(),
-            self.shared_bands.tolist(),
-            unknown if self.distance is None else self.distance.tolist(),
-            [
-                is_exact or left == right
-                for left, right in zip(self.left_digests, self.right_digests, strict=True)
-            ],
         )

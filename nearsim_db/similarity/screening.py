@@ -1,13 +1,14 @@
 """Screening, which drops candidates whose sketches rule out a pair, and exact verification of the others."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.records import Evidence
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
@@ -41,14 +42,47 @@ class Screened:
         """The estimated similarities, float64 of m."""
         return self.sketch_scores.similarity
 
-    def take(self, chosen: NDArray[Any]) -> "Screened":
+    def take(self, chosen: NDArray[Any]) -> Self:
         """Return the candidates selected by a mask or by positions."""
-        return Screened(
-            self.left[chosen],
-            self.right[chosen],
-            self.shared_bands[chosen],
-            self.sketch_scores.take(chosen),
-            self.candidates,
+        return replace(
+            self,
+            left=self.left[chosen],
+            right=self.right[chosen],
+            shared_bands=self.shared_bands[chosen],
+            sketch_scores=self.sketch_scores.take(chosen),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedPairs(Screened):
+    """Pairs of heads by doc_id, left < right, with their scores and the feature digests that were compared."""
+
+    scores: Scores
+    left_digests: Sequence[UUID]
+    right_digests: Sequence[UUID]
+
+    def take(self, chosen: NDArray[np.int64]) -> "VerifiedPairs":
+        """Return the pairs at some places, in their order."""
+        return replace(
+            Screened.take(self, chosen),
+            scores=self.scores.take(chosen),
+            left_digests=[self.left_digests[place] for place in chosen.tolist()],
+            right_digests=[self.right_digests[place] for place in chosen.tolist()],
+        )
+
+    def evidence(self, *, is_exact: bool) -> Iterator[Evidence]:
+        """Yield the evidence of each; without `is_exact` only documents of one digest are verified."""
+        scores, unknown = self.scores, [None] * len(self.left)
+        both = zip(self.left_digests, self.right_digests, strict=True)
+        return map(
+            Evidence,
+            scores.similarity.tolist(),
+            unknown if scores.intersection is None else scores.intersection.tolist(),
+            unknown if scores.union is None else scores.union.tolist(),
+            self.estimate.round(6).tolist(),
+            self.shared_bands.tolist(),
+            unknown if scores.distance is None else scores.distance.tolist(),
+            [is_exact or left == right for left, right in both],
         )
 
 
@@ -67,7 +101,7 @@ def screen(
         _screen(encoder, signatures, left[at : at + step], right[at : at + step])
         for at in range(0, max(1, len(left)), step)
     ]
-    return parts[0] if len(parts) == 1 else _joined(parts)
+    return parts[0] if len(parts) == 1 else joined(parts)
 
 
 def _screen(
@@ -123,7 +157,8 @@ def verify(
     return screened.take(kept), scores.take(kept)
 
 
-def _joined(parts: list[Screened]) -> Screened:
+def joined(parts: Sequence[Screened]) -> Screened:
+    """Return candidates that were screened in parts, one after another."""
     return Screened(
         np.concatenate([part.left for part in parts]),
         np.concatenate([part.right for part in parts]),

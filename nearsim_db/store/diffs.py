@@ -95,12 +95,17 @@ class ClusterCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
-    """Why two documents are a pair in one generation; `shared_bands` is None for twins, which share all."""
+class PairInGeneration:
+    """What one generation has on two documents; if they are not a pair, what could be computed.
 
+    `shared_bands` is None as read for twins, which share all. The similarity is an estimate unless `verified`.
+    """
+
+    pair: bool
     twins: bool
-    similarity: float
+    similarity: float | None
     shared_bands: int | None
+    verified: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +115,8 @@ class DiffPair:
     left_id: int
     right_id: int
     pairs: int
-    live: Tie | None
-    new: Tie | None
+    live: PairInGeneration | None
+    new: PairInGeneration | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +225,16 @@ def sample_rescored(connection: Connection, both: GenerationTables, amount: int)
     """Sample common pairs with another similarity, like `sample_lost`."""
     command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **both.parts)
     rows = fetch_rows(connection, command, {"amount": amount})
-    return [DiffPair(min(row[:2]), max(row[:2]), row[2], Tie(*row[3:6]), Tie(*row[6:9])) for row in rows]
+    return [
+        DiffPair(
+            min(row[:2]),
+            max(row[:2]),
+            row[2],
+            PairInGeneration(True, *row[3:6]),
+            PairInGeneration(True, *row[6:9]),
+        )
+        for row in rows
+    ]
 
 
 def sample_merged(connection: Connection, both: GenerationTables, amount: int) -> list[ChangedCluster]:
@@ -242,7 +256,7 @@ def read_documents(connection: Connection, leaves: Leaves, doc_ids: Sequence[int
 
 def _sample_absent(
     connection: Connection, both: GenerationTables, own: str, other: str, amount: int
-) -> Iterator[tuple[int, int, int, Tie]]:
+) -> Iterator[tuple[int, int, int, PairInGeneration]]:
     parts = {
         "pair": both.parts[f"{own}_pair"],
         "other_pair": both.parts[f"{other}_pair"],
@@ -254,7 +268,12 @@ def _sample_absent(
     }
     rows = fetch_rows(connection, statement("read_diff_absent", None, **parts), {"amount": amount})
     for twins, similarity, shared_bands, pairs, one, another in rows:
-        yield min(one, another), max(one, another), int(pairs), Tie(twins, similarity, shared_bands)
+        yield (
+            min(one, another),
+            max(one, another),
+            int(pairs),
+            PairInGeneration(True, twins, similarity, shared_bands),
+        )
 
 
 def _sample_clusters(

@@ -1,6 +1,6 @@
 """Verified pairs of one generation, and manual verdicts about pairs."""
 
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -10,16 +10,18 @@ from psycopg.errors import UniqueViolation
 
 from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.records import CollectionId
-from nearsim_db.similarity.batches import VerifiedPairs
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import Column, copy_columns
 from nearsim_db.store.driver.statements import Leaves, fetch_rows, fetch_value, fetch_values, statement
 
+if TYPE_CHECKING:
+    from nearsim_db.similarity.screening import VerifiedPairs
+
 Row = TypeVar("Row")
 
 
-def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.int64]:
+def store_pairs(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.int64]:
     """Insert pairs whose heads still have the verified digests; return the new ones, (m, 2).
 
     The heads are locked until the transaction ends.
@@ -29,12 +31,12 @@ def store_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
     return _insert(connection, leaves, pairs.take(in_key_order[fresh[in_key_order]]))
 
 
-def load_pairs(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> None:
+def load_pairs(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> None:
     """Load pairs of heads that no other process may remove meanwhile; hardly any of them are stored yet."""
     _insert(connection, leaves, pairs)
 
 
-def _are_stored(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.bool_]:
+def _are_stored(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.bool_]:
     """Return a mask of the pairs that are stored."""
     stored = np.zeros(len(pairs.left), bool)
     if len(stored):
@@ -43,7 +45,7 @@ def _are_stored(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) ->
     return stored
 
 
-def _insert(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.int64]:
+def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.int64]:
     """Load pairs in their order; return the new ones, (m, 2)."""
     columns = _columns(pairs)
     try:
@@ -59,24 +61,25 @@ def _insert(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDA
     return np.stack((pairs.left, pairs.right), axis=1)
 
 
-def _columns(pairs: VerifiedPairs) -> list[Column]:
+def _columns(pairs: "VerifiedPairs") -> list[Column]:
     """Return the columns that the metric defines."""
+    scores = pairs.scores
     columns: list[Column] = [
         ("left_id", pairs.left),
         ("right_id", pairs.right),
         ("shared_bands", pairs.shared_bands.astype(np.int16)),
         ("estimate", pairs.estimate.astype(np.float32)),
-        ("similarity", pairs.similarity),
+        ("similarity", scores.similarity),
     ]
-    if pairs.intersection is not None and pairs.union is not None:
-        columns.append(("intersection_size", pairs.intersection.astype(np.int32)))
-        columns.append(("union_size", pairs.union.astype(np.int32)))
-    if pairs.distance is not None:
-        columns.append(("distance", pairs.distance))
+    if scores.intersection is not None and scores.union is not None:
+        columns.append(("intersection_size", scores.intersection.astype(np.int32)))
+        columns.append(("union_size", scores.union.astype(np.int32)))
+    if scores.distance is not None:
+        columns.append(("distance", scores.distance))
     return columns
 
 
-def _lock_heads(connection: Connection, leaves: Leaves, pairs: VerifiedPairs) -> NDArray[np.bool_]:
+def _lock_heads(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.bool_]:
     """Lock the heads of pairs, and return which pairs still have the verified digests."""
     if not len(pairs.left):
         return np.zeros(0, bool)

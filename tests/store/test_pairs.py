@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.similarity.batches import VerifiedPairs
+from nearsim_db.similarity.metrics import Scores
+from nearsim_db.similarity.screening import VerifiedPairs
 from nearsim_db.store import pairs, signatures
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.statements import Leaves, fetch_value
@@ -31,10 +32,10 @@ def pairs_of(connection: Connection, leaves: Leaves, *ends: tuple[int, int]) -> 
     signed = signatures.read_signed(connection, leaves, [1, 2, 3])
     connection.commit()
     left, right = np.array(ends, np.int64).T
-    ones = np.ones(len(ends))
+    ones, alike = np.ones(len(ends), np.int64), Scores(np.ones(len(ends)))
     digests = {doc_id: one.digest for doc_id, one in signed.items() if one.digest}
     return VerifiedPairs(
-        left, right, ones.astype(np.int64), ones, ones, None, None, None,
+        left, right, ones, alike, len(ends), alike,
         [digests[one] for one in left.tolist()], [digests[one] for one in right.tolist()],
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from nearsim_db.admin.reindex.limits import CheckedLimit
-from nearsim_db.store.diffs import ChangedCluster, ClusterCounts, DocumentTotals, PairCounts
+from nearsim_db.store.diffs import ChangedCluster, ClusterCounts, DocumentTotals, PairCounts, PairInGeneration
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,6 @@ class SampledDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """The evidence of one generation on two documents; if they are not a pair, what could be computed.
-
-    The similarity is an estimate unless `verified`.
-    """
-
-    pair: bool
-    twins: bool
-    similarity: float | None
-    shared_bands: int | None
-    verified: bool | None
-
-
-@dataclass(frozen=True, slots=True)
 class SampledPair:
     """A sample pair standing for `pairs` pairs of the same two heads, with the evidence of each generation and why they
     differ."""
@@ -82,8 +68,8 @@ class SampledPair:
     left: SampledDocument
     right: SampledDocument
     pairs: int
-    live: Evidence
-    new: Evidence
+    live: PairInGeneration
+    new: PairInGeneration
     why: str
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.admin.reindex.diff_result import Evidence, SampledDocument, SampledPair, Samples
+from nearsim_db.admin.reindex.diff_result import SampledDocument, SampledPair, Samples
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
 from nearsim_db.search.explain import missed_threshold, separated, shared_too_few, unexplained
@@ -16,7 +17,7 @@ from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import are_pairs
 from nearsim_db.similarity.text.markup import strip_html
 from nearsim_db.store import diffs, documents, reports
-from nearsim_db.store.diffs import DiffDocument, DiffPair, GenerationTables, Tie
+from nearsim_db.store.diffs import DiffDocument, DiffPair, GenerationTables, PairInGeneration
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid, sketches_from
 from nearsim_db.store.generation_rows import Generation
@@ -132,12 +133,12 @@ class _SampledTexts:
         return strip_html(content) if self._html else content
 
 
-def _evidence(tie: Tie | None, generation: Generation) -> Evidence:
-    """Return the evidence of a pair; twins share all bands."""
-    assert tie is not None
-    shared = generation.bands if tie.twins else tie.shared_bands
+def _evidence(pair: PairInGeneration | None, generation: Generation) -> PairInGeneration:
+    """Complete the evidence of a pair by the recipe; twins share all bands."""
+    assert pair is not None
+    shared = generation.bands if pair.twins else pair.shared_bands
     is_exact = generation.recipe["match"]["verify"] == "exact"
-    return Evidence(True, tie.twins, tie.similarity, shared, tie.twins or is_exact)
+    return replace(pair, shared_bands=shared, verified=pair.twins or is_exact)
 
 
 def _ids(chosen: Sequence[DiffPair]) -> list[tuple[int, int]]:
@@ -153,7 +154,7 @@ def _encoder(generation: Generation, backend: str | None) -> Encoder | None:
 
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
-_NO_EVIDENCE = Evidence(False, False, None, None, None)
+_NO_EVIDENCE = PairInGeneration(False, False, None, None, None)
 
 
 class MissingPairs:
@@ -171,7 +172,7 @@ class MissingPairs:
         self._documents = diffs.read_documents(connection, generation.leaves, doc_ids)
         self._features = self._read_features(connection, encoder, doc_ids) if encoder else {}
 
-    def explain(self, left_id: int, right_id: int) -> tuple[Evidence, str]:
+    def explain(self, left_id: int, right_id: int) -> tuple[PairInGeneration, str]:
         """Return what can be computed of two documents, and the reason why they are not a pair."""
         left, right = self._documents[left_id], self._documents[right_id]
         for one in (left, right):
@@ -196,7 +197,9 @@ class MissingPairs:
             return "is not indexed" if age == "none" else f"is older than the retention of {age}"
         return None if one.feature_count else "has no features"
 
-    def _compare(self, encoder: Encoder, left: DiffDocument, right: DiffDocument) -> tuple[Evidence, str]:
+    def _compare(
+        self, encoder: Encoder, left: DiffDocument, right: DiffDocument
+    ) -> tuple[PairInGeneration, str]:
         family = encoder.family
         sketches = sketches_from([one.sketch or b"" for one in (left, right)], family.dtype, family.k)
         shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
@@ -208,10 +211,10 @@ class MissingPairs:
             for one in (left, right):
                 if one.doc_id not in self._features:
                     changed = f"the text of {_name(one)} has changed since it was indexed"
-                    return Evidence(False, False, None, bands, None), changed
+                    return PairInGeneration(False, False, None, bands, None), changed
             features = [self._features[one.doc_id] for one in (left, right)]
             scores = encoder.compare(features, _FIRST, _SECOND)
-        evidence = Evidence(False, False, float(scores.similarity[0]), bands, is_exact)
+        evidence = PairInGeneration(False, False, float(scores.similarity[0]), bands, is_exact)
         return evidence, _reason(encoder, scores, bands, enough=bool(enough[0]))
 
     def _read_features(

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from nearsim_db.admin.reindex import Difference
-from nearsim_db.admin.reindex.diff_result import Evidence, SampledPair
+from nearsim_db.admin.reindex.diff_result import SampledPair
 from nearsim_db.admin.reindex.limits import CheckedLimit
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import count_of, suggested_command
-from nearsim_db.store.diffs import ChangedCluster
+from nearsim_db.store.diffs import ChangedCluster, PairInGeneration
 
 _SHOWN = 5
 
@@ -121,7 +121,7 @@ def _pair_row(kind: str, one: SampledPair) -> list[Any]:
     return [kind, one.left.id, one.right.id, _evidence(one.live), _evidence(one.new), one.why]
 
 
-def _evidence(evidence: Evidence) -> str:
+def _evidence(evidence: PairInGeneration) -> str:
     if evidence.twins:
         return "twins"
     value = "-" if evidence.similarity is None else f"{evidence.similarity:.4f}"

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.similarity.batches import PackedDigests, Signatures, VerifiedPairs
+from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.screening import Screened, screen, verify
+from nearsim_db.similarity.screening import Screened, VerifiedPairs, screen, verify
 from nearsim_db.store import documents, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
@@ -140,11 +140,9 @@ def _pairs(signed: Signatures, screened: Screened, scores: Scores) -> VerifiedPa
         signed.doc_ids[screened.left],
         signed.doc_ids[screened.right],
         screened.shared_bands,
-        screened.estimate,
-        scores.similarity,
-        scores.intersection,
-        scores.union,
-        scores.distance,
+        screened.sketch_scores,
+        screened.candidates,
+        scores,
         _digests_of(signed, screened.left),
         _digests_of(signed, screened.right),
     )
@@ -157,5 +155,5 @@ def _digests_of(signed: Signatures, rows: Sequence[int] | NDArray[np.int64]) -> 
 
 
 def _no_pairs() -> VerifiedPairs:
-    none, nothing = np.zeros(0, np.int64), np.zeros(0)
-    return VerifiedPairs(none, none, none, nothing, nothing, None, None, None, [], [])
+    none, nothing = np.zeros(0, np.int64), Scores(np.zeros(0))
+    return VerifiedPairs(none, none, none, nothing, 0, nothing, [], [])
