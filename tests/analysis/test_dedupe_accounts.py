@@ -70,6 +70,24 @@ def write_parquet(folder: Path, texts: Texts) -> Path:
     return path
 
 
+def write_splits(folder: Path, texts: Texts) -> Path:
+    """A dataset of two splits in two files each, as `DatasetDict.save_to_disk` writes it; ids recur in every file."""
+    names = ["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+    for place, split in enumerate(("train", "test")):
+        (folder / split).mkdir()
+        for at, name in enumerate(names):
+            quarter = 2 * place + at
+            own = texts[len(texts) * quarter // 4 : len(texts) * (quarter + 1) // 4]
+            table = pyarrow.table({"id": [*ids(own), None], "text": [*own, "no id"]})
+            with pyarrow.ipc.new_stream(folder / split / name, table.schema) as writer:
+                writer.write_table(table)
+        state = {"_data_files": [{"filename": name} for name in names], "_split": split}
+        (folder / split / "state.json").write_text(json.dumps(state))
+        (folder / split / "dataset_info.json").write_text("{}")
+    (folder / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "test"]}))
+    return folder
+
+
 def write_folder(folder: Path, texts: Texts) -> Path:
     for at, text in enumerate(texts):
         (folder / f"{at:02}").mkdir()
@@ -93,7 +111,14 @@ def similarity(one: str, other: str) -> Fraction:
 
 @pytest.mark.parametrize(
     ("write", "rejected"),
-    [(write_jsonl, 2), (write_csv, 1), (write_array, 1), (write_parquet, 1), (write_folder, 0)],
+    [
+        (write_jsonl, 2),
+        (write_csv, 1),
+        (write_array, 1),
+        (write_parquet, 1),
+        (write_splits, 4),
+        (write_folder, 0),
+    ],
 )
 @pytest.mark.parametrize("seed", some([1, 2, 3, 4], "every seed"))
 def test_kept_removed_and_rejected_add_up_to_read(
@@ -126,3 +151,23 @@ def test_kept_removed_and_rejected_add_up_to_read(
         len(one) for one in components if len(one) > 1
     )
     assert all(one["survivor_place"] in one["places"] for one in clusters)
+    removed_by_pairs(outputs, summary.duplicates)
+
+
+def removed_by_pairs(outputs: Outputs, duplicates: int) -> None:
+    """Each removed record is tied to the survivor of its cluster by pairs that reach the threshold."""
+    assert outputs.pairs is not None and outputs.clusters is not None
+    pairs = [json.loads(line) for line in outputs.pairs.read_text().splitlines()]
+    assert all(Fraction(one["intersection"], one["union"]) >= THRESHOLD for one in pairs)
+    ties = networkx.Graph((place_of(one["left_place"]), place_of(one["right_place"])) for one in pairs)
+    removed = 0
+    for line in outputs.clusters.read_text().splitlines():
+        cluster = json.loads(line)
+        reached = networkx.node_connected_component(ties, place_of(cluster["survivor_place"]))
+        assert reached == set(map(place_of, cluster["places"]))
+        removed += len(reached) - 1
+    assert removed == duplicates
+
+
+def place_of(place: dict[str, object]) -> tuple[object, ...]:
+    return place["file"], place["record"]
