@@ -145,7 +145,10 @@ def test_documents_are_searched_again_once_their_rows_are_seen(
             cluster.add(later)
             queued = "SELECT stage, error FROM nearsim.work WHERE error LIKE '%recover_prepared%'"
             assert {stage for stage, _ in writer.execute(queued)} == {"search"}
-            assert prepared(citus, urls[1])
+            in_doubt = prepared(citus, urls[1])
+            assert in_doubt
+            assert ask(writer, "SELECT recover_prepared_transactions()") == in_doubt
+        writer.execute("UPDATE nearsim.work SET due_at = now()")  # up to a minute later after some attempts
         with running(urls[1]):
             wait_until(writer, IDLE)
         assert faults(cluster) == set()
