@@ -68,7 +68,8 @@ class InputFile:
 
     `refused` are flags of `OpenRefusal`: kinds of files that are an error, even if the path became one just now.
     Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
-    of the format. `begun` is the content, in pieces of UTF-8, if reading it has begun.
+    of the format. `begun` is the content, in pieces of UTF-8, if reading it has begun;
+    `original` is the path of which this file is a copy.
     """
 
     path: Path
@@ -79,11 +80,12 @@ class InputFile:
     encoding: str | None = None
     delimiter: str | None = None
     begun: Iterator[bytes] | None = None
+    original: Path | None = None
 
     @property
     def name(self) -> str:
         """The path for messages; bytes that are not UTF-8 are replaced by U+FFFD."""
-        return clean(str(self.path))[0]
+        return clean(str(self.original or self.path))[0]
 
     @property
     def too_long(self) -> str:

@@ -1,7 +1,7 @@
 """The files and folders to read, text files (each is one document), and the progress of reading."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class Source:
 
     A folder of Arrow or Parquet files gives the documents of these. Any other gives a document per text file, whose id
     is the path within the folder, separated by '/'. Both give a reject per file of another type, special file, and
-    symbolic link unless `follow_links`. `total_bytes` is the
+    symbolic link unless `follow_links`. Messages name the `originals` of paths that are copies. `total_bytes` is the
     size of everything on disk, None if unknown; `bytes_read` grows towards it and restarts with each iteration.
     Raises InputError at once if something is missing, unreadable or of an unknown type, and during iteration if
     a file cannot be read further.
@@ -92,10 +92,12 @@ class Source:
         fields: Fields = _DEFAULT_FIELDS,
         *,
         reading: Reading = _DEFAULT_READING,
+        originals: Mapping[Path, Path] | None = None,
     ) -> None:
         self.paths = tuple(STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths)
         self._fields = fields
         self.reading = reading
+        self._originals = originals or {}
         self._progress = ReadProgress()
         sizes = [_checked_size(path, self.reading) for path in self.paths]
         self.total_bytes = _sum(sizes)
@@ -127,7 +129,10 @@ class Source:
     def file(self, path: Path) -> InputFile:
         """Return one of the paths that is a file, to be read with the options of the source."""
         reading = self.reading
-        return InputFile(path, self._progress, encoding=reading.encoding, delimiter=reading.delimiter)
+        original = self._originals.get(path)
+        return InputFile(
+            path, self._progress, encoding=reading.encoding, delimiter=reading.delimiter, original=original
+        )
 
     def __iter__(self) -> Iterator[ReadDocument | Reject]:
         self._progress.bytes_read = 0

@@ -132,10 +132,12 @@ def test_csv_stays_csv_and_standard_input_is_spooled(
     rows = [f"1;=Café;{STORM}\r\n", f'"2";;"{STORM_AGAIN}"\r\n', f"3;x;{HARVEST}\r\n"]
     given = gzip.compress("".join(["id;title;text\r\n", *rows]).encode("cp1252"))
     reading = ("--input-format", "csv", "--delimiter", ";", "--encoding", "cp1252", "--body-field", "text")
-    output = tmp_path / "unique"
-    reported = nearsim.succeed("dedupe", "-", "-o", output, "--set", 'fields=["body"]', *reading, given=given)
+    output, pairs = tmp_path / "unique", tmp_path / "pairs"
+    command = ("dedupe", "-", "-o", output, "--pairs", pairs, "--set", 'fields=["body"]', *reading)
+    reported = nearsim.succeed(*command, given=given)
     assert output.read_bytes().decode() == "".join(["id;title;text\r\n", rows[0], rows[2]])
-    assert "standard-input.csv is compressed with gzip, and was decompressed" in reported.err
+    assert "warning: standard input is compressed with gzip, and was decompressed" in reported.err
+    assert json.loads(pairs.read_text())["left_place"] == {"file": "-", "line": 2, "record": 1}
     assert list(spool.iterdir()) == []
 
 

@@ -100,7 +100,12 @@ def dedupe(
     with ExitStack() as stack:
         with progress_bars(is_silent) as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
-        source = Source(readable, file_options.fields(), reading=reading)
+        source = Source(
+            readable,
+            file_options.fields(),
+            reading=reading,
+            originals=dict(zip(readable, files, strict=True)),
+        )
         with progress_bars(is_silent, source) as progress:
             summary = run(
                 source,
