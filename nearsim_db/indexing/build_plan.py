@@ -28,21 +28,17 @@ from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import queue
 
 
-def begin(connection: Connection, generation: Generation, stage: str, done: int = 0) -> None:
-    """Record when a stage began or resumed, and how much of it was done; commit."""
+def begin(connection: Connection, generation: Generation, stage: str) -> None:
+    """Record when a stage began or resumed; commit."""
     at = queue.server_time(connection).timestamp()
-    began = {"stage": stage, "at": at, "done": done}
-    generation_rows.add_figures(connection, generation, {"began": began, "done": done, "total": None})
+    began = {"stage": stage, "at": at, "done": 0}
+    generation_rows.add_figures(connection, generation, {"began": began, "done": 0, "total": None})
     commit(connection, generation)
 
 
-def commit(
-    connection: Connection, generation: Generation, done: int | None = None, total: int | None = None
-) -> None:
-    """Commit, with progress if `done` is given. Raises BuildStoppedError if the build was stopped meanwhile."""
+def commit(connection: Connection, generation: Generation) -> None:
+    """Commit. Raises BuildStoppedError if the build was stopped meanwhile."""
     check_not_stopped(connection, generation)
-    if done is not None:
-        generation_rows.add_figures(connection, generation, {"done": done, "total": total})
     connection.commit()
 
 
@@ -90,7 +86,7 @@ def plan_signing(connection: Connection, context: Context) -> None:
             generation.collection_id,
             age,
             _DOCUMENTS_PER_SLICE,
-            all_signed=context.is_signed and total == context.signed_early,
+            all_signed=context.build.is_signed and total == context.build.signed_early,
         )
     commit(connection, generation)
 
@@ -98,7 +94,7 @@ def plan_signing(connection: Connection, context: Context) -> None:
 def finish_signing(connection: Connection, context: Context) -> None:
     """Find the heads among the signed documents, and warn if the recipe does not suit the texts."""
     generation = context.generation
-    for message in recipe_warnings.of_texts(context.encoder.profile, context.texts):
+    for message in recipe_warnings.of_texts(context.encoder.profile, context.build.texts):
         context.warn(f"profile {generation.profile}: {message}")
     signatures.index_signatures(connection, context.leaves)
     if attachments.find_attachment(connection, generation.collection_id) is not None:

@@ -47,10 +47,10 @@ def helpers(database: Database, context: Context, warn: Callable[[str], None]) -
     """Have processes help during the block: those that signed the documents, or new ones for a large collection."""
     started = Helpers(warn)
     try:
-        processes = context.helpers
+        processes = context.build.helpers
         if not processes and _is_large(database, context.generation):
             processes = start_helpers(database, context)
-        spool = context.spool.handle() if processes and context.spool is not None else None
+        spool = context.build.spool.handle() if processes and context.build.spool is not None else None
         for process in processes:
             started.add(process, spool)
         yield started
@@ -61,7 +61,7 @@ def helpers(database: Database, context: Context, warn: Callable[[str], None]) -
 def start_helpers(database: Database, context: Context) -> list[HelperProcess]:
     """Start processes for a generation, one less than `database.jobs`; they inherit the file of the spool."""
     threads = max(1, database.settings.threads // database.jobs)
-    descriptor = None if context.spool is None else context.spool.descriptor
+    descriptor = None if context.build.spool is None else context.build.spool.descriptor
     return [
         HelperProcess(database.engine.url, context.generation.generation_id, threads, descriptor)
         for _ in range(database.jobs - 1)

@@ -53,12 +53,12 @@ class Taker:
         if part is None:
             self._writing.rollback()
             return False
-        self._context.reset_findings()
+        self._context.found.clear()
         work = self._sign if stage == "sign" else self._find_pairs
         work(part)
-        build_slices.finish_slice(self._writing, leaves, stage, part, self._context.step_counts)
+        build_slices.finish_slice(self._writing, leaves, stage, part, self._context.found.counts)
         build_plan.commit(self._writing, self._context.generation)
-        self._context.reset_findings()
+        self._context.found.clear()
         return True
 
     def _sign(self, part: Slice) -> None:
@@ -76,7 +76,7 @@ class Taker:
             )
         ) as batches:
             for batch in batches:
-                context.sample_texts(batch)
+                context.build.sample_texts(batch)
                 rows = steps.sign_documents(context, batch)
                 signatures.write_signatures(self._writing, context.leaves, rows, rows.doc_ids)
                 self._check()
@@ -85,7 +85,7 @@ class Taker:
     def _find_pairs(self, part: Slice) -> None:
         """Verify the candidates whose first link is in the slice; other slices have the rest."""
         context, stale = self._context, set[int]()
-        context.step_counts.update(dict.fromkeys(("linked", "candidates", "screened"), 0))
+        context.found.counts.update(dict.fromkeys(("linked", "candidates", "screened"), 0))
         with closing(
             bands.stream_links(self._reading, context.leaves, context.bucket_limit, (part.low, part.high))
         ) as links:
@@ -93,8 +93,8 @@ class Taker:
                 known = self._band_keys().signatures_of(candidates)
                 verified = steps.verify_candidates(self._writing, context, candidates, known)
                 pairs.load_pairs(self._writing, context.leaves, verified)
-                stale |= context.stale
-                context.stale.clear()
+                stale |= context.found.stale
+                context.found.stale.clear()
                 self._check()
         self._reading.rollback()
         # Documents whose text was being changed are searched once signed again. They are queued with the slice because

@@ -116,7 +116,7 @@ class CatchUp:
         try:
             yield context
         finally:
-            context.close()
+            context.build.close()
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
         """Keep workers from building a first index before the block has written its documents."""

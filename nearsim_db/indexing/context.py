@@ -24,14 +24,61 @@ _TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
 
 
 @dataclass(slots=True)
+class BuildInput:
+    """What a build starts from, beside the documents.
+
+    `texts` is a sample of those signed, `spool` has the features of some of them. `signed_early` counts documents
+    signed before the build, with the help of `helpers`, and `is_signed` says that all others were captured.
+    """
+
+    texts: TextSample = field(default_factory=TextSample)
+    spool: FeatureSpool | None = None
+    helpers: list[HelperProcess] = field(default_factory=list)
+    signed_early: int = 0
+    is_signed: bool = False
+
+    @property
+    def is_spooling(self) -> bool:
+        """Whether the features of documents that are signed are kept in the spool."""
+        return self.spool is not None and self.spool.is_open
+
+    def sample_texts(self, batch: Sequence[StoredDocument]) -> None:
+        """Add some of a batch's texts to the sample for recipe warnings."""
+        self.texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _TEXTS_SAMPLED)])
+
+    def close(self) -> None:
+        """End the helpers, and free the disk space of the spool."""
+        for helper in self.helpers:
+            helper.close()
+        self.helpers = []
+        if self.spool is not None:
+            self.spool.close()
+            self.spool = None
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the steps of a transaction counted and found.
+
+    `stale` are documents that could not be verified because their text differs from what was signed,
+    `duplicate_digests` are digests with more than one head.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    stale: set[int] = field(default_factory=set)
+    duplicate_digests: set[UUID] = field(default_factory=set)
+
+    def clear(self) -> None:
+        """Start over for the next transaction."""
+        for one in (self.counts, self.stale, self.duplicate_digests):
+            one.clear()
+
+
+@dataclass(slots=True)
 class Context:
     """A generation with its encoder, threads and cache.
 
-    `step_counts` are the counts of the current transaction's steps. `stale` are documents that could not be verified
-    because their text differs from what was signed, `duplicate_digests` are digests with more than one head. `texts` is
-    a sample of those signed for a build, `spool` has the features of some of them. `signed_early` counts documents
-    signed before the build, with the help of `helpers`, and `is_signed` says that all others were captured. `totals`
-    counts pairs stored, and documents failed and set aside, since the context was created.
+    `totals` counts pairs stored, and documents failed and set aside, since the context was created.
     """
 
     generation: Generation
@@ -41,14 +88,8 @@ class Context:
     warn: Callable[[str], None]
     build_megabytes: int = BUILD_MEGABYTES
     cache: FeatureCache = field(default_factory=FeatureCache)
-    texts: TextSample = field(default_factory=TextSample)
-    spool: FeatureSpool | None = None
-    helpers: list[HelperProcess] = field(default_factory=list)
-    signed_early: int = 0
-    is_signed: bool = False
-    step_counts: dict[str, int] = field(default_factory=dict)
-    stale: set[int] = field(default_factory=set)
-    duplicate_digests: set[UUID] = field(default_factory=set)
+    build: BuildInput = field(default_factory=BuildInput)
+    found: Findings = field(default_factory=Findings)
     totals: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -70,34 +111,6 @@ class Context:
     def retained_seconds(self) -> int | None:
         """Age in seconds up to which documents are indexed, None for no limit."""
         return self.encoder.profile.recipe.retain.seconds
-
-    @property
-    def is_spooling(self) -> bool:
-        """Whether the features of documents that are signed are kept in the spool."""
-        return self.spool is not None and self.spool.is_open
-
-    def close(self) -> None:
-        """End the helpers, and free the disk space of the spool."""
-        for helper in self.helpers:
-            helper.close()
-        self.helpers = []
-        if self.spool is not None:
-            self.spool.close()
-            self.spool = None
-
-    def sample_texts(self, batch: Sequence[StoredDocument]) -> None:
-        """Add some of a batch's texts to the sample for recipe warnings."""
-        self.texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _TEXTS_SAMPLED)])
-
-    def count(self, name: str, amount: int) -> None:
-        """Add to a step count."""
-        self.step_counts[name] = self.step_counts.get(name, 0) + amount
-
-    def reset_findings(self) -> None:
-        """Clear what a transaction counted and found."""
-        self.step_counts.clear()
-        self.stale.clear()
-        self.duplicate_digests.clear()
 
 
 def make_encoder(generation: Generation, backend: str | None, plain_characters: int = 0) -> Encoder:

@@ -53,11 +53,13 @@ class EarlySigning:
         for context in self._contexts:
             with self._engine.begin() as connection:
                 partitions.create(connection, context.leaves)
-            context.spool = FeatureSpool.create(context.encoder)
+            context.build.spool = FeatureSpool.create(context.encoder)
         if len(self._contexts) == 1:
             (context,) = self._contexts
-            context.helpers = list(self._start_helpers(context))
-            self._helpers = [HelperSigner(one, context, at) for at, one in enumerate(context.helpers, 1)]
+            context.build.helpers = list(self._start_helpers(context))
+            self._helpers = [
+                HelperSigner(one, context, at) for at, one in enumerate(context.build.helpers, 1)
+            ]
         self._free.put(LocalSigner(self._engine, self._contexts))
         self._threads = ThreadPoolExecutor(1 + len(self._helpers), thread_name_prefix="nearsim-sign")
         self._starting = [self._threads.submit(self._start, one) for one in self._helpers]
@@ -71,7 +73,7 @@ class EarlySigning:
         """
         self._complete()
         for context in self._contexts:
-            context.is_signed = self._was_empty and context.signed_early == inserted
+            context.build.is_signed = self._was_empty and context.build.signed_early == inserted
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -82,7 +84,7 @@ class EarlySigning:
         except BaseException as failure:
             # What was spooled is incomplete: the build signs these documents again.
             for context in self._contexts:
-                context.close()
+                context.build.close()
             # An error of the block is the one to be raised.
             if error is None or not isinstance(failure, Exception):
                 raise
@@ -95,8 +97,8 @@ class EarlySigning:
         for helper in self._helpers:
             helper.finish()
         for context in self._contexts:
-            if context.spool is not None:
-                context.spool.finish()
+            if context.build.spool is not None:
+                context.build.spool.finish()
 
     @property
     def contexts(self) -> Sequence[Context]:

@@ -80,28 +80,28 @@ class _Helper:
             context = contexts.make(generation)
             while not isinstance(request := self._requests.get(), HelpBuild):
                 self._sign(database, context, request)
-            if request.spool is not None and context.spool is not None:
-                context.spool.load(request.spool)
+            if request.spool is not None and context.build.spool is not None:
+                context.build.spool.load(request.spool)
             elif request.spool is not None:
-                context.spool = FeatureSpool.inherited(context.encoder, request.spool)
+                context.build.spool = FeatureSpool.inherited(context.encoder, request.spool)
             _help(database, context)
 
     def _sign(self, database: Database, context: Context, request: Request) -> None:
         match request:
             case BeginSigning():
                 if request.spool is not None:
-                    context.spool = FeatureSpool(context.encoder, request.spool)
-                self._parent.send(Signed(context.is_spooling))
+                    context.build.spool = FeatureSpool(context.encoder, request.spool)
+                self._parent.send(Signed(context.build.is_spooling))
             case SignDocuments():
                 with database.engine.connect() as connection:
                     sign_new(connection, context, request)
-                self._parent.send(Signed(context.is_spooling))
+                self._parent.send(Signed(context.build.is_spooling))
             case FinishSigning():
                 spool = None
-                if context.spool is not None:
-                    context.spool.finish()
-                    spool = context.spool.handle()
-                self._parent.send(Finished(context.signed_early, spool, context.texts))
+                if context.build.spool is not None:
+                    context.build.spool.finish()
+                    spool = context.build.spool.handle()
+                self._parent.send(Finished(context.build.signed_early, spool, context.build.texts))
 
 
 def _help(database: Database, context: Context) -> None:

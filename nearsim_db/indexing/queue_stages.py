@@ -139,9 +139,9 @@ def _verify(connection: Connection, context: Context, candidates: NDArray[np.int
         for at in range(0, len(candidates), _CANDIDATES_PER_BATCH)
     ]
     connection.commit()
-    if context.duplicate_digests:
-        steps.merge_heads(connection, context, sorted(context.duplicate_digests))
-        context.duplicate_digests.clear()
+    if context.found.duplicate_digests:
+        steps.merge_heads(connection, context, sorted(context.found.duplicate_digests))
+        context.found.duplicate_digests.clear()
         connection.commit()
     return verified
 
@@ -156,9 +156,9 @@ def _store_pairs(connection: Connection, context: Context, verified: list[Verifi
         fresh = pairs.store_pairs(connection, context.leaves, batch)
         steps.extend_clusters(connection, context, fresh)
         stored += len(fresh)
-    generation_rows.count_up(connection, context.generation, context.step_counts)
+    generation_rows.count_up(connection, context.generation, context.found.counts)
     connection.commit()
-    context.reset_findings()
+    context.found.clear()
     context.totals["pairs"] += stored
 
 
@@ -167,7 +167,7 @@ def _requeue_stale(connection: Connection, context: Context) -> None:
 
     A signed document that was deleted is queued for removal; one that is no longer signed is already removed.
     """
-    signed = signatures.read_signed(connection, context.leaves, sorted(context.stale))
+    signed = signatures.read_signed(connection, context.leaves, sorted(context.found.stale))
     existing = documents.find_existing(connection, context.collection_id, sorted(signed))
     queue.queue_work(connection, context.leaves, "search", sorted(existing), _RETRY_SECONDS)
     queue.queue_work(connection, context.leaves, "sign", sorted(signed.keys() - existing), _RETRY_SECONDS)

@@ -54,7 +54,9 @@ class HelperSigner:
         self._context = context
         self._unanswered = 0
         self.is_ended = False
-        self._send(BeginSigning(None if context.spool is None else context.spool.place_for(number)))
+        self._send(
+            BeginSigning(None if context.build.spool is None else context.build.spool.place_for(number))
+        )
 
     def wait(self) -> None:
         """Wait until the helper has started, and has signed all that it was given."""
@@ -86,16 +88,16 @@ class HelperSigner:
         while not self.is_ended and self._unanswered > most:
             answer = self._helper.receive(Signed)
             self._unanswered -= 1
-            if self._context.spool is not None and not answer.is_spooling:
-                self._context.spool.stop()
+            if self._context.build.spool is not None and not answer.is_spooling:
+                self._context.build.spool.stop()
 
     def _add(self, finished: Finished) -> None:
         self.is_ended = True
         context = self._context
-        context.signed_early += finished.signed
-        context.texts.merge(finished.texts)
-        if context.spool is not None and finished.spool is not None:
-            context.spool.merge(finished.spool)
+        context.build.signed_early += finished.signed
+        context.build.texts.merge(finished.texts)
+        if context.build.spool is not None and finished.spool is not None:
+            context.build.spool.merge(finished.spool)
 
     @contextmanager
     def _surviving(self) -> Iterator[None]:
@@ -104,7 +106,7 @@ class HelperSigner:
             yield
         except HelperKilledError as error:
             self.is_ended = True
-            self._context.helpers.remove(self._helper)
+            self._context.build.helpers.remove(self._helper)
             self._context.warn(f"a process that signed documents {error}; the build signs those that it had")
 
 
@@ -113,7 +115,7 @@ def sign_new(connection: Connection, context: Context, batch: SignDocuments) -> 
     documents = batch.documents()
     rows = steps.sign_documents(context, documents)
     if generations.lock_signing(connection, context.generation):
-        context.sample_texts(documents)
+        context.build.sample_texts(documents)
         signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
-        context.signed_early += len(documents)
+        context.build.signed_early += len(documents)
     connection.commit()

@@ -26,7 +26,7 @@ class SpooledHeads:
     @classmethod
     def load(cls, connection: Connection, context: Context, heads: int) -> Self | None:
         """Compare the digests of so many heads with the spool's; return None unless it has all of them."""
-        spool = context.spool
+        spool = context.build.spool
         if spool is None or not 0 < heads <= min(len(spool), _MOST_HEADS):
             return None
         found = signatures.read_head_digests(connection, context.leaves)

@@ -117,7 +117,7 @@ def _find_failure(connection: Connection, context: Context, work: Callable[[], N
     """Run the work of a transaction; return the error if it may come from the documents, raise others."""
 
     def attempt() -> None:
-        context.reset_findings()
+        context.found.clear()
         work()
 
     try:
@@ -148,7 +148,7 @@ def _record_failure(
     error: Exception,
 ) -> None:
     """Record an error, and remove documents that cannot be signed: their stored signature is of an older text."""
-    context.reset_findings()
+    context.found.clear()
     reason = f"{type(error).__name__}: {error}"
     set_aside = queue.fail(connection, context.leaves, stage, lease_id, doc_ids, reason)
     if stage == "sign" and set_aside:

@@ -23,8 +23,6 @@ from nearsim_db.similarity.text.clean import clean
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Schema
 
-_BATCH_ROWS = 1_000
-
 
 class Input:
     """One of the paths of a source, which can be read any number of times; `format` is None for texts.

@@ -58,9 +58,9 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
     partitions.report_changes(connection)
 
 
-def count_heads(connection: Connection, leaves: Leaves, through: int | None = None) -> int:
-    """Return the number of heads, up to a doc_id if one is given."""
-    return int(fetch_value(connection, statement("count_heads", leaves), {"through": through}))
+def count_heads(connection: Connection, leaves: Leaves) -> int:
+    """Return the number of heads."""
+    return int(fetch_value(connection, statement("count_heads", leaves)))
 
 
 def read_head_digests(connection: Connection, leaves: Leaves) -> NDArray[np.void]:

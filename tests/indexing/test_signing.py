@@ -65,12 +65,12 @@ def helper_signing(url: str) -> Iterator[Signing]:
         ((generation, _),) = index.profiles()
         context = index._contexts.make(generation)
         context.warn = warnings.append
-        stack.callback(context.close)
+        stack.callback(context.build.close)
         with index.database.transaction() as connection:
             partitions.create(connection, context.leaves)
-        context.spool = FeatureSpool.create(context.encoder)
-        context.helpers = start_helpers(index.database, context)
-        yield Signing(index, context, HelperSigner(context.helpers[0], context, 1), warnings)
+        context.build.spool = FeatureSpool.create(context.encoder)
+        context.build.helpers = start_helpers(index.database, context)
+        yield Signing(index, context, HelperSigner(context.build.helpers[0], context, 1), warnings)
 
 
 def test_a_helper_signs_as_this_process_does(database_url: str) -> None:
@@ -78,16 +78,20 @@ def test_a_helper_signs_as_this_process_does(database_url: str) -> None:
     with helper_signing(database_url) as signing:
         context, index = signing.context, signing.index
         signing.signer.wait()
-        (helper,) = context.helpers
+        (helper,) = context.build.helpers
         assert os.getpgid(helper.process.pid) != os.getpgrp()  # Ctrl-C in a terminal does not reach it
         signing.signer.sign(signing.insert(1, 4))
         local = LocalSigner(index.database.engine, [context])
         local.sign(signing.insert(5, 8))
         signing.signer.sign(signing.insert(9, 12))
         signing.signer.finish()
-        assert context.spool is not None
-        context.spool.finish()
-        assert (context.signed_early, context.texts.texts, len(context.spool)) == (12, 12, 12)
+        assert context.build.spool is not None
+        context.build.spool.finish()
+        assert (context.build.signed_early, context.build.texts.texts, len(context.build.spool)) == (
+            12,
+            12,
+            12,
+        )
         encoded = context.encoder.encode([words(number) for number in range(1, 13)], keep_features=True)
         with psycopg.connect(database_url) as connection:
             stored = connection.execute(
@@ -96,7 +100,7 @@ def test_a_helper_signs_as_this_process_does(database_url: str) -> None:
         assert [(row[0], bytes(row[1])) for row in stored] == [
             (doc_id, sketch.tobytes()) for doc_id, sketch in enumerate(encoded.sketches, 1)
         ]
-        found = context.spool.get_all([row[0] for row in stored], [row[2] for row in stored])
+        found = context.build.spool.get_all([row[0] for row in stored], [row[2] for row in stored])
         for features, expected in zip(found, encoded.features, strict=True):
             assert features is not None and features.tolist() == expected.tolist()
 
@@ -116,7 +120,7 @@ def test_an_ingest_with_helpers_is_exact(database_url: str, monkeypatch: pytest.
 def test_a_killed_helper(database_url: str) -> None:
     """The build signs what it had."""
     with helper_signing(database_url) as signing:
-        signer, (helper,) = signing.signer, signing.context.helpers
+        signer, (helper,) = signing.signer, signing.context.build.helpers
         signer.wait()
         with (
             psycopg.connect(database_url, autocommit=True) as asking,
@@ -127,7 +131,11 @@ def test_a_killed_helper(database_url: str) -> None:
             wait_until(asking, WAITING)
             helper.process.kill()
             signer.finish()
-        assert signer.is_ended and signing.context.helpers == [] and signing.context.signed_early == 0
+        assert (
+            signer.is_ended
+            and signing.context.build.helpers == []
+            and signing.context.build.signed_early == 0
+        )
         assert signing.warnings == [
             "a process that signed documents was killed by signal 9; the build signs those that it had"
         ]

@@ -16,13 +16,13 @@ from nearsim_db.similarity.lsh import (
     and_,
     approximate_steepest_point,
     at_least,
-    curve,
     design_bands,
     error_areas,
     fixed_point,
     match_probability,
     or_,
     parse,
+    similarities_around,
     steepest,
     steepest_point,
 )
@@ -70,11 +70,7 @@ def test_curves_without_inflection_are_steepest_at_an_end(bands: int, rows: int,
 
 
 def test_displayed_points_are_around_the_threshold() -> None:
-    points = curve(32, 4, around=0.9)
-    assert [similarity for similarity, _ in points] == [0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0]
-    assert points[-1] == (1.0, 1.0)
-    assert dict(points)[0.7] == pytest.approx(1 - (1 - 0.7**4) ** 32)
-    assert dict(curve(40, 3, 3, 0.5))[0.5] == match_probability(0.5, 40, 3, 3)
+    assert similarities_around(0.9) == [0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0]
 
 
 @pytest.mark.parametrize(

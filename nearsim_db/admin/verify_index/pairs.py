@@ -38,12 +38,12 @@ def check_pairs(
         linked = linked[np.isin(linked[:, 1], doc_ids)]
     stored = store.read_pairs_at(connection, context.leaves, doc_ids, both=either_end)
     found = dict(_verify(connection, context, linked))
-    findings.checked["candidates"] += context.step_counts.get("candidates", 0)
+    findings.checked["candidates"] += context.found.counts.get("candidates", 0)
     unlinked = sorted(stored.keys() - {(left, right) for left, right in linked.tolist()})
     rest = np.array(unlinked, np.int64).reshape(-1, 2)
     found |= dict(_verify(connection, context, rest))
-    stale = set(context.stale)
-    context.reset_findings()
+    stale = set(context.found.stale)
+    context.found.clear()
     findings.checked["pairs"] += len(stored)
     suspects = [(kind, ends) for kind, ends in _differing(stored, found) if not stale.intersection(ends)]
     _add_faults(connection, findings, suspects)

@@ -23,7 +23,7 @@ def search_candidates(
     if not len(heads.doc_ids):
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
-    context.duplicate_digests.update(signatures.find_duplicate_heads(connection, context.leaves, heads))
+    context.found.duplicate_digests.update(signatures.find_duplicate_heads(connection, context.leaves, heads))
     keys = context.encoder.band_keys(heads.sketches)
     found, anchors = lookups.look_up_candidates(
         connection, context.leaves, context.bucket_limit, heads.doc_ids, keys

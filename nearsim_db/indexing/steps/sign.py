@@ -29,7 +29,7 @@ def sign_documents(
     step = max(1, -(-len(contents) // (context.threads * 2)))
     runs = [contents[at : at + step] for at in range(0, len(contents), step)]
     is_html = context.encoder.profile.recipe.normalise.html
-    keep = keep_features or is_html or context.is_spooling
+    keep = keep_features or is_html or context.build.is_spooling
     encode = partial(context.encoder.encode, keep_features=keep)
     parts = list(context.pool.map(encode, runs)) or [encode([])]
     rows = _signature_rows(batch, parts)
@@ -38,7 +38,7 @@ def sign_documents(
 
 
 def _keep(context: Context, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> None:
-    if context.spool is not None and features and context.spool.add(rows, features):
+    if context.build.spool is not None and features and context.build.spool.add(rows, features):
         return
     for row, ids in enumerate(features):
         if (digest := rows.digest(row)) is not None:

@@ -31,19 +31,19 @@ def verify_candidates(
     Candidates that are no longer heads are left out. `known` are signatures, sorted by doc_id, that need not be read
     if they include those of all candidates.
     """
-    context.count("linked", len(candidates))
+    context.found.counts["linked"] += len(candidates)
     signed, rows = _signatures_of(connection, context, candidates, known)
     if not len(signed.doc_ids):
         return _no_pairs()
     rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
     screened = screen(context.encoder, signed, rows[:, 0], rows[:, 1])
-    context.count("candidates", screened.candidates)
-    context.count("screened", len(screened.left))
+    context.found.counts["candidates"] += screened.candidates
+    context.found.counts["screened"] += len(screened.left)
 
     def read(used: Sequence[int]) -> Features:
         found = read_features(connection, context, signed, used)
         # A document whose text differs from what was signed is being changed; it is searched again after that.
-        context.stale.update(int(signed.doc_ids[row]) for row in used if row not in found)
+        context.found.stale.update(int(signed.doc_ids[row]) for row in used if row not in found)
         return found
 
     return verify_screened(context.encoder, signed, screened, read)
@@ -62,7 +62,7 @@ def read_features(
     """Return the features of rows of `signed`, from the spool, the cache or a text that still has the digest."""
     found: Features = {}
     missing = dict(zip(signed.doc_ids[rows].tolist(), rows, strict=True))
-    for kept in (context.spool, context.cache):
+    for kept in (context.build.spool, context.cache):
         if kept is not None:
             known = kept.get_all(list(missing), _digests_of(signed, list(missing.values())))
             places = zip(missing.items(), known, strict=True)
@@ -130,7 +130,7 @@ def _without_duplicates(context: Context, signed: Signatures, rows: NDArray[np.i
     if len(labels) == len(label):
         return rows
     duplicate = label[rows[:, 0]] == label[rows[:, 1]]
-    context.duplicate_digests.update(signed.digests[row] for row in rows[duplicate, 0].tolist())
+    context.found.duplicate_digests.update(signed.digests[row] for row in rows[duplicate, 0].tolist())
     apart: NDArray[np.int64] = rows[~duplicate]
     return apart
 

@@ -138,14 +138,6 @@ def similarities_around(similarity: float) -> list[float]:
     return [step for step in steps if 0 <= step <= 1]
 
 
-def curve(bands: int, rows: int, min_shared_bands: int = 1, around: float = 0.5) -> list[tuple[float, float]]:
-    """Return points (similarity, probability) around a similarity."""
-    return [
-        (point, match_probability(point, bands, rows, min_shared_bands))
-        for point in similarities_around(around)
-    ]
-
-
 def _check(bands: int, rows: int) -> None:
     if bands < 1 or rows < 1:
         raise RecipeError(f"{bands} bands of {rows} rows are out of range; both must be 1 or more")

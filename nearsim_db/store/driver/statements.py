@@ -120,6 +120,8 @@ Row = TypeVar("Row")
 Query = LiteralString | bytes | sql.Composed
 Parameters = Mapping[str, object] | None
 
+_ROWS_AT_ONCE = 5_000
+
 
 def fetch_all(
     connection: Connection,
@@ -128,11 +130,10 @@ def fetch_all(
     parameters: Parameters = None,
     *,
     binary: bool = False,
-    prepare: bool | None = None,
 ) -> list[Row]:
     """Return all rows, each made from its columns in their order."""
     with connection.backend.cursor(binary=binary, row_factory=args_row(make)) as cursor:
-        return cursor.execute(query, parameters, prepare=prepare).fetchall()
+        return cursor.execute(query, parameters).fetchall()
 
 
 def fetch_first(
@@ -140,11 +141,9 @@ def fetch_first(
     make: Callable[..., Row],
     query: Query,
     parameters: Parameters = None,
-    *,
-    binary: bool = False,
 ) -> Row | None:
     """Return the first row, made from its columns, or None if there is none."""
-    with connection.backend.cursor(binary=binary, row_factory=args_row(make)) as cursor:
+    with connection.backend.cursor(row_factory=args_row(make)) as cursor:
         return cursor.execute(query, parameters).fetchone()
 
 
@@ -153,11 +152,9 @@ def fetch_one(
     make: Callable[..., Row],
     query: Query,
     parameters: Parameters = None,
-    *,
-    binary: bool = False,
 ) -> Row:
     """Return the first row of a query that always has one, made from its columns."""
-    row = fetch_first(connection, make, query, parameters, binary=binary)
+    row = fetch_first(connection, make, query, parameters)
     assert row is not None
     return row
 
@@ -185,11 +182,10 @@ def stream_rows(
     parameters: Parameters = None,
     *,
     name: str,
-    batch: int = 5000,
 ) -> Iterator[Row]:
-    """Yield rows from a server-side cursor of that name, `batch` at a time."""
+    """Yield rows from a server-side cursor of that name."""
     with connection.backend.cursor(name=name, row_factory=args_row(make)) as cursor:
-        cursor.itersize = batch
+        cursor.itersize = _ROWS_AT_ONCE
         yield from cursor.execute(query, parameters)
 
 

@@ -1,7 +1,6 @@
 -- name: count_heads
--- Number of heads, up to a doc_id or in all. Reads the whole table.
-SELECT count(*) FROM {signature}
-WHERE head_id = doc_id AND doc_id <= coalesce(CAST(%(through)s AS bigint), 9223372036854775807)
+-- Number of heads. Reads the whole table.
+SELECT count(*) FROM {signature} WHERE head_id = doc_id
 
 -- name: read_head_digests
 -- doc_ids and digests of all heads in order, packed as 24 bytes each. Reads the whole table.
