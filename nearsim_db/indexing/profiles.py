@@ -16,7 +16,7 @@ from nearsim_db.store import documents, generation_rows, generations, query_rows
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Build, Generation
+from nearsim_db.store.generation_rows import Generation
 
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
@@ -25,7 +25,7 @@ def create(connection: Connection, collection_id: CollectionId, name: str, profi
     Raises ConflictError when the name is taken, InputError as `refuse_keep_by_source` does.
     """
     refuse_keep_by_source(connection, collection_id, profile.recipe.cluster.keep)
-    return generation_rows.create_profile(connection, collection_id, name, describe_build(profile))
+    return generation_rows.create_profile(connection, collection_id, name, profile)
 
 
 def refuse_keep_by_source(connection: Connection, collection_id: CollectionId, keep: str) -> None:
@@ -38,17 +38,6 @@ def refuse_other_recipe(collection: str, generation: Generation, recipe: Recipe)
     if generation.fingerprint != resolve(recipe).fingerprint:
         differs = differing_keys(generation.recipe, to_mapping(recipe))
         raise RecipeConflictError(collection, generation.profile, differs)
-
-
-def describe_build(profile: Profile) -> Build:
-    """Return what a generation of this profile stores of it."""
-    return Build(
-        to_mapping(profile.recipe),
-        profile.fingerprint,
-        profile.bands,
-        profile.rows,
-        profile.expected_recall,
-    )
 
 
 def is_refused(generation: Generation) -> bool:

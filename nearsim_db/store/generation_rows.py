@@ -1,8 +1,8 @@
 """Rows of profiles and generations; `generations` changes their states."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from psycopg.types.json import Jsonb
 
@@ -12,19 +12,11 @@ from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves, fetch_all, fetch_value, fetch_values, statement
 
+if TYPE_CHECKING:
+    from nearsim_db.similarity.profile import Profile
+
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
 Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
-
-
-@dataclass(frozen=True, slots=True)
-class Build:
-    """Parameters of a build: a recipe with all defaults filled in, and the values resolved from it."""
-
-    recipe: dict[str, Any]
-    fingerprint: str
-    bands: int
-    rows: int
-    expected_recall: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +67,21 @@ class Generation:
 def create_generation(
     connection: Connection,
     profile_id: ProfileId,
-    built: Build,
+    profile: "Profile",
     replaces: GenerationId | None = None,
     *,
     detached: bool = False,
 ) -> Generation:
     """Create a generation of a profile, in state `building`, beside the one it is to replace."""
-    parameters = asdict(built) | {
+    from nearsim_db.similarity.recipe import to_mapping
+
+    parameters = {
         "profile_id": profile_id,
-        "recipe": Jsonb(built.recipe),
+        "recipe": Jsonb(to_mapping(profile.recipe)),
+        "fingerprint": profile.fingerprint,
+        "bands": profile.bands,
+        "rows": profile.rows,
+        "expected_recall": profile.expected_recall,
         "replaces": replaces,
         "detached": detached,
     }
@@ -149,17 +147,14 @@ def drop_generation(connection: Connection, generation: Generation) -> None:
 
 
 def create_profile(
-    connection: Connection,
-    collection_id: CollectionId,
-    name: str,
-    built: Build,
+    connection: Connection, collection_id: CollectionId, name: str, profile: "Profile"
 ) -> Generation:
     """Create a profile and its first generation, in state `building`. Raises ConflictError if the name is taken."""
     parameters = {"collection_id": collection_id, "name": name}
     profile_id = fetch_value(connection, statement("create_profile"), parameters)
     if profile_id is None:
         raise ConflictError(f"profile {name!r} already exists in the collection")
-    return create_generation(connection, ProfileId(profile_id), built)
+    return create_generation(connection, ProfileId(profile_id), profile)
 
 
 def profile_names(connection: Connection, collection_id: CollectionId) -> set[str]:

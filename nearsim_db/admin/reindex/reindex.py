@@ -82,9 +82,8 @@ class Reindex:
             self._warn(message)
         if detached and (short := profiles.warn_of_index(connection, live, profile)) is not None:
             self._warn(short)
-        described = profiles.describe_build(profile)
         return generation_rows.create_generation(
-            connection, live.profile_id, described, live.generation_id, detached=detached
+            connection, live.profile_id, profile, live.generation_id, detached=detached
         )
 
     def resume(self, *, detached: bool = False) -> Generation:
