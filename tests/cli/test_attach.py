@@ -73,25 +73,3 @@ def test_output_for_people(nearsim: CommandLine, app: "psycopg.Connection[tuple[
     assert "0 new rows" in nearsim.succeed("sweep", "stories").out
     assert "stories" in nearsim.succeed("detach", "stories", "--yes").err
     assert nearsim.succeed("collection", "list", "--json").document() == []
-
-
-def test_invalid_calls_are_refused(
-    nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]"
-) -> None:
-    assert "--id and --text" in nearsim.fail("attach", "news.story", exit_code=2)
-    assert "no table 'news.storm'" in nearsim.fail("attach", "news.storm", "--id", "slug", "--text", "body")
-    assert "no column 'text'" in nearsim.fail("attach", "news.story", "--id", "slug", "--text", "text")
-    assert "column 'headline' is not unique" in nearsim.fail(
-        "attach", "news.story", "--id", "headline", "--text", "body"
-    )
-    nearsim.succeed(*ATTACH)
-    assert "write there, or run: nearsim detach story --keep" in nearsim.fail("ingest", "-", "-c", "story")
-    assert "delete the rows there" in nearsim.fail("delete", "storm", "-c", "story", "--yes")
-    assert "delete the rows there first" in nearsim.fail("delete", "storm", "-c", "story", "--purge", "--yes")
-    app.execute("DROP TABLE news.story")
-    assert "is attached to a table that was dropped; run: nearsim detach story" in nearsim.fail(
-        "build", "-c", "story"
-    )
-    assert "which cannot be kept" in nearsim.fail("detach", "story", "--keep")
-    nearsim.succeed("detach", "story", "--yes")
-    assert "collection 'story' does not exist" in nearsim.fail("detach", "story", "--yes")

@@ -12,7 +12,6 @@ from tests.builders.command_line import (
     HARVEST,
     STORM,
     STORM_AGAIN,
-    STORM_LATER,
     CommandLine,
     counts,
     write_jsonl,
@@ -90,28 +89,6 @@ def test_check_as_csv_and_as_a_table(filled: CommandLine, new: Path, tmp_path: P
     assert count == "documents checked: 4"
 
 
-def test_exit_code_reports_duplicates_on_request(filled: CommandLine, new: Path, tmp_path: Path) -> None:
-    assert filled.run("check", new, "--exit-code").exit_code == 3
-    assert filled.run("check", new, "--exit-code", "--min-similarity", "0.999").exit_code == 0
-    assert filled.run("check", new).exit_code == 0
-    alone = write_jsonl(tmp_path / "alone.jsonl", NEW[:1])
-    assert filled.run("check", alone, "--exit-code").exit_code == 0
-    assert filled.run("check", "--text", STORM_LATER, "--exit-code").exit_code == 3
-
-
-def test_check_of_a_text(filled: CommandLine) -> None:
-    (row,) = filled.succeed("check", "--text", STORM_LATER, "--format", "jsonl").rows()
-    assert (row["id"], row["duplicate"], row["duplicate_of"]) == (None, True, "storm")
-    (row,) = filled.succeed("check", "--text", STORM_LATER, "--title", HARVEST, "--format", "jsonl").rows()
-    assert row["duplicate"] is False
-
-
-def test_check_takes_either_files_or_a_text(filled: CommandLine, new: Path) -> None:
-    assert "give either FILE or --text" in filled.fail("check", exit_code=2)
-    assert "give either FILE or --text" in filled.fail("check", new, "--text", "x", exit_code=2)
-    assert "--title requires --text" in filled.fail("check", new, "--title", "x", exit_code=2)
-
-
 def test_invalid_fields_and_records(filled: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "new.csv"
     file.write_text(f'key,story\na,"{STORM_AGAIN}"\n,"{STORM}"\n')
@@ -139,13 +116,6 @@ def test_invalid_fields_and_records(filled: CommandLine, tmp_path: Path) -> None
     assert "none of the 2 records is usable" in filled.fail("check", broken, "--format", "jsonl")
 
 
-def test_nothing_is_written(filled: CommandLine, new: Path) -> None:
-    before = rows_of(filled)
-    filled.succeed("check", new)
-    filled.succeed("check", "--text", STORM)
-    assert rows_of(filled) == before and before
-
-
 def rows_of(nearsim: CommandLine) -> dict[str, list[Any]]:
     """Every row of every table, with the transaction that wrote it."""
     with psycopg.connect(nearsim.environment["NEARSIM_DATABASE_URL"]) as connection:
@@ -170,13 +140,6 @@ def test_ingest_skips_near_duplicates(filled: CommandLine, new: Path) -> None:
     assert filled.succeed("pairs", "--format", "jsonl").rows()[0]["right"] == "storm-twin"
 
 
-def test_ingest_flags_near_duplicates(filled: CommandLine, new: Path) -> None:
-    summary = filled.succeed("ingest", new, "--on-duplicate", "flag", "--json").document()
-    assert (summary["inserted"], summary["skipped"], len(summary["duplicates"])) == (3, 0, 2)
-    pairs = {(row["left"], row["right"]) for row in filled.succeed("pairs", "--format", "jsonl").rows()}
-    assert ("new", "bridge") in pairs and ("storm", "again") in pairs
-
-
 def test_ingest_stops_at_the_first_near_duplicate(filled: CommandLine, new: Path) -> None:
     reported = filled.fail("ingest", new, "--on-duplicate", "raise")
     similarity = counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]
@@ -188,9 +151,6 @@ def test_ingest_stops_at_the_first_near_duplicate(filled: CommandLine, new: Path
     summary = outcome.document()
     assert (outcome.exit_code, summary["unchanged"], summary["skipped"]) == (1, 1, 1)
     assert "document 'again' was not added" in summary["error"] and summary["profiles"][0]["documents"] == 4
-    assert "cannot be combined with --dry-run" in filled.fail(
-        "ingest", new, "--on-duplicate", "flag", "--dry-run", exit_code=2
-    )
 
 
 def test_limit_of_matches(filled: CommandLine, tmp_path: Path) -> None:

@@ -5,13 +5,10 @@ import pty
 import subprocess
 import sys
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-import nearsim_db
-from nearsim_db.store.driver import Engine
 from tests.builders.command_line import STORM, CommandLine, unlike_any_other, write_jsonl
 from tests.builders.selection import some
 
@@ -28,16 +25,7 @@ def test_a_collection_is_shown_and_renamed(filled: CommandLine) -> None:
     assert len(filled.succeed("pairs", "-c", "wire", "--json").document()) == 3
     text = " ".join(filled.succeed("collection", "show", "wire").out.split())
     assert "documents 5" in text and "profiles default (live, threshold 0.7)" in text
-    assert "'other' already exists" in filled.fail("collection", "rename", "wire", "other")
-    assert "does not exist" in filled.fail("collection", "rename", "default", "x")
     assert "cannot be named" in filled.fail("collection", "rename", "wire", " x")
-
-
-def test_a_schema_is_upgraded_only_if_there_is_one(nearsim: CommandLine, engine: Engine) -> None:
-    assert "is at revision" in nearsim.succeed("db", "upgrade").err
-    with engine.begin() as connection:
-        connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
-    assert nearsim.fail("db", "upgrade").endswith("create it with: nearsim db init")
 
 
 def test_a_lower_similarity_than_the_index_stores_is_pointed_out(filled: CommandLine) -> None:
@@ -65,10 +53,6 @@ def test_ties_on_screen_are_in_the_order_of_numbers(nearsim: CommandLine, tmp_pa
     assert shown == [["a9", "a2"], ["a10", "a100"]]
     survivors = [line.split()[0] for line in nearsim.succeed("clusters", "-q").out.splitlines()[2:]]
     assert survivors == ["a9", "a10"]
-
-
-def test_the_version_is_that_of_the_package() -> None:
-    assert nearsim_db.__version__ == version("nearsim-db")
 
 
 PROGRAM = """

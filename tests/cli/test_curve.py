@@ -130,32 +130,6 @@ def test_curve_over_distance_falls(plain: CommandLine) -> None:
     assert "euclidean and jaccard have no common axis" in refused
 
 
-def test_sensitivity_is_that_of_the_slides(plain: CommandLine) -> None:
-    given = (
-        "curve",
-        "or(4, and(4))",
-        "and(4, or(4))",
-        "or(4, and(4, and(4, or(4))))",
-        "--near",
-        ".2",
-        "--far",
-        ".8",
-    )
-    shown = plain.succeed(*given).out
-    rows = [line.split() for line in shown.splitlines()[-3:]]
-    published = [("o", 0.8785, 0.0064), ("x", 0.9936, 0.1215), ("+", 0.9999996, 0.0008715)]
-    for row, (mark, near, far) in zip(rows, published, strict=True):
-        assert row[0] == mark
-        assert [float(one) for one in row[1:]] == pytest.approx([near, far], abs=1e-4)
-    for one, (_, near, far) in zip(
-        plain.succeed(*given, "--json").document()["curves"], published, strict=True
-    ):
-        found = one["sensitivity"]
-        assert (found["near_distance"], found["far_distance"]) == (0.2, 0.8)
-        assert found["near_probability"] == pytest.approx(near, abs=1e-4)
-        assert found["far_probability"] == pytest.approx(far, abs=1e-4)
-
-
 def test_sensitivity_of_cosines_is_by_angle(plain: CommandLine) -> None:
     given = ("--preset", "cs246-cosine", "--near", "60", "--far", "120", "--json")
     (one,) = plain.succeed("curve", *given).document()["curves"]
@@ -189,36 +163,6 @@ def test_fifty_curves_have_marks_and_lines_of_their_own(plain: CommandLine, tmp_
     assert all(f">{name}" in drawn for name in names)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "reason"),
-    [
-        ([], 2, "no curve given"),
-        (["25"], 2, "'25' is not a curve"),
-        (["25x2@30"], 2, "25x2@30: at least 30 of 25 bands"),
-        (["3y4"], 2, "'3y4' is not a curve; give bands x rows"),
-        (["0x4"], 2, "0x4: at least 1 of 0 bands"),
-        (["4x4@5"], 2, "4x4@5: at least 5 of 4 bands"),
-        (["1x1@2"], 2, "1x1@2: at least 2 of 1 band of 1 row is out of range"),
-        (["or(4, and)"], 2, "at character 10: expected ("),
-        (["4x4", "--threshold", "1.5"], 2, "--threshold 1.5 is outside the axis, 0 to 1"),
-        (["4x4", "--output", "curves.pdf"], 2, "end it in .svg or .png"),
-        (["4x4"] * 51, 2, "51 curves given; at most 50"),
-        (["4x4", "--near", "0.2"], 2, "give both --near and --far"),
-        (["4x4", "--near", "0.8", "--far", "0.2"], 2, "distances of 0.8 and 0.2 are out of range"),
-        (
-            ["--near", "0.2", "--far", "0.8", "--near-probability", "1", "--far-probability", "0.1"],
-            2,
-            "certainty",
-        ),
-        (["--near", "0.2", "--far", "0.8", "--near-probability", "0.9"], 2, "takes all of --near"),
-    ],
-)
-def test_invalid_curves_are_refused(
-    plain: CommandLine, arguments: list[str], exit_code: int, reason: str
-) -> None:
-    assert reason in plain.fail("curve", *arguments, exit_code=exit_code)
-
-
 def test_image_without_matplotlib_is_refused(
     plain: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +186,3 @@ def test_curve_of_a_profile(nearsim: CommandLine) -> None:
     shown = nearsim.succeed("profile", "show", "both", "--collection", "news", "--json").document()
     assert shown["amplification"] == one["amplification"]
     assert shown["expected_recall"] == round(one["probability_at_threshold"], 6)
-    assert "no profile 'other'" in nearsim.fail(
-        "curve", "--profile", "other", "--collection", "news", exit_code=1
-    )

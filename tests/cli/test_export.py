@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import json
 from pathlib import Path
 
 import psycopg
@@ -109,22 +108,6 @@ def test_a_cluster_whose_survivor_was_deleted_keeps_another(exported: CommandLin
     ]
     assert "warning: 1 document is not indexed yet, so duplicates may be missing" in done.err
     assert [row["id"] for row in exported.succeed("export", "--keep", "duplicates").rows()] == ["storm-twin"]
-
-
-def test_wrong_exports_are_refused(exported: CommandLine, tmp_path: Path) -> None:
-    for arguments, exit_code, reason in (
-        (["--columns", "id,titel"], 1, "no column 'titel' in the collection (columns: id, title,"),
-        (["--columns", "id,id"], 2, "names 'id' twice"),
-        (["-o", tmp_path / "a.xlsx"], 2, "is not an output format"),
-        (["-o", tmp_path / "a.csv", "--format", "jsonl"], 2, "contradicts the suffix"),
-        (["-o", tmp_path / "no" / "a.csv"], 1, "cannot write"),
-        (["-c", "nothing"], 1, "nothing"),
-    ):
-        assert reason in exported.fail("export", *arguments, exit_code=exit_code)
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["in.jsonl"]
-    assert json.loads(exported.succeed("export", "--format", "json", "-n", "1", "--columns", "id").out) == [
-        {"id": "storm"}
-    ]
 
 
 def test_export_in_python(exported: CommandLine, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command line without a database: help and usage errors."""
+"""The command line without a database: help, versions and addresses."""
 
 import os
 import subprocess
@@ -8,50 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from nearsim_db.cli.app import app
+from tests.contract.options import every_command, whole
 
 HEAVY = ["numpy", "numba", "sqlalchemy", "psycopg", "alembic", "rich.progress"]
-COMMANDS = [
-    *(
-        "ingest",
-        "build",
-        "worker",
-        "attach",
-        "sweep",
-        "detach",
-        "dedupe",
-        "pairs",
-        "clusters",
-        "similar",
-        "check",
-        "why",
-        "why-not",
-        "get",
-        "delete",
-        "stats",
-        "report",
-        "export",
-        "curve",
-        "tune",
-        "doctor",
-        "verify-index",
-    ),
-    *("events", "events prune"),
-    *("profile create", "profile list", "profile show", "profile delete"),
-    *("collection create", "collection list", "collection show", "collection rename", "collection delete"),
-    *("work list", "work retry", "work discard"),
-    *("verdict pin", "verdict veto", "verdict undo", "verdict list"),
-    *(
-        "db init",
-        "db upgrade",
-        "db start",
-        "db status",
-        "db stop",
-        "db url",
-        "db grant",
-        "db revoke",
-        "db isolation",
-    ),
-]
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
@@ -80,11 +39,12 @@ def test_help_names_the_exit_codes() -> None:
     assert "Exit codes: 0 ok, 1 error, 2 wrong usage or recipe, 130 interrupted" in shown
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str) -> None:
-    shown = CliRunner().invoke(app, [*command.split(), "--help"])
-    assert shown.exit_code == 0
-    assert f"nearsim {command}" in shown.stdout.partition("Example: ")[2]
+def test_every_command_has_help_with_an_example() -> None:
+    for name, command in every_command(whole()):
+        if command.params and name != "nearsim":
+            shown = CliRunner().invoke(app, [*name.split()[1:], "--help"])
+            assert shown.exit_code == 0
+            assert name in shown.stdout.partition("Example: ")[2] or f"{name} --" in shown.stdout, name
 
 
 def test_planning_commands_have_their_own_panel() -> None:
@@ -98,16 +58,6 @@ def test_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).stdout == "nearsim 0.1.0\n"
 
 
-def test_usage_errors_exit_with_2() -> None:
-    for wrong in (
-        ["no-such-command"],
-        ["ingest"],
-        ["pairs", "--format", "xml"],
-        ["pairs", "--min-similarity", "2"],
-    ):
-        assert CliRunner().invoke(app, wrong).exit_code == 2
-
-
 @pytest.mark.slow("starts a process")
 def test_unreachable_server_is_reported_in_one_line() -> None:
     ended = nearsim("stats", NEARSIM_DATABASE_URL=NOWHERE)
@@ -115,13 +65,6 @@ def test_unreachable_server_is_reported_in_one_line() -> None:
     assert ended.stdout == ""
     (line,) = ended.stderr.splitlines()
     assert line.startswith("error: ") and "127.0.0.1" in line
-
-
-def test_external_server_is_neither_started_nor_stopped() -> None:
-    for command in ("start", "stop"):
-        ended = nearsim("db", command, NEARSIM_DATABASE_URL=NOWHERE)
-        assert ended.returncode == 2
-        assert "NEARSIM_DATABASE_URL is set, and nearsim does not start or stop that server" in ended.stderr
 
 
 def test_db_url_is_accepted_by_psql() -> None:

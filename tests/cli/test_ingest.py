@@ -49,64 +49,6 @@ def test_the_json_summary_accounts_for_every_record(nearsim: CommandLine, tmp_pa
     assert profile["bands"] * profile["rows"] <= 128
 
 
-def test_the_same_file_again_changes_nothing(filled: CommandLine, stories: Path) -> None:
-    reported = filled.succeed("ingest", stories, "--json").document()
-    assert (reported["read"], reported["unchanged"], reported["updated"]) == (5, 5, 0)
-
-
-def test_table_shows_counts_and_the_first_rejects(nearsim: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "mixed.jsonl"
-    path.write_text(json.dumps({"id": "a", "text": STORM}) + "\n{broken\n" + "[]\n" * 9)
-    shown = nearsim.succeed("ingest", path).out
-    assert "rejected             10" in shown
-    assert f"rejected: {path}, line 2: not JSON" in shown
-    assert "... and 5 more" in shown
-    assert "bands x rows" in shown
-
-
-def test_rejects_are_written_with_line_and_reason(nearsim: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "mixed.jsonl"
-    path.write_text(json.dumps({"id": "a", "text": STORM}) + "\n{broken\n")
-    rejects = tmp_path / "rejects.jsonl"
-    nearsim.succeed("ingest", path, "--rejects", rejects, "--quiet")
-    (reject,) = [json.loads(line) for line in rejects.read_text().splitlines()]
-    assert (reject["file"], reject["line"]) == (str(path), 2)
-    assert "not JSON" in reject["reason"]
-
-
-def test_ingest_without_usable_records_fails(nearsim: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "broken.jsonl"
-    path.write_text("{broken\n[]\n")
-    outcome = nearsim.run("ingest", path, "--json")
-    assert (outcome.exit_code, outcome.document()["rejected"]) == (1, 2)
-    assert outcome.err == "error: none of the 2 records is usable\n"
-    path.write_text("")
-    nearsim.succeed("ingest", path)
-
-
-def test_profile_line_has_two_decimals_and_no_blank_line_before(filled: CommandLine) -> None:
-    figure = filled.succeed("stats", "--json").document()["candidates_per_document"]
-    heading, _, line = filled.succeed("build").out.splitlines()
-    assert heading.split()[0] == "profile"
-    assert line.split()[-1] == f"{figure:.2f}"
-
-
-def test_strict_stops_at_the_first_reject(nearsim: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "broken.jsonl"
-    path.write_text("{broken\n")
-    assert "line 1: not JSON" in nearsim.fail("ingest", path, "--strict")
-    outcome = nearsim.run("ingest", path, "--strict", "--json")
-    reported = outcome.document()
-    assert (outcome.exit_code, reported["read"], reported["rejected"]) == (1, 1, 1)
-    assert outcome.err == f"error: {reported['error']}\n" and "line 1: not JSON" in reported["error"]
-
-
-def test_a_dry_run_writes_nothing(nearsim: CommandLine, stories: Path) -> None:
-    reported = nearsim.succeed("ingest", stories, "--dry-run", "--json").document()
-    assert (reported["inserted"], reported["dry_run"], reported["profiles"]) == (5, True, [])
-    assert nearsim.succeed("collection", "list", "--json").document() == []
-
-
 def test_records_of_a_truncated_file_are_kept_and_indexed(nearsim: CommandLine, tmp_path: Path) -> None:
     total = 3_000
     lines = "".join(json.dumps({"id": n, "text": unlike_any_other(n)}) + "\n" for n in range(total))
@@ -120,12 +62,6 @@ def test_records_of_a_truncated_file_are_kept_and_indexed(nearsim: CommandLine, 
     assert 0 < reported["inserted"] < total
     assert "truncated" in reported["error"] and "the records read before are kept" in outcome.err
     assert nearsim.succeed("stats", "--json").document()["indexed"] == reported["inserted"]
-
-
-def test_standard_input_into_a_new_collection(nearsim: CommandLine) -> None:
-    nearsim.succeed("ingest", "-", "-c", "news", "-q", given=json.dumps({"id": "a", "text": STORM}).encode())
-    (one,) = nearsim.succeed("collection", "list", "--json").document()
-    assert (one["collection"], one["documents"]) == ("news", 1)
 
 
 def test_columns_are_mapped_by_options(nearsim: CommandLine, tmp_path: Path) -> None:

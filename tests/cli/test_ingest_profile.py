@@ -51,12 +51,6 @@ def test_nothing_is_created_without_a_document(
     assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
-def test_a_url_is_named_as_typed(nearsim: CommandLine) -> None:
-    assert "https://example.org/a.jsonl is a URL" in nearsim.fail(
-        "ingest", "https://example.org/a.jsonl", exit_code=2
-    )
-
-
 def test_rejects_before_the_first_document_are_counted(nearsim: CommandLine, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", [{"text": "no id"}, {"id": "1", "text": STORM}, {"id": ""}])
     reported = nearsim.succeed("ingest", path, "--json").document()

@@ -39,7 +39,6 @@ def test_get_shows_the_whole_document(nearsim: CommandLine) -> None:
     assert "title         Storm\n" in shown
     assert "two\n              lines\n" in shown
     assert 'attributes    {"tags":["a",{"b":1}]}\n' in shown
-    assert "has no document 'nobody'" in nearsim.fail("get", "nobody")
 
 
 def test_delete_removes_pairs(filled: CommandLine) -> None:
@@ -49,14 +48,6 @@ def test_delete_removes_pairs(filled: CommandLine) -> None:
     outcome = filled.run("delete", "harvest", "nobody", "--yes")
     assert (outcome.exit_code, outcome.out) == (1, "deleted harvest\n")
     assert outcome.err == "error: collection 'default' has no document 'nobody'\n"
-
-
-def test_stats(filled: CommandLine) -> None:
-    stats = filled.succeed("stats", "--json").document()
-    assert (stats["documents"], stats["twins"], stats["heads"], stats["clusters"]) == (5, 1, 4, 1)
-    shown = filled.succeed("stats").out
-    assert "bands                             20\n" in shown
-    assert "0.70         0.9959\n" in shown
 
 
 def test_pending_changes_are_reported(filled: CommandLine, database_url: str) -> None:
@@ -92,15 +83,6 @@ def test_pending_changes_are_reported(filled: CommandLine, database_url: str) ->
     assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
 
 
-def test_collections(nearsim: CommandLine) -> None:
-    nearsim.succeed("collection", "create", "news")
-    assert "collection 'news' already exists" in nearsim.fail("collection", "create", "news")
-    assert nearsim.succeed("collection", "list").out.splitlines()[2].split()[:2] == ["news", "0"]
-    assert nearsim.succeed("collection", "delete", "news").err == "deleted collection news with 0 documents\n"
-    assert nearsim.succeed("collection", "list", "--json").document() == []
-    assert "collection 'news' does not exist" in nearsim.fail("collection", "delete", "news", "-y")
-
-
 @pytest.mark.parametrize(
     "name",
     some(
@@ -114,7 +96,6 @@ def test_names_with_spaces_around_or_control_characters_are_refused(
 ) -> None:
     for command in (["collection", "create", name], ["profile", "create", "p", "-c", name]):
         assert "leave out control characters, and spaces around the name" in nearsim.fail(*command)
-    assert "the collection name must not be empty" in nearsim.fail("collection", "create", " ")
     # One that is there already goes on working.
     with psycopg.connect(database_url) as connection:
         connection.execute("INSERT INTO nearsim.collection (name) VALUES (%s)", (name,))
@@ -138,7 +119,6 @@ def test_profile_on_a_filled_collection_is_built_at_once(filled: CommandLine) ->
         ("strict", "live", 0.99),
     ]
     filled.succeed("profile", "delete", "strict")
-    assert "has no profile 'strict'" in filled.fail("profile", "show", "strict")
     assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
 
 
@@ -163,7 +143,8 @@ def test_shown_recipe_creates_the_same_profile(nearsim: CommandLine, tmp_path: P
     ]
     nearsim.succeed("profile", "create", "first", *(word for change in changes for word in ("--set", change)))
     path = tmp_path / "first.toml"
-    path.write_text(nearsim.succeed("profile", "show", "first", "--toml").out)
+    nearsim.succeed("profile", "show", "first", "-o", path)
+    assert path.read_text() == nearsim.succeed("profile", "show", "first", "--toml").out
     assert load(path) == override(Recipe(), changes)
     nearsim.succeed("profile", "create", "second", "--recipe", path)
     first, second = (
@@ -171,19 +152,6 @@ def test_shown_recipe_creates_the_same_profile(nearsim: CommandLine, tmp_path: P
     )
     assert first["fingerprint"] == second["fingerprint"]
     assert first["fingerprint"] in nearsim.succeed("profile", "show", "first").out
-
-
-def test_invalid_recipes_are_refused(nearsim: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "wrong.toml"
-    path.write_text("[match]\ntreshold = 0.8\n")
-    create = ("profile", "create", "wrong")
-    assert "did you mean match.threshold?" in nearsim.fail(*create, "--recipe", path, exit_code=2)
-    assert "choose one of articles" in nearsim.fail(*create, "--preset", "nothing", exit_code=2)
-    assert "did you mean headlines?" in nearsim.fail(*create, "--preset", "headline", exit_code=2)
-    assert "cannot read the recipe" in nearsim.fail(*create, "--recipe", tmp_path / "none.toml", exit_code=2)
-    both = nearsim.fail(*create, "--preset", "default", "--recipe", path, exit_code=2)
-    assert "either --recipe or --preset" in both
-    assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
 def test_the_default_preset_is_the_default_recipe(nearsim: CommandLine) -> None:
@@ -194,22 +162,6 @@ def test_the_default_preset_is_the_default_recipe(nearsim: CommandLine) -> None:
     assert presets.load("default") == Recipe()
     nearsim.succeed("profile", "create", "given", "--preset", "default")
     assert nearsim.succeed("profile", "show", "given", "--toml").out == to_toml(Recipe())
-
-
-def test_init_creates_a_missing_schema(nearsim: CommandLine, database_url: str, major: int) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
-    assert "run: nearsim db init" in nearsim.fail("stats")
-    assert nearsim.succeed("db", "status", "--json").document()["schema_revision"] is None
-    reported = nearsim.succeed("db", "init").err
-    status = nearsim.succeed("db", "status", "--json").document()
-    expected = [f"the schema nearsim is at revision {status['schema_revision']}"]
-    if "nodes" in status:
-        expected.append("band rows are on the nodes of the Citus cluster")
-    assert reported.splitlines() == expected
-    assert (status["server"], status["running"]) == ("own", True)
-    assert status["version"].startswith(f"{major}.")
-    assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
 def test_doctor_finds_nothing_wrong(filled: CommandLine) -> None:

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from tests.builders.command_line import (
-    BRIDGE,
     HARVEST,
     STORM,
     STORM_AGAIN,
@@ -68,17 +67,6 @@ def test_quiet_output_has_no_summary_line(filled: CommandLine) -> None:
     assert filled.succeed("similar", "harvest", "-q").out == ""
 
 
-def test_output_with_unknown_file_name_ending_is_refused(filled: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.xml"
-    reported = filled.fail("pairs", "-o", path, exit_code=2)
-    assert (
-        "end it in .jsonl, .ndjson, .json, .csv, .txt, or give --format table, json, jsonl, csv" in reported
-    )
-    assert "end it in" in filled.fail("clusters", "-o", tmp_path / "c.jsonl.gz", exit_code=2)
-    assert "end it in" in filled.fail("similar", "storm", "-o", path, exit_code=2)
-    assert list(tmp_path.glob("pairs*")) == []
-
-
 def test_table_in_a_file_is_complete_unless_limited(nearsim: CommandLine, tmp_path: Path) -> None:
     texts = [{"id": f"n{n}", "text": STORM} for n in range(12)]
     nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")
@@ -121,11 +109,6 @@ def test_similar_names_the_reason_for_an_unindexed_document(filled: CommandLine,
         assert empty.out == "no similar documents\n" and "'empty' has no features" in empty.err
 
 
-def test_pairs_above_a_similarity(filled: CommandLine) -> None:
-    rows = filled.succeed("pairs", "--format", "jsonl", "--min-similarity", "0.999").rows()
-    assert [(row["left"], row["right"]) for row in rows] == [("storm", "storm-twin")]
-
-
 def test_clusters(filled: CommandLine) -> None:
     (cluster,) = filled.succeed("clusters", "--format", "jsonl").rows()
     assert list(cluster) == ["cluster", "survivor", "members", "title"]
@@ -138,14 +121,6 @@ def test_clusters(filled: CommandLine) -> None:
         ("storm", name) for name in cluster["members"]
     ]
     assert "storm, storm-again, storm-twin" in filled.succeed("clusters").out
-    assert filled.fail("clusters", "--show", "bridge") == "error: document 'bridge' is in no cluster"
-
-
-def test_empty_results_are_reported(nearsim: CommandLine, tmp_path: Path) -> None:
-    texts = [{"id": "a", "text": HARVEST}, {"id": "b", "text": BRIDGE}]
-    nearsim.succeed("ingest", write_jsonl(tmp_path / "two.jsonl", texts), "-q")
-    assert nearsim.succeed("pairs").out == "no pairs\n"
-    assert nearsim.succeed("clusters", "--format", "jsonl").out == ""
 
 
 def test_similar_to_a_document_a_text_and_a_file(filled: CommandLine, tmp_path: Path) -> None:
@@ -183,13 +158,6 @@ def test_similar_says_whether_there_are_more(filled: CommandLine) -> None:
             assert whole.err == "" and len(whole.rows()) == 2 + (question[0] == "--text")
 
 
-def test_similar_takes_exactly_one_query(filled: CommandLine) -> None:
-    for wrong in ([], ["storm", "--text", "x"], ["--text", "x", "--file", "y"]):
-        assert "give one of ID, --text and --file" in filled.fail("similar", *wrong, exit_code=2)
-    assert "has no document 'nobody'" in filled.fail("similar", "nobody")
-    assert "cannot be read" in filled.fail("similar", "--file", "/no/such/file")
-
-
 def test_failure_leaves_the_output_file_unchanged(filled: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text("of an earlier run\n")
@@ -197,12 +165,6 @@ def test_failure_leaves_the_output_file_unchanged(filled: CommandLine, tmp_path:
     assert path.read_text() == "of an earlier run\n"
     assert list(tmp_path.glob(".*")) == []
     assert "cannot write" in filled.fail("pairs", "--output", tmp_path / "no-folder" / "pairs.jsonl")
-
-
-def test_failure_prints_no_heading(filled: CommandLine) -> None:
-    outcome = filled.run("pairs", "--collection", "nothing", "--format", "csv")
-    assert (outcome.exit_code, outcome.out) == (1, "")
-    assert "collection 'nothing' does not exist; existing collections: default" in outcome.err
 
 
 def test_long_ids_are_complete_and_control_characters_escaped(nearsim: CommandLine, tmp_path: Path) -> None:
@@ -299,5 +261,3 @@ def test_titles_of_pairs_and_clusters_and_one_cluster(titled: CommandLine) -> No
     by_number = titled.succeed("clusters", "--show", largest["cluster"], "--format", "jsonl").rows()
     assert by_number == members and {row["cluster"] for row in members} == {largest["cluster"]}
     assert titled.succeed("clusters", "--show", "y", "--json").document()["members"][1]["similarity"] == 1
-    assert "no document 'nobody'" in titled.fail("clusters", "--show", "nobody")
-    assert "give either" in titled.fail("clusters", "--show", "x", "--min-size", 3, exit_code=2)

@@ -15,34 +15,6 @@ from tests.builders.reindex_world import fill
 from tests.builders.workers import BLOCKED, PATIENCE_SECONDS, application, running, wait_until
 from tests.servers.databases import Server
 
-KEYS = {
-    *(
-        "generation",
-        "profile",
-        "state",
-        "stage",
-        "done",
-        "total",
-        "percent",
-        "seconds_left",
-        "waiting",
-        "set_aside",
-    ),
-    *(
-        "bytes",
-        "attended",
-        "waits_for_worker",
-        "left_behind",
-        "detached",
-        "dropping",
-        "replaces",
-        "differs",
-        "created_at",
-        "ready_at",
-    ),
-    *("live_at", "retired_at", "fingerprint"),
-}
-
 
 @pytest.fixture
 def url(server: Server) -> Iterator[str]:
@@ -59,7 +31,6 @@ def nearsim(url: str, tmp_path: Path) -> CommandLine:
 
 def test_reindex_from_start_to_drop(nearsim: CommandLine) -> None:
     started = nearsim.succeed("reindex", "start", "--set", "match.threshold=0.3", "--json").document()
-    assert set(started) == KEYS
     assert (started["state"], started["replaces"], started["differs"]) == (
         "ready",
         1,
@@ -67,7 +38,6 @@ def test_reindex_from_start_to_drop(nearsim: CommandLine) -> None:
     )
     assert started["bytes"] > 0 and started["percent"] is None
     assert "ready" in nearsim.succeed("reindex", "status").out
-    assert "nearsim reindex promote" in nearsim.fail("reindex", "start")
     assert nearsim.succeed("reindex", "promote").err.endswith("back to it: nearsim reindex rollback\n")
     assert nearsim.succeed("reindex", "rollback").err.endswith("nearsim reindex promote --generation 2\n")
     assert nearsim.succeed("reindex", "promote", "-g", 2, "--json").document()["live"] == 2
@@ -76,7 +46,6 @@ def test_reindex_from_start_to_drop(nearsim: CommandLine) -> None:
     nearsim.fail("reindex", "drop", "default", "--all", "--yes", exit_code=2)
     promoted = nearsim.succeed("reindex", "start", "--promote", "--json").document()
     assert (promoted["live"], promoted["retired"], promoted["promoted"]) == (3, 2, True)
-    nearsim.fail("reindex", "start", "--promote", "--detach", exit_code=2)
 
 
 def test_builds_are_paused_resumed_and_abandoned(nearsim: CommandLine) -> None:
@@ -95,12 +64,6 @@ def test_builds_are_paused_resumed_and_abandoned(nearsim: CommandLine) -> None:
     assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"
     assert "nearsim reindex drop" in nearsim.succeed("reindex", "abandon", "--yes").err
     assert "is dropped" in nearsim.succeed("reindex", "drop", "--yes").err
-
-
-def test_empty_status_is_reported(nearsim: CommandLine) -> None:
-    nearsim.succeed("collection", "create", "empty")
-    assert "no generations" in nearsim.succeed("reindex", "status", "-c", "empty").err
-    assert nearsim.succeed("reindex", "status", "-c", "empty", "--json").document() == []
 
 
 @pytest.mark.slow("starts a process")

@@ -90,8 +90,6 @@ def test_exceeded_limits_prevent_promotion(ready: CommandLine, tmp_path: Path) -
     }
     states = {one["state"] for one in json.loads(ready.succeed("reindex", "status", "--json").out)}
     assert states == {"live", "ready"}
-    assert "give a share as 0.1%" in ready.fail("reindex", "diff", "--max-lost", "101%", exit_code=2)
-    assert "choose a name that ends in .html" in ready.fail("reindex", "diff", "-o", "diff.pdf", exit_code=2)
     promoted = ready.succeed("reindex", "promote", "--max-lost", "50%", "--max-rescored", 0, "--json")
     assert promoted.document() == {
         "collection": "default",
@@ -102,5 +100,4 @@ def test_exceeded_limits_prevent_promotion(ready: CommandLine, tmp_path: Path) -
     }
     back = ready.succeed("reindex", "diff", "--generation", 1, "--json", "--samples", 0).document()
     assert (back["new"]["state"], back["pairs"]["gained"], back["samples"]["gained"]) == ("retired", 3, [])
-    assert "no index is being built" in ready.fail("reindex", "diff")
     assert "is the live one" in ready.fail("reindex", "diff", "--generation", 2)

@@ -66,6 +66,14 @@ def test_report_as_json(filled: CommandLine, tmp_path: Path) -> None:
     assert json.loads(path.read_text()).keys() == found.keys()
 
 
+def test_a_page_needs_matplotlib(
+    filled: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pip install 'nearsim-db[report]'" in filled.fail("report", "-o", tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
 @pytest.mark.slow("starts a browser")
 def test_empty_collections_have_a_report(nearsim: CommandLine, stories: Path) -> None:
     nearsim.succeed("collection", "create", "empty")
@@ -81,21 +89,3 @@ def test_empty_collections_have_a_report(nearsim: CommandLine, stories: Path) ->
     unlike = [{"id": str(number), "text": unlike_any_other(number)} for number in range(2)]
     nearsim.succeed("ingest", write_jsonl(stories.with_name("unlike.jsonl"), unlike), "-c", "unlike", "-q")
     assert "There are no pairs to draw" in nearsim.succeed("report", "-c", "unlike", "--output", "-").out
-
-
-def test_invalid_calls_are_refused(
-    filled: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "--output PATH" in filled.fail("report", exit_code=2)
-    path = tmp_path / "report.html"
-    assert "collection 'none' does not exist" in filled.fail("report", "-o", path, "-c", "none")
-    assert "no profile 'none'" in filled.fail("report", "-o", path, "-p", "none")
-    no_rejects = write_jsonl(tmp_path / "no.jsonl", [{"id": 1}])
-    assert "is not a reject file" in filled.fail("report", "-o", path, "--rejects", no_rejects)
-    both = write_jsonl(tmp_path / "both.html", [{"id": 1}])
-    assert "is both input and output" in filled.fail("report", "-o", both, "--rejects", both)
-    assert "end it in .html" in filled.fail("report", "-o", tmp_path / "report.pdf", exit_code=2)
-    assert "end it in .json" in filled.fail("report", "--json", "-o", path, exit_code=2)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "pip install 'nearsim-db[report]'" in filled.fail("report", "-o", path)
-    assert not path.exists()

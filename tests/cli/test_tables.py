@@ -48,17 +48,6 @@ def test_only_the_title_is_shortened(terminal: Terminal) -> None:
     assert " ".join(title) == "A storm cro…"
 
 
-def test_title_uses_the_available_width(terminal: Terminal) -> None:
-    tables.print_table(
-        ("id", "title", *NUMBERS),
-        [("a", "t" * 200, 1.0, 9, 9, 1.0, 32)],
-        shorten=["title"],
-        wrap=["shared_bands"],
-        stream=terminal,
-    )
-    assert max(map(len, terminal.getvalue().splitlines())) == 80
-
-
 def test_table_may_be_wider_than_the_terminal(terminal: Terminal) -> None:
     long = "x" * 100
     tables.print_table(
@@ -70,16 +59,6 @@ def test_table_may_be_wider_than_the_terminal(terminal: Terminal) -> None:
     assert words_of_heading(terminal) == sorted(["left", "right", *" ".join(NUMBERS).split()])
     line = terminal.getvalue().splitlines()[-1]
     assert line.split() == [long, long, "1.0000", "9", "9", "1.0000", "32"]
-
-
-def test_pairs_of_short_ids_fit(terminal: Terminal) -> None:
-    tables.print_table(
-        ("left", "right", *NUMBERS),
-        [("story-000017", "story-000018", 1.0, 900, 900, 1.0, 32)],
-        wrap=["shared_bands"],
-        stream=terminal,
-    )
-    assert max(map(len, terminal.getvalue().splitlines())) <= 80
 
 
 def test_lists_are_broken_between_ids_only(terminal: Terminal) -> None:

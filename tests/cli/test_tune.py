@@ -76,17 +76,3 @@ def test_checks_and_proposal_wrap_at_80_columns(nearsim: CommandLine, corpus: Pa
         assert max(map(len, block)) <= 80
         # What goes on is indented.
         assert any(line.startswith("   ") for line in block)
-
-
-def test_invalid_recall_is_a_usage_error(nearsim: CommandLine, corpus: Path) -> None:
-    for recall in ("1", "0", "nan", "1.5"):
-        assert f"--recall is {recall};" in nearsim.fail("tune", corpus, "--recall", recall, exit_code=2)
-
-
-def test_files_and_a_collection_exclude_each_other(nearsim: CommandLine, corpus: Path) -> None:
-    assert "either FILE or --collection" in nearsim.fail("tune", exit_code=2)
-    assert "either FILE or --collection" in nearsim.fail("tune", corpus, "-c", "news", exit_code=2)
-    assert "collection 'nowhere' does not exist" in nearsim.fail("tune", "-c", "nowhere")
-    elsewhere = CommandLine({**nearsim.environment, "NEARSIM_COLLECTION": "nowhere"})
-    assert "collection 'nowhere' does not exist" in elsewhere.fail("tune")
-    elsewhere.succeed("tune", corpus, "--json")

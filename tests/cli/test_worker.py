@@ -194,11 +194,6 @@ def test_a_worker_reconnects_after_its_server_was_killed(server_to_kill: AnyServ
             assert worker.wait() == 0
 
 
-def test_once_fails_without_a_database() -> None:
-    nowhere = CommandLine({"NEARSIM_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"})
-    assert "127.0.0.1" in nowhere.fail("worker", "--once")
-
-
 @pytest.mark.slow("starts processes")
 def test_work_set_aside_is_listed_retried_and_discarded(
     nearsim: CommandLine, database_url: str, other: Application, monkeypatch: pytest.MonkeyPatch

@@ -31,7 +31,6 @@ def test_batches_at_verbose_and_a_summary_by_default(filled: CommandLine, databa
     assert work("--quiet") == []
     (start, *_) = work("--collection", "default")
     assert str(start["message"]).endswith("starts on collection default")
-    assert "not both" in filled.fail("worker", "--quiet", "--verbose", exit_code=2)
 
 
 def test_doctor_has_no_warning_before_the_first_document(nearsim: CommandLine) -> None:

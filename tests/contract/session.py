@@ -62,6 +62,7 @@ def write_files(folder: Path) -> None:
     write_jsonl(folder / "again.jsonl", [{"id": "again", "text": STORM}, {"id": "own", "text": HARVEST[40:]}])
     (folder / "both.html").write_text("{}\n")
     (folder / "empty.jsonl").write_text("")
+    (folder / "many-broken.jsonl").write_text(stories.read_text() + "{broken\n" * 9)
     (folder / "broken.jsonl").write_text("{broken\n[]\n")
     (folder / "broken-too.jsonl").write_text(stories.read_text() + "{broken\n")
     (folder / "labels.csv").write_text("id_a,id_b,label\nstorm,storm-again,1\nstorm,harvest,0\n")
@@ -83,7 +84,11 @@ def run_all(url: str, user: str, home: Path) -> Iterator[Ran]:
         words = shlex.split(
             command.replace("$STORM", STORM).replace("$USER", user).replace("$FIFTY", "4x4 " * 50)
         )
-        words += [] if command.startswith(WITHOUT_JSON) or {"-o", "--help"} & set(words) else ["--json"]
+        words += (
+            []
+            if command.startswith(WITHOUT_JSON) or {"-o", "--format", "--help"} & set(words)
+            else ["--json"]
+        )
         yield Ran(situation, command, (embedded if situation == "embedded" else own).run(*words))
 
 
