@@ -4,23 +4,20 @@ import csv
 import gzip
 import tracemalloc
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers import Fields, Source
+from nearsim_db.readers import Fields
 from nearsim_db.readers.delimited import read_csv
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import Document, ReadDocument, Reject
+from tests.builders import read_files
+from tests.builders.read_files import Items
 
-Items = list[ReadDocument | Reject]
-
-
-def read_bytes(tmp_path: Path, content: bytes, name: str = "in.csv", fields: Fields | None = None) -> Items:
-    path = tmp_path / name
-    path.write_bytes(content)
-    return list(Source([path], fields or Fields()))
+read_bytes = partial(read_files.read_bytes, name="in.csv")
 
 
 def outcome(reads: Items) -> list[tuple[int, str]]:
@@ -44,7 +41,7 @@ def test_columns_become_fields_and_attributes(tmp_path: Path, name: str, delimit
         datetime(2024, 5, 31, tzinfo=UTC),
         {"pages": "12", "note": ""},
     )
-    assert read_bytes(tmp_path, content, name) == [ReadDocument(document, str(tmp_path / name), 2)]
+    assert read_bytes(tmp_path, content, name=name) == [ReadDocument(document, str(tmp_path / name), 2)]
 
 
 def test_empty_cells_of_named_columns_are_null(tmp_path: Path) -> None:
@@ -170,8 +167,3 @@ def test_a_quoted_field_far_beyond_the_limit_is_one_reject(tmp_path: Path) -> No
 def test_an_invalid_header_is_an_error(tmp_path: Path, header: bytes, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         read_bytes(tmp_path, header + b"1,x\n")
-
-
-@pytest.mark.parametrize("content", [b"", b"\n\r\n", b"\xef\xbb\xbf", b"id,text\n", b"id,text"])
-def test_a_file_without_rows_has_no_documents(tmp_path: Path, content: bytes) -> None:
-    assert read_bytes(tmp_path, content) == []

@@ -12,18 +12,11 @@ from nearsim_db.readers import Fields, Source
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.records import Document, ReadDocument, Reject
-
-Items = list[ReadDocument | Reject]
-
-
-def read_bytes(tmp_path: Path, content: bytes, fields: Fields | None = None, name: str = "in.jsonl") -> Items:
-    path = tmp_path / name
-    path.write_bytes(content)
-    return list(Source([path], fields or Fields()))
+from tests.builders.read_files import read_bytes
 
 
 def read_one(tmp_path: Path, record: object, fields: Fields | None = None) -> ReadDocument:
-    (read,) = read_bytes(tmp_path, json.dumps(record).encode(), fields)
+    (read,) = read_bytes(tmp_path, json.dumps(record).encode(), fields=fields)
     assert isinstance(read, ReadDocument), read
     return read
 
@@ -226,22 +219,6 @@ def test_lines_are_counted_and_blank_ones_skipped(tmp_path: Path) -> None:
         (Reject, 5),
         (ReadDocument, 7),
     ]
-
-
-def test_duplicate_ids_are_not_rejected_by_the_reader(tmp_path: Path) -> None:
-    reads = read_bytes(tmp_path, b'{"id": 1, "text": "x"}\n' * 3)
-    assert [read.line for read in reads if isinstance(read, ReadDocument)] == [1, 2, 3]
-
-
-@pytest.mark.parametrize("content", [b"", b"\n", b"\xef\xbb\xbf", b" \r\n\n"])
-def test_an_empty_file_has_no_documents(tmp_path: Path, content: bytes) -> None:
-    assert read_bytes(tmp_path, content) == []
-
-
-@pytest.mark.parametrize("name", ["in.json", "IN.JSON", "in.ndjson", "in.jsonl"])
-def test_files_named_json_are_read_as_json_lines(tmp_path: Path, name: str) -> None:
-    reads = read_bytes(tmp_path, b'{"id": 1, "text": "x"}\n{"id": 2, "text": "y"}\n', name=name)
-    assert [read.document.external_id for read in reads if isinstance(read, ReadDocument)] == ["1", "2"]
 
 
 def test_a_line_beyond_the_limit_is_rejected_and_reading_continues(tmp_path: Path) -> None:

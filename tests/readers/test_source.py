@@ -125,15 +125,6 @@ def test_lines_before_garbage_are_kept(tmp_path: Path, suffix: str, compress: Co
     assert ids == [str(i) for i in (*range(700), *range(50))]
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_wrong_compression_suffix_is_an_error(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"a.csv{suffix}"
-    path.write_bytes(b"id,text\n1,x\n")
-    ids, message = read_until_error(path)
-    assert ids == []
-    assert "is truncated or damaged" in message
-
-
 def test_a_row_truncated_within_quotes_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b'id,text\n1,x\n2,"y\nz')[:-1])
@@ -164,12 +155,6 @@ def test_files_are_read_in_the_order_given(tmp_path: Path) -> None:
         (str(path), line, kind) for path in paths for line, kind in ((1, ReadDocument), (2, Reject))
     ]
     assert [read.file for read in Source(paths).read(paths[1])] == [str(paths[1])] * 2
-
-
-def test_a_missing_file_is_an_error_at_once(tmp_path: Path) -> None:
-    (tmp_path / "good.jsonl").touch()
-    with pytest.raises(InputError, match=r"cannot read .*gone\.jsonl: No such file or directory; check"):
-        Source([tmp_path / "good.jsonl", tmp_path / "gone.jsonl"])
 
 
 @pytest.mark.parametrize("name", ["a.orc", "a", "a.gz", "a.jsonl.bz2", ".jsonl"])

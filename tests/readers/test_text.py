@@ -23,12 +23,6 @@ def test_a_text_file_is_one_document(tmp_path: Path) -> None:
     assert list(Source([path], Fields(id="key", title="t", body="content"))) == [expected]
 
 
-def test_an_empty_text_file_is_an_empty_document(tmp_path: Path) -> None:
-    path = tmp_path / "empty.txt"
-    path.touch()
-    assert list(Source([path])) == [ReadDocument(Document("empty.txt", body=""), str(path), 0)]
-
-
 def test_text_files_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
     contents = {
         "b.md": "1",
@@ -210,12 +204,6 @@ def test_a_file_that_is_replaced_after_it_was_listed_is_not_opened(
     read = text_document(InputFile(path, refused=refused), "b.txt")
     assert isinstance(read, Reject)
     assert f"cannot read {path}: " in read.reason
-
-
-def test_a_folder_of_links_only_names_the_option(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").symlink_to("/etc/hostname")
-    with pytest.raises(InputError, match=r"has no text files .*, only 1 symbolic link: --follow-links reads"):
-        Source([tmp_path])
 
 
 def test_link_given_as_path_is_read(linked: Path) -> None:

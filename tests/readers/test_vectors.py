@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 
 from nearsim_db import Document
-from nearsim_db.readers import Fields, Source, VectorLengthCheck, from_documents
+from nearsim_db.readers import Fields, VectorLengthCheck, from_documents
 from nearsim_db.records import ReadDocument, Reject
-
-Items = list[ReadDocument | Reject]
-
-
-def read_bytes(tmp_path: Path, content: bytes, name: str = "in.jsonl", fields: Fields | None = None) -> Items:
-    path = tmp_path / name
-    path.write_bytes(content)
-    return list(Source([path], fields or Fields()))
+from tests.builders.read_files import read_bytes
 
 
 def vector_of(read: ReadDocument | Reject) -> list[float] | None:
