@@ -130,38 +130,3 @@ def test_alembic_command_makes_the_same_schema(database_url: str, engine: Engine
         assert not connection.execute(statement("list_unvalidated")).fetchall()
         made = catalog(connection)
     assert made == installed and len(installed) > 300
-
-
-@pytest.mark.slow("builds a wheel")
-def test_installed_wheel_contains_its_migrations(database_url: str, engine: Engine, tmp_path: Path) -> None:
-    with engine.begin() as connection:
-        connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    installed = tmp_path / "installed"
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--target",
-        str(installed),
-        str(wheel),
-    ]
-    subprocess.run([*pip, "--disable-pip-version-check"], check=True, capture_output=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "nearsim_db", "db", "init"],
-        cwd=tmp_path,
-        env={**os.environ, "NEARSIM_DATABASE_URL": database_url, "PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert (installed / "nearsim_db" / "store" / "schema" / "migrations" / "env.py").is_file()
-    assert table_names(engine) == TABLES
-    with engine.connect() as connection:
-        assert revisions.check(connection) == revisions.newest_revision()

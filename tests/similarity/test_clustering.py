@@ -74,17 +74,6 @@ def test_a_long_path(order: str) -> None:
     assert components(edges) == dict.fromkeys(range(10_000), 0)
 
 
-@pytest.mark.parametrize("centre", [0, 5_000, 9_999])
-def test_a_star(centre: int) -> None:
-    edges = [(leaf, centre) for leaf in range(10_000) if leaf != centre]
-    assert components(edges) == dict.fromkeys(range(10_000), 0)
-
-
-def test_many_small_components() -> None:
-    edges = [(3 * n + 2, 3 * n + side) for n in range(5_000) for side in (0, 1)]
-    assert components(edges) == {node: node - node % 3 for node in range(15_000)}
-
-
 Ranked = tuple[list[tuple[int, int]], list[tuple[int, int]], list[int]]
 
 

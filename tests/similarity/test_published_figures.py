@@ -17,7 +17,6 @@ from nearsim_db.similarity.lsh import (
     match_probability,
     or_,
     parse,
-    pick_bands,
     steepest_point,
 )
 from nearsim_db.similarity.metrics import METRICS, reach_mask
@@ -189,14 +188,6 @@ def test_riskiqs_hash_function_fills_13_buckets_evenly() -> None:
     expected = 100_000 / 13
     # The 0.999 quantile of chi-squared with 12 degrees of freedom is 32.9.
     assert ((counts - expected) ** 2 / expected).sum() < 32.9
-
-
-@pytest.mark.parametrize(
-    ("threshold", "bands"),
-    [(0.5, 23), (0.6, 18), (0.7, 14), (0.8, 10), (0.9, 6), (0.95, 4), (0.99, 2), (0.99999999999999999, 1)],
-)
-def test_riskiqs_rule_for_bands(threshold: float, bands: int) -> None:
-    assert pick_bands(threshold, 100) == bands
 
 
 # --- Stanford CS246, Theory of LSH

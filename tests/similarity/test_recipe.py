@@ -14,54 +14,11 @@ from nearsim_db.similarity.recipe import Recipe, from_mapping, keep_policy, load
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.selection import examples
 
-DEFAULTS = """
-fields = ["title", "body"]
-[normalise]
-unicode = "nfkc"
-case = "casefold"
-whitespace = "collapse"
-html = false
-invisible = "drop"
-[shingle]
-scheme = "word"
-k = 3
-tokens = "unicode"
-stopwords = "none"
-stem = "none"
-min_token_length = 1
-[hash]
-base = "poly64"
-[sketch]
-family = "fast_similarity"
-k = 128
-seed = 1
-[bands]
-recall = 0.995
-hash = "mix64"
-[match]
-threshold = 0.7
-min_shared_bands = 1
-verify = "exact"
-certain_shared_bands = 0
-bucket_limit = 128
-[cluster]
-linkage = "connected"
-keep = "earliest"
-numbers_differ = "link"
-[retain]
-age = "none"
-"""
-
 
 def as_json(recipe: Recipe) -> dict[str, Any]:
     """The mapping as jsonb gives it back."""
     mapping: dict[str, Any] = json.loads(json.dumps(to_mapping(recipe)))
     return mapping
-
-
-def test_defaults_are_as_documented() -> None:
-    assert as_json(Recipe()) == tomllib.loads(DEFAULTS)
-    assert parse("") == parse(DEFAULTS) == Recipe()
 
 
 def test_minhash_exposes_its_functions() -> None:
