@@ -74,14 +74,17 @@ def open_connection(connection: Connection) -> Iterator[Connection]:
 
 @some_combinations(
     ("keep", ["earliest", "latest", "longest", "source:B,A"]),
-    ("linkage", ["connected", "representative"]),
+    (
+        "linked",
+        [("connected", False), ("representative", True), ("connected", True), ("representative", False)],
+    ),
     ("numbers_differ", ["link", "keep-apart"]),
-    ("is_judged", [False, True]),
 )
 def test_incremental_clusters_equal_a_full_link(
-    open_connection: Connection, keep: str, linkage: str, numbers_differ: str, is_judged: bool
+    open_connection: Connection, keep: str, linked: tuple[str, bool], numbers_differ: str
 ) -> None:
-    """Also where people pin and veto pairs meanwhile."""
+    """By either linkage, and where people pin and veto pairs meanwhile or not."""
+    linkage, is_judged = linked
     rng = random.Random(f"{keep} {linkage} {numbers_differ} {is_judged}")
     settings = [
         f"cluster.keep={keep}",

@@ -185,12 +185,6 @@ def test_a_process_without_the_build_lock_leaves_signing_to_the_one_that_has_it(
         assert signed_by_build == []
 
 
-def test_a_dry_run_creates_nothing(database_url: str) -> None:
-    with Index.connect(database_url) as index:
-        assert index.ingest(from_documents(stories(COUNT)), dry_run=True).inserted == COUNT
-        assert index.database.collections() == []
-
-
 def test_an_error_of_signing_ends_the_ingest(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was committed before is indexed by the next run."""
 

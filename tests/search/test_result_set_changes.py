@@ -8,11 +8,10 @@ import psycopg
 import pytest
 
 from nearsim_db import Deduper, Document, Index, Judgement
-from nearsim_db.errors import NotFoundError, SchemaError
+from nearsim_db.errors import SchemaError
 from tests.builders.result_set_texts import (
     asked,
     fill,
-    recipe,
     rows_of,
     write_texts,
 )
@@ -131,19 +130,6 @@ def test_a_purge_between_two_checks_is_noticed_by_the_next_query(index: Index, t
     after = deduper._state
     assert before is not None and after is not None and after.sketches is not before.sketches
     assert len(after.sketches) == 1
-
-
-def test_new_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
-    ids = fill(index, texts)
-    deduper = Deduper(index, recheck_seconds=3_600)
-    before = asked(deduper, ids, list(texts))
-    with Index.connect(index.database.engine.url) as other:
-        other.delete_profile("p")
-        with pytest.raises(NotFoundError, match="no profile"):
-            deduper.dedupe(list(ids.values()))
-        other.create_profile("p", recipe("fast_similarity", 64))
-    assert asked(deduper, ids, list(texts)).keys() == before.keys()
-    assert deduper.standard_error == pytest.approx((0.7 * 0.3 / 64) ** 0.5)
 
 
 def judge(database_url: str, index: Index, pair: tuple[int, int], verdict: str) -> None:

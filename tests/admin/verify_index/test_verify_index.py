@@ -213,12 +213,6 @@ def test_a_sound_index_has_no_faults(mended: Database) -> None:
     assert checked["clusters"] == _FAMILIES
 
 
-def test_faults_name_documents(mended: Database) -> None:
-    _run(mended, "DELETE FROM {similar_pair} WHERE left_id = {a} AND right_id = {b}")
-    (fault,) = _all(mended, repair=True).found.faults
-    assert (fault.kind, fault.table, fault.examples) == ("missing_pair", "similar_pair_1", (("3-a", "3-b"),))
-
-
 def test_queued_changes_are_not_faults(database: Database) -> None:
     _run(
         database,
