@@ -178,9 +178,9 @@ def no_text_column(file: str, missing: str, columns: str) -> str:
 
 def checked_id(record: Mapping[str, object], name: str) -> str:
     value = record.get(name)
-    if type(value) is int:
+    if type(value) is int and value.bit_length() <= 8 * MAX_ID_BYTES:  # Python refuses to print longer ones
         value = str(value)
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value):  # pandas.NA and arrays cannot be compared
         if name in record:
             raise InputError(f"'{name}' is empty")
         raise InputError(_no_id(record, name))

@@ -56,7 +56,7 @@ def _checked(document: Document, number: int) -> ReadDocument:
 
 def _id(document: Document) -> str:
     given: object = document.external_id
-    known = int(given) if isinstance(given, np.integer) else given
+    known = given.item() if isinstance(given, np.integer) else given
     return str.__str__(checked_id({"external_id": known}, "external_id"))
 
 
@@ -113,5 +113,5 @@ def _is_missing(value: object) -> bool:
     """Whether a value marks a missing one in NumPy or pandas: NaN and NaT do not equal themselves."""
     try:
         return bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA has no truth value, nor has an array
+    except Exception:  # pandas.NA has no truth value, nor has an array
         return type(value).__name__ == "NAType"

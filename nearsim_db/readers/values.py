@@ -23,7 +23,10 @@ def kind(value: object) -> str:
 
 def shown(value: object) -> str:
     """Format a value for a message: short, on one line, printable."""
-    written = ascii(value)
+    try:
+        written = ascii(value)
+    except Exception:  # integers of many digits, lists of many levels, a faulty __repr__
+        written = f"<{type(value).__name__}>"
     return written if len(written) <= _SHOWN_CHARACTERS else written[:_SHOWN_CHARACTERS] + "..."
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nearsim_db.readers.memory import from_documents
+from nearsim_db.errors import InputError
+from nearsim_db.readers.memory import checked_query, from_documents
 from nearsim_db.records import Document, ReadDocument, Reject
 
 EAST, WEST = timezone(timedelta(hours=14)), timezone(-timedelta(hours=12))
@@ -50,6 +51,16 @@ class NAType:
 
     def __bool__(self) -> bool:
         raise TypeError("boolean value of NA is ambiguous")
+
+    def __eq__(self, other: object) -> Any:
+        return self
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no representation")
 
 
 class Stamp(datetime):
@@ -119,6 +130,22 @@ def test_ids_and_anything_that_is_no_document() -> None:
     assert isinstance(made, ReadDocument) and made.document.external_id == "7"
     assert isinstance(named, ReadDocument) and type(named.document.external_id) is str
     assert [one.line for one in rejected if isinstance(one, Reject)] == [3, 4, 5]
+
+
+# The second is the number of the record that it is fit for: a vector, and no date.
+@pytest.mark.parametrize(
+    ("value", "fit"),
+    [(NAType(), 8), (np.array([1, 2]), 5), (np.timedelta64(1, "D"), 0), (10**5000, 0), (Unprintable(), 0)],
+    ids=["missing", "array", "duration", "long number", "unprintable"],
+)
+def test_no_value_of_a_field_raises(value: Any, fit: int) -> None:
+    names = ("title", "body", "source", "url", "vector", "attributes")
+    given = [Document("one", **{name: value}) for name in names]
+    read = list(from_documents([*given, Document(value), Document("one", published_at=value), value]))
+    assert len(read) == 9
+    assert [one.line for one in read if isinstance(one, ReadDocument)] == ([fit] if fit else [])
+    with pytest.raises(InputError):
+        checked_query(Document("one", body=value))
 
 
 def test_subclasses_become_plain_values() -> None:
