@@ -258,20 +258,6 @@ def test_estimates_increase_with_agreements_from_0_to_1(width: float) -> None:
 # --- The claims of Stanford CS246, Theory of LSH
 
 
-def test_sensitivity_of_random_lines_in_a_plane() -> None:
-    """(a/2, 2a, 1/2, 1/3)-sensitive: the mean of 1 - d |cos| / a over all angles meets the claim."""
-
-    def chance(distance: float) -> float:
-        begin = math.acos(min(4.0 / distance, 1.0))
-        within = quad(lambda angle: 1 - distance * math.cos(angle) / 4.0, begin, math.pi / 2)[0]
-        return float(within * 2 / math.pi)
-
-    assert chance(2.0) == pytest.approx(1 - 1 / math.pi)
-    assert chance(8.0) == pytest.approx(1 / 3 - (4 - 2 * math.sqrt(3)) / math.pi)
-    assert all(chance(distance) >= 1 / 2 for distance in np.linspace(0.01, 2, 20))
-    assert all(chance(distance) <= 1 / 3 for distance in np.linspace(8, 100, 20))
-
-
 def test_sensitivity_of_normally_distributed_lines() -> None:
     found = Sensitivity.of(2.0, 8.0, lambda distance: same_bucket(distance, 4.0))
     assert found.near_probability == pytest.approx(0.6095, abs=1e-4)
