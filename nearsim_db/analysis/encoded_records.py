@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -65,9 +64,7 @@ class EncodedRecords:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for one in self._files:
             one.close()
 

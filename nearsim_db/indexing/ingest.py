@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
 from nearsim_db.indexing.helper_process import SignDocuments
@@ -226,9 +225,7 @@ class BatchWriter(Generic[Batch]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._thread.shutdown()
 
     def add(self, batch: Batch) -> None:

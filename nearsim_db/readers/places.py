@@ -3,7 +3,6 @@
 import os
 from dataclasses import dataclass
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -39,9 +38,7 @@ class RecordPlaces:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._ids.close()
         self._rows.close()
 

@@ -3,7 +3,6 @@
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from nearsim_db.indexing.context import ContextFactory
@@ -52,9 +51,7 @@ class Queries:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:

@@ -1,7 +1,9 @@
 """The choice between two bit-identical back ends: compiled by numba, or plain NumPy."""
 
 import importlib.util
-from typing import Literal
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
 
 from nearsim_db.errors import NearsimError
 
@@ -31,3 +33,9 @@ def plain_characters(expected_bytes: int | None) -> int:
     if expected_bytes is None:
         return FEW_CHARACTERS
     return _PLAIN_CHARACTERS if expected_bytes <= _SMALL_BYTES else 0
+
+
+@cache
+def load_kernels(package: str, backend: Backend) -> Any:
+    """Return the module of a package of kernels for a back end; numba is only imported if it is requested."""
+    return import_module(f"{package}.{'compiled' if backend == 'numba' else 'plain'}")

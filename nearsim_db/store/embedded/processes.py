@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 import fcntl
-from types import TracebackType
 from typing import Self
 
 from nearsim_db.store.embedded.account import Account
@@ -227,9 +226,7 @@ class FileLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.backend import Backend, load_kernels
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
 
 
@@ -35,11 +35,6 @@ class MetricKernels(Protocol):
 
 
 def metric_kernels(backend: Backend) -> MetricKernels:
-    """Return the kernels of a back end; numba is only imported if it is requested."""
-    if backend == "numba":
-        from nearsim_db.similarity.metrics.kernels import compiled
-
-        return compiled
-    from nearsim_db.similarity.metrics.kernels import plain
-
-    return plain
+    """Return the kernels of a back end."""
+    kernels: MetricKernels = load_kernels(__name__, backend)
+    return kernels

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.backend import Backend, load_kernels
 
 Ids = NDArray[np.uint64]
 Offsets = NDArray[np.int64]
@@ -202,11 +202,6 @@ class SketchKernels(Protocol):
 
 
 def sketch_kernels(backend: Backend) -> SketchKernels:
-    """Return the kernels of a back end; numba is only imported if it is requested."""
-    if backend == "numba":
-        from nearsim_db.similarity.sketch.kernels import compiled
-
-        return compiled
-    from nearsim_db.similarity.sketch.kernels import plain
-
-    return plain
+    """Return the kernels of a back end."""
+    kernels: SketchKernels = load_kernels(__name__, backend)
+    return kernels

@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.backend import Backend, load_kernels
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
@@ -45,11 +45,6 @@ class TextKernels(Protocol):
 
 
 def text_kernels(backend: Backend) -> TextKernels:
-    """Return the kernels of a back end; numba is only imported if it is requested."""
-    if backend == "numba":
-        from nearsim_db.similarity.text.kernels import compiled
-
-        return compiled
-    from nearsim_db.similarity.text.kernels import plain
-
-    return plain
+    """Return the kernels of a back end."""
+    kernels: TextKernels = load_kernels(__name__, backend)
+    return kernels
