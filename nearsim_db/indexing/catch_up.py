@@ -1,21 +1,21 @@
 """Catch up: build the indexes of a collection, and apply to them what was written to it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
 from nearsim_db.indexing import attached_table, build, profiles, retention, work_queue
-from nearsim_db.indexing.build_processes import helpers, start_helpers
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
-from nearsim_db.indexing.early_signing import EarlySigning, is_suitable
-from nearsim_db.indexing.helper_process import HelperProcess
+from nearsim_db.indexing.feature_spool import SpoolHandle
+from nearsim_db.indexing.helper_process import HelpBuild, HelperKilledError, HelperProcess
+from nearsim_db.indexing.signing import EarlySigning, is_suitable
 from nearsim_db.records import CollectionId, GenerationId, Progress
 from nearsim_db.similarity.backend import FEW_CHARACTERS, plain_characters
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import generation_rows, generations, partitions, query_rows
+from nearsim_db.store import collection_rows, generation_rows, generations, partitions, query_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
@@ -177,3 +177,66 @@ class CatchUp:
     def _generations(self, collection_id: CollectionId) -> list[Generation]:
         with self._database.transaction() as connection:
             return generation_rows.list_generations(connection, collection_id)
+
+
+_LEAST_DOCUMENTS = 20_000  # of a build that takes longer than a process to start
+
+
+class Helpers:
+    """Processes that take slices of a build; they end with this process, however it ends."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self.processes: list[HelperProcess] = []
+
+    def add(self, process: HelperProcess, spool: SpoolHandle | None = None) -> None:
+        """Have a process help, which reads features from a spool."""
+        self.processes.append(process)
+        process.send(HelpBuild(spool))
+
+    def check(self) -> None:
+        """Raise NearsimError if a process failed; a killed one is only reported, as its slice is done by another."""
+        for process in self.processes[:]:
+            try:
+                if not process.is_done():
+                    continue
+            except HelperKilledError as error:
+                self._warn(f"a process that helped with the build {error}")
+            self.processes.remove(process)
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self.processes:
+            process.close()
+        self.processes = []
+
+
+@contextmanager
+def helpers(database: Database, context: Context, warn: Callable[[str], None]) -> Iterator[Helpers]:
+    """Have processes help during the block: those that signed the documents, or new ones for a large collection."""
+    started = Helpers(warn)
+    try:
+        processes = context.build.helpers
+        if not processes and _is_large(database, context.generation):
+            processes = start_helpers(database, context)
+        spool = context.build.spool.handle() if processes and context.build.spool is not None else None
+        for process in processes:
+            started.add(process, spool)
+        yield started
+    finally:
+        started.close()
+
+
+def start_helpers(database: Database, context: Context) -> list[HelperProcess]:
+    """Start processes for a generation, one less than `database.jobs`; they inherit the file of the spool."""
+    threads = max(1, database.settings.threads // database.jobs)
+    descriptor = None if context.build.spool is None else context.build.spool.descriptor
+    return [
+        HelperProcess(database.engine.url, context.generation.generation_id, threads, descriptor)
+        for _ in range(database.jobs - 1)
+    ]
+
+
+def _is_large(database: Database, generation: Generation) -> bool:
+    with database.transaction() as connection:
+        return collection_rows.count_documents(connection, generation.collection_id) > _LEAST_DOCUMENTS

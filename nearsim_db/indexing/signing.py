@@ -1,11 +1,22 @@
-"""Signing documents that were just written, in this process or in a helper."""
+"""Signing of documents that were just written: while the next ones are read, in this process or in a helper.
 
-from collections.abc import Iterator, Sequence
+A document is signed once it is committed, in every first generation whose build has not gone past its stage sign. The
+build signs what is missing then: documents of other writers, updated ones, those written before a kill. What was
+changed or deleted since it was signed is captured like any write, and indexed again after the build. The features are
+spooled for the verification of the build, which then reads no text of these documents.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Protocol
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Protocol, Self
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.helper_process import (
     BeginSigning,
     Finished,
@@ -15,7 +26,7 @@ from nearsim_db.indexing.helper_process import (
     SignDocuments,
     Signed,
 )
-from nearsim_db.store import generations, signatures
+from nearsim_db.store import generations, partitions, signatures
 from nearsim_db.store.driver import Connection, Engine
 
 
@@ -119,3 +130,119 @@ def sign_new(connection: Connection, context: Context, batch: SignDocuments) -> 
         signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
         context.build.signed_early += len(documents)
     connection.commit()
+
+
+_BATCHES_WAITING = 2  # for each process
+
+StartHelpers = Callable[[Context], Sequence[HelperProcess]]
+
+
+class EarlySigning:
+    """Signs documents beside the thread that adds them, in generations that this process may build.
+
+    The caller holds the build lock of their collection. Use it in a `with` block, after which all that was added is
+    signed; errors of signing are raised by `add` and at the end of the block. If there is one generation, the processes
+    that `start_helpers` returns sign too.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        contexts: Sequence[Context],
+        *,
+        was_empty: bool = False,
+        start_helpers: StartHelpers = lambda context: (),
+    ) -> None:
+        self._engine = engine
+        self._was_empty = was_empty
+        self._contexts = list(contexts)
+        self._start_helpers = start_helpers
+        self._helpers: list[HelperSigner] = []
+        self._free: SimpleQueue[Signer] = SimpleQueue()
+        self._pending: deque[Future[None]] = deque()
+
+    def __enter__(self) -> Self:
+        for context in self._contexts:
+            with self._engine.begin() as connection:
+                partitions.create(connection, context.leaves)
+            context.build.spool = FeatureSpool.create(context.encoder)
+        if len(self._contexts) == 1:
+            (context,) = self._contexts
+            context.build.helpers = list(self._start_helpers(context))
+            self._helpers = [
+                HelperSigner(one, context, at) for at, one in enumerate(context.build.helpers, 1)
+            ]
+        self._free.put(LocalSigner(self._engine, self._contexts))
+        self._threads = ThreadPoolExecutor(1 + len(self._helpers), thread_name_prefix="nearsim-sign")
+        self._starting = [self._threads.submit(self._start, one) for one in self._helpers]
+        return self
+
+    def finish(self, inserted: int) -> None:
+        """Wait until all that was added is signed; `inserted` documents were written in the block.
+
+        If the collection was empty and all of them are signed, the build need not look for others: what other sessions
+        wrote meanwhile was captured.
+        """
+        self._complete()
+        for context in self._contexts:
+            context.build.is_signed = self._was_empty and context.build.signed_early == inserted
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._threads.shutdown()
+        try:
+            self._complete()
+        except BaseException as failure:
+            # What was spooled is incomplete: the build signs these documents again.
+            for context in self._contexts:
+                context.build.close()
+            # An error of the block is the one to be raised.
+            if error is None or not isinstance(failure, Exception):
+                raise
+
+    def _complete(self) -> None:
+        """Wait until all is signed, and complete the contexts. May be called again."""
+        for one in [*self._starting, *self._pending]:
+            one.result()
+        self._pending.clear()
+        for helper in self._helpers:
+            helper.finish()
+        for context in self._contexts:
+            if context.build.spool is not None:
+                context.build.spool.finish()
+
+    @property
+    def contexts(self) -> Sequence[Context]:
+        """The contexts of the generations, with the features that were cached."""
+        return self._contexts
+
+    def add(self, batch: SignDocuments) -> None:
+        """Sign new, committed documents; waits while too many are in memory."""
+        if self._contexts:
+            while len(self._pending) >= (1 + len(self._helpers)) * _BATCHES_WAITING:
+                self._pending.popleft().result()
+            self._pending.append(self._threads.submit(self._sign, batch))
+
+    def _sign(self, batch: SignDocuments) -> None:
+        """Have the first signer that is free sign a batch."""
+        signer = self._free.get()
+        try:
+            signer.sign(batch)
+        finally:
+            if not signer.is_ended:
+                self._free.put(signer)
+
+    def _start(self, helper: HelperSigner) -> None:
+        helper.wait()
+        if not helper.is_ended:
+            self._free.put(helper)
+
+
+def is_suitable(context: Context) -> bool:
+    """Whether a generation's documents can be signed before its build: all of them, from their texts."""
+    return (
+        context.generation.stage == "sign"
+        and context.retained_seconds is None
+        and not context.encoder.takes_vectors
+    )

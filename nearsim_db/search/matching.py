@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.steps.verify import Features, current_features, read_features, verify_screened
+from nearsim_db.indexing.steps.search import Features, current_features, read_features, verify_screened
 from nearsim_db.records import DocId, Document, Evidence, Match
 from nearsim_db.search.live_generation import LiveIndex
 from nearsim_db.similarity.batches import Signatures

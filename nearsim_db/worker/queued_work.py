@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from nearsim_db.indexing import promotion_events
+from nearsim_db.indexing import queue_stages
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_leased
 from nearsim_db.indexing.work_queue import search_batch, sign_batch, work_batch
@@ -48,7 +48,7 @@ class QueuedWork:
             if context is not None:
                 done |= self._work(context, stage) > 0
             elif stage == "publish":
-                done |= promotion_events.publish_batch(scope.engine, Leaves(id), self._lease.lease_id) > 0
+                done |= queue_stages.publish_batch(scope.engine, Leaves(id), self._lease.lease_id) > 0
             else:
                 continue
             between()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow("stops processes")
 # Small collections have helpers too, and SIGINT ends a process that a shell started in the background.
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from nearsim_db.indexing import build_processes; build_processes._LEAST_DOCUMENTS = 0; "
+    "from nearsim_db.indexing import catch_up; catch_up._LEAST_DOCUMENTS = 0; "
     "from nearsim_db.cli import main; main()"
 )
 BOTH_WAIT = "SELECT count(*) = 2 FROM pg_locks WHERE NOT granted AND relation = CAST('nearsim.build_slice' AS regclass)"

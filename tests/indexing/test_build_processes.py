@@ -12,8 +12,8 @@ from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.errors import NearsimError
-from nearsim_db.indexing import build, build_plan, build_processes
-from nearsim_db.indexing.build_processes import Helpers, helpers
+from nearsim_db.indexing import build, build_plan, catch_up
+from nearsim_db.indexing.catch_up import Helpers, helpers
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.records import GenerationId, silent
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow("child processes")
 @pytest.fixture
 def index(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     """An index with a profile that was built by one process, and a newer one to be built in many slices."""
-    monkeypatch.setattr(build_processes, "_LEAST_DOCUMENTS", 0)
+    monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 0)
     fill(database_url, RECIPES["fast_similarity"])
     with Index.connect(database_url) as opened:
         build.build(opened.database.engine, context_of(opened), silent)
@@ -169,7 +169,7 @@ def test_processes_end_with_their_parent(index: Index, database_url: str) -> Non
     with index.database.engine.connect() as connection:
         build_plan.plan_signing(connection, context)
     parent = (
-        "import sys, os; from nearsim_db.indexing.build_processes import Helpers; "
+        "import sys, os; from nearsim_db.indexing.catch_up import Helpers; "
         "from nearsim_db.indexing.helper_process import HelperProcess; h = Helpers(print); "
         "one = HelperProcess(sys.argv[1], 2, 1); h.add(one); print(one.process.pid, flush=True); "
         "sys.stdin.readline(); os.kill(os.getpid(), 9)"

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from nearsim_db import Index
-from nearsim_db.indexing import band_keys, build_processes, feature_spool, ingest
+from nearsim_db.indexing import band_keys, catch_up, feature_spool, ingest
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
-from nearsim_db.indexing.steps import verify
+from nearsim_db.indexing.steps import search
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
@@ -38,15 +38,15 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def read_to_verify(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The documents that a build reads to verify candidates, as it does so."""
     doc_ids: list[int] = []
-    current_features = verify.current_features
+    current_features = search.current_features
 
     def recorded(
         context: Context, signed: Signatures, rows: Mapping[int, int], batch: Sequence[StoredDocument]
-    ) -> verify.Features:
+    ) -> search.Features:
         doc_ids.extend(one.doc_id for one in batch)
         return current_features(context, signed, rows, batch)
 
-    monkeypatch.setattr(verify, "current_features", recorded)
+    monkeypatch.setattr(search, "current_features", recorded)
     return doc_ids
 
 
@@ -132,7 +132,7 @@ def test_the_pairs_are_found_with_sketches_of_the_spool(
         raise AssertionError
 
     monkeypatch.setenv("NEARSIM_BUILD_MEMORY", str(megabytes))
-    monkeypatch.setattr(build_processes, "_LEAST_DOCUMENTS", 2**40)
+    monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 2**40)
     monkeypatch.setattr(signatures, "read_sketches", fail)
     monkeypatch.setattr(band_keys, "_DIGEST_BYTES", 2**40)
     with Index.connect(database_url) as index:
@@ -211,7 +211,7 @@ def test_the_file_is_closed_with_the_build(database_url: str, monkeypatch: pytes
 
 @pytest.mark.slow("child processes")
 def test_child_processes_inherit_the_spool(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build_processes, "_LEAST_DOCUMENTS", 0)
+    monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 0)
     with Index.connect(database_url) as index:
         index.database.jobs = 2
         create(index, RECIPE)

@@ -9,7 +9,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.reindex.reindex import promote
-from nearsim_db.indexing import promotion_events
+from nearsim_db.indexing import queue_stages
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.work import leases, queue
 from nearsim_db.worker.worker import Worker
@@ -28,7 +28,7 @@ ALIKE = "one two three four five six"
 @pytest.fixture
 def slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices are of two pairs or clusters."""
-    monkeypatch.setattr(promotion_events, "_ROWS_PER_SLICE", 2)
+    monkeypatch.setattr(queue_stages, "_ROWS_PER_SLICE", 2)
 
 
 @pytest.mark.parametrize("seed", some(range(4), "every seed"))
@@ -58,8 +58,8 @@ def test_changes_between_batches_are_published_once(
             if before:
                 writing.commit()
                 watcher.look()
-            monkeypatch.setattr(promotion_events, "_ROWS_PER_SLICE", rng.choice([1, 2, 5]))
-            slices += promotion_events.publish_batch(index.database.engine, generation.leaves, lease_id)
+            monkeypatch.setattr(queue_stages, "_ROWS_PER_SLICE", rng.choice([1, 2, 5]))
+            slices += queue_stages.publish_batch(index.database.engine, generation.leaves, lease_id)
             watcher.look()
             if not before:
                 rng.choice([writing.commit, writing.rollback])()
@@ -81,7 +81,7 @@ def test_processes_killed_between_batches_publish_nothing_twice(
         for state in (RETIRED, LIVE):
             reading.execute(state)
         with index.database.lease() as lease_id:
-            promotion_events.publish_batch(engine, leaves, lease_id)
+            queue_stages.publish_batch(engine, leaves, lease_id)
         watcher.catch_up()
         before = watcher.consumer.last
 
@@ -91,14 +91,14 @@ def test_processes_killed_between_batches_publish_nothing_twice(
         with monkeypatch.context() as patch, index.database.lease() as lease_id:
             patch.setattr(queue, "continue_later", die)
             with pytest.raises(KeyboardInterrupt):
-                promotion_events.publish_batch(engine, leaves, lease_id)
+                queue_stages.publish_batch(engine, leaves, lease_id)
         # Another takes it over while the first is about to publish.
         lost = leases.open_lease(holding, "lost")
         queue.take(holding, leaves, "publish", lost, 1)
         queue.take(holding, leaves, "publish", lost, 1)
         leases.close_lease(holding, lost)
         holding.commit()
-        promotion_events.publish_promotion_batch(holding, leaves, lost)
+        queue_stages.publish_promotion_batch(holding, leaves, lost)
         watcher.catch_up()
         assert watcher.consumer.last == before
         index.build()

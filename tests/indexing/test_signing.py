@@ -13,7 +13,7 @@ from nearsim_db import Index
 from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import catch_up
 from nearsim_db.indexing import ingest as ingest_module
-from nearsim_db.indexing.build_processes import start_helpers
+from nearsim_db.indexing.catch_up import start_helpers
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.helper_process import SignDocuments

@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from nearsim_db.admin.verify_index import verify_index
-from nearsim_db.indexing import build_processes
+from nearsim_db.indexing import catch_up
 from nearsim_db.store.citus import placement
 from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.scale_out_world import answers, documents, index_at
@@ -55,7 +55,7 @@ def test_shards_move_to_an_added_node_under_writes_and_lookups(
 def test_any_number_of_processes_builds_the_same_index(
     citus: CitusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build_processes, "_LEAST_DOCUMENTS", 0)
+    monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 0)
     small_slices(monkeypatch, 10, 300)
     found = []
     for processes in (1, 2, 4):

@@ -10,7 +10,7 @@ from nearsim_db.admin.reindex.foreground import ForegroundBuild
 from nearsim_db.admin.reindex.limits import NO_LIMITS, Limits, raise_if_exceeded
 from nearsim_db.admin.reindex.status import Status, read_status
 from nearsim_db.errors import ConflictError, FingerprintError, RecipeError
-from nearsim_db.indexing import drop_generation, profiles, promotion_events
+from nearsim_db.indexing import drop_generation, profiles, queue_stages
 from nearsim_db.indexing.drop_generation import Dropped
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.similarity import recipe_warnings
@@ -177,7 +177,7 @@ class Reindex:
                 )
         retired = promote(self.database, chosen, states)
         with translate_errors(), self.database.lease() as lease_id:
-            promotion_events.publish_all(self.database.engine, chosen.leaves, lease_id, self._progress)
+            queue_stages.publish_all(self.database.engine, chosen.leaves, lease_id, self._progress)
         return retired
 
     def find_droppable(self, generation_id: int | None = None, *, every: bool = False) -> list[Generation]:

@@ -1,4 +1,4 @@
-"""The indexing steps: sign, store, search, verify, cluster.
+"""The indexing steps: sign, search, cluster.
 
 The build and the work queue compose them. No step commits; the caller does.
 """
@@ -9,10 +9,14 @@ from nearsim_db.indexing.steps.cluster import (
     rebuild_clusters,
     update_clusters,
 )
-from nearsim_db.indexing.steps.search import require_bands, search_candidates, search_full_buckets
-from nearsim_db.indexing.steps.sign import sign_documents
-from nearsim_db.indexing.steps.store import merge_heads, store_signatures
-from nearsim_db.indexing.steps.verify import read_features, verify_candidates
+from nearsim_db.indexing.steps.search import (
+    read_features,
+    require_bands,
+    search_candidates,
+    search_full_buckets,
+    verify_candidates,
+)
+from nearsim_db.indexing.steps.sign import merge_heads, sign_documents, store_signatures
 
 __all__ = [
     "extend_clusters",

@@ -1,13 +1,21 @@
-"""search: from heads to candidates."""
+"""search: from buckets to candidates, and to pairs, decided on the similarity of their features."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import DatabaseError, count_of
 from nearsim_db.indexing.context import Context
-from nearsim_db.store import lookups, signatures, verify_index
+from nearsim_db.similarity.batches import PackedDigests, Signatures
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.metrics import Scores
+from nearsim_db.similarity.screening import Screened, VerifiedPairs, screen, verify
+from nearsim_db.store import documents, lookups, signatures, verify_index
+from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
 
@@ -80,3 +88,145 @@ def require_bands(connection: Connection, context: Context, doc_ids: Sequence[in
         f"band rows of {count_of(len(hidden), 'document')} are not on their nodes: a commit did not reach them yet, "
         "which SELECT recover_prepared_transactions() completes; or they are lost: nearsim verify-index --repair"
     )
+
+
+Features = dict[int, NDArray[Any]]  # features by row of the signatures
+
+
+def verify_candidates(
+    connection: Connection,
+    context: Context,
+    candidates: NDArray[np.int64],
+    known: Signatures | None = None,
+) -> VerifiedPairs:
+    """Return the pairs among candidates: (m, 2) int64 of candidate heads, the smaller first.
+
+    Candidates that are no longer heads are left out. `known` are signatures, sorted by doc_id, that need not be read
+    if they include those of all candidates.
+    """
+    context.found.counts["linked"] += len(candidates)
+    signed, rows = _signatures_of(connection, context, candidates, known)
+    if not len(signed.doc_ids):
+        return _no_pairs()
+    rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
+    screened = screen(context.encoder, signed, rows[:, 0], rows[:, 1])
+    context.found.counts["candidates"] += screened.candidates
+    context.found.counts["screened"] += len(screened.left)
+
+    def read(used: Sequence[int]) -> Features:
+        found = read_features(connection, context, signed, used)
+        # A document whose text differs from what was signed is being changed; it is searched again after that.
+        context.found.stale.update(int(signed.doc_ids[row]) for row in used if row not in found)
+        return found
+
+    return verify_screened(context.encoder, signed, screened, read)
+
+
+def verify_screened(
+    encoder: Encoder, signed: Signatures, screened: Screened, read: Callable[[Sequence[int]], Features]
+) -> VerifiedPairs:
+    """Return the pairs among screened candidates, as `verify` finds them by rows of `signed`."""
+    return _pairs(signed, *verify(encoder, screened, read))
+
+
+def read_features(
+    connection: Connection, context: Context, signed: Signatures, rows: Sequence[int]
+) -> Features:
+    """Return the features of rows of `signed`, from the spool, the cache or a text that still has the digest."""
+    found: Features = {}
+    missing = dict(zip(signed.doc_ids[rows].tolist(), rows, strict=True))
+    for kept in (context.build.spool, context.cache):
+        if kept is not None:
+            known = kept.get_all(list(missing), _digests_of(signed, list(missing.values())))
+            places = zip(missing.items(), known, strict=True)
+            found |= {row: features for (_, row), features in places if features is not None}
+            missing = {doc_id: row for doc_id, row in missing.items() if row not in found}
+    if not missing:
+        return found
+    with closing(
+        documents.stream_documents(
+            connection, context.collection_id, list(missing), vectors=context.encoder.takes_vectors
+        )
+    ) as batches:
+        for batch in batches:
+            found |= current_features(context, signed, missing, batch)
+    return found
+
+
+def current_features(
+    context: Context, signed: Signatures, rows: Mapping[int, int], batch: Sequence[StoredDocument]
+) -> Features:
+    """Return the features of documents that still have the digest of their row of `signed`, and cache them.
+
+    `rows` has the row of each doc_id.
+    """
+    found: Features = {}
+    if not batch:
+        return found
+    features = context.encoder.features(
+        [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
+    )
+    for position, one in enumerate(batch):
+        ids = features.of(position).copy()
+        row = rows[one.doc_id]
+        if context.encoder.digest(ids) == signed.digests[row].bytes:
+            found[row] = ids
+            context.cache.put(one.doc_id, signed.digests[row], ids)
+    return found
+
+
+def _signatures_of(
+    connection: Connection, context: Context, candidates: NDArray[np.int64], known: Signatures | None
+) -> tuple[Signatures, NDArray[np.int64]]:
+    """Return signatures, and the rows of candidates in them, (m, 2), -1 for those that are no longer heads."""
+    if known is not None and ((rows := _rows_of(known, candidates)) >= 0).all():
+        return known, rows
+    family = context.encoder.family
+    doc_ids = np.unique(candidates)
+    signed = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
+    return signed, _rows_of(signed, candidates)
+
+
+def _rows_of(signed: Signatures, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+    if not len(signed.doc_ids):
+        return np.full(candidates.shape, -1, np.int64)
+    rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)
+    return np.where(signed.doc_ids[rows] == candidates, rows, -1)
+
+
+def _without_duplicates(context: Context, signed: Signatures, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Leave out candidates of one digest: they are twins that became heads in a race, not pairs."""
+    if signed.distinct:
+        return rows
+    labels: dict[UUID, int] = {}
+    label = np.array([labels.setdefault(digest, len(labels)) for digest in signed.digests], np.int64)
+    if len(labels) == len(label):
+        return rows
+    duplicate = label[rows[:, 0]] == label[rows[:, 1]]
+    context.found.duplicate_digests.update(signed.digests[row] for row in rows[duplicate, 0].tolist())
+    apart: NDArray[np.int64] = rows[~duplicate]
+    return apart
+
+
+def _pairs(signed: Signatures, screened: Screened, scores: Scores) -> VerifiedPairs:
+    return VerifiedPairs(
+        signed.doc_ids[screened.left],
+        signed.doc_ids[screened.right],
+        screened.shared_bands,
+        screened.sketch_scores,
+        screened.candidates,
+        scores,
+        _digests_of(signed, screened.left),
+        _digests_of(signed, screened.right),
+    )
+
+
+def _digests_of(signed: Signatures, rows: Sequence[int] | NDArray[np.int64]) -> Sequence[UUID]:
+    if isinstance(signed.digests, PackedDigests):
+        return PackedDigests(signed.digests.array[rows])
+    return [signed.digests[row] for row in rows]
+
+
+def _no_pairs() -> VerifiedPairs:
+    none, nothing = np.zeros(0, np.int64), Scores(np.zeros(0))
+    return VerifiedPairs(none, none, none, nothing, 0, nothing, [], [])

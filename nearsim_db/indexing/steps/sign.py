@@ -1,17 +1,24 @@
-"""sign: from documents to signatures."""
+"""sign: from documents to signatures and band rows in the index, which replace earlier ones."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.similarity.batches import SignatureRows
+from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoded
+from nearsim_db.store import bands, lookups, pairs, signatures
 from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.work import batches, queue
+from nearsim_db.store.work.queue import Batch
 
 
 def sign_documents(
@@ -54,3 +61,164 @@ def _signature_rows(batch: Sequence[StoredDocument], parts: Sequence[Encoded]) -
         np.concatenate([part.sketches for part in parts]),
         np.concatenate([part.numbers for part in parts]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What happens to a batch: `kept` have unchanged features, `fresh` are written with `heads`, `removed` are deleted.
+
+    `changing` are the digests that get another head; only they need the exclusive lock.
+    """
+
+    kept: SignatureRows
+    fresh: SignatureRows
+    heads: NDArray[np.int64]
+    removed: list[int]
+    changing: list[UUID]
+
+
+def store_signatures(
+    connection: Connection,
+    context: Context,
+    doc_ids: Sequence[int],
+    rows: SignatureRows,
+    batch: Batch | None = None,
+) -> Batch | None:
+    """Make the index agree with documents: those in `rows` are written, the rest of `doc_ids` removed.
+
+    A document's old rows are removed exactly: its band rows are found by the keys of its old sketch, its pairs are
+    deleted with its signature, and its twins get a new head. New heads, and documents that became anchors of a bucket
+    over the limit, are queued for search; documents whose clusters may have changed are queued for link. Other
+    processes may add heads to the generation meanwhile, but not remove any. With a batch, which must be locked, nothing
+    is queued for search: the batch continues with these documents, and is returned.
+    """
+    generation_id = context.generation.generation_id
+    savepoint = connection.begin_nested()
+    take_transaction_lock(connection, Lock.STORE, generation_id, shared=True)
+    plan = _plan(connection, context, doc_ids, rows)
+    # Another worker may be about to store a document that is deleted.
+    if plan.changing or len(rows.doc_ids) < len(doc_ids):
+        savepoint.rollback()
+        take_transaction_lock(connection, Lock.STORE, generation_id)
+        plan = _plan(connection, context, doc_ids, rows)
+    else:
+        savepoint.commit()
+    return _apply(connection, context, plan, batch)
+
+
+def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> None:
+    """Of several heads that a digest got in a race, keep the first; the rest become its twins."""
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
+    removed = _choose_heads(connection, context, digests, _read_heads(connection, context, digests))[0]
+    searching = _exchange_bands(
+        connection, context, removed, removed.take(np.zeros(len(removed.doc_ids), bool))
+    )
+    queue.queue_work(connection, context.leaves, "search", sorted(searching))
+    queue.queue_work(connection, context.leaves, "link", removed.doc_ids)
+
+
+def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows: SignatureRows) -> _Plan:
+    signed = signatures.read_signed(connection, context.leaves, doc_ids)
+    same, outdated = np.zeros((2, len(rows.doc_ids)), bool)
+    for row, (doc_id, revision) in enumerate(
+        zip(rows.doc_ids.tolist(), rows.revisions.tolist(), strict=True)
+    ):
+        if doc_id in signed:
+            same[row] = signed[doc_id].digest == rows.digest(row)
+            # A process that read the document later may have stored it already.
+            outdated[row] = signed[doc_id].revision > revision
+    fresh = rows.take(~same & ~outdated)
+    settled = set(rows.doc_ids[same | outdated].tolist())
+    removed = [doc_id for doc_id in doc_ids if doc_id in signed and doc_id not in settled]
+    orphaned = {signed[one].digest for one in removed if signed[one].head_id == one}
+    heads, preceded = _find_heads(connection, context, fresh, orphaned)
+    changing = [digest for digest in orphaned | preceded if digest is not None]
+    return _Plan(rows.take(same & ~outdated), fresh, heads, removed, changing)
+
+
+def _find_heads(
+    connection: Connection, context: Context, fresh: SignatureRows, orphaned: Collection[UUID | None]
+) -> tuple[NDArray[np.int64], set[UUID]]:
+    """Return the head of each of these documents, and the digests that one of them precedes as head.
+
+    Where a digest gets another head, every document is its own head until heads are chosen.
+    """
+    digests = [fresh.digest(row) for row in range(len(fresh.doc_ids))]
+    first = signatures.read_first_documents(
+        connection, context.leaves, list({one for one in digests if one is not None})
+    )
+    digested = [
+        (doc_id, digest) for doc_id, digest in zip(fresh.doc_ids.tolist(), digests, strict=True) if digest
+    ]
+    preceded = {digest for doc_id, digest in digested if doc_id < first.get(digest, doc_id)}
+    for doc_id, digest in sorted(digested):
+        first.setdefault(digest, doc_id)
+    heads = fresh.doc_ids.copy()
+    for row, own in enumerate(digests):
+        if own is not None and own not in preceded and own not in orphaned:
+            heads[row] = first[own]
+    return heads, preceded
+
+
+def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch | None) -> Batch | None:
+    leaves, fresh = context.leaves, plan.fresh
+    signatures.update_revisions(connection, leaves, plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
+    old = _read_heads(connection, context, plan.changing)
+    signatures.delete_signatures(connection, leaves, plan.removed)
+    signatures.write_signatures(connection, leaves, fresh, plan.heads)
+    lost, gained = _choose_heads(connection, context, plan.changing, old)
+    unchanged = _has_other_digest(fresh, set(plan.changing))
+    own = unchanged & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
+    added = Signatures(fresh.doc_ids[own], fresh.sketches[own], ())
+    searching = sorted(_exchange_bands(connection, context, lost, gained.joined(added)))
+    if batch is None:
+        queue.queue_work(connection, leaves, "search", searching)
+    else:
+        batch = batches.continue_with_search(connection, leaves, batch, searching)
+    twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
+    removed = np.array(plan.removed, np.int64)
+    # A pin becomes a tie once both of its documents are signed.
+    pinned = pairs.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
+    touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
+    queue.queue_work(connection, leaves, "link", touched)
+    return batch
+
+
+def _has_other_digest(rows: SignatureRows, digests: Collection[UUID]) -> NDArray[np.bool_]:
+    """Return a mask of the rows that have none of `digests`."""
+    return np.array([rows.digest(row) not in digests for row in range(len(rows.doc_ids))], bool)
+
+
+def _choose_heads(
+    connection: Connection, context: Context, digests: Sequence[UUID], old: Signatures
+) -> tuple[Signatures, Signatures]:
+    """Make the smallest doc_id of each digest its head; return the heads it lost and gained."""
+    signatures.reassign_digests(connection, context.leaves, digests)
+    new = _read_heads(connection, context, digests)
+    before = set(zip(old.doc_ids.tolist(), old.digests, strict=True))
+    after = set(zip(new.doc_ids.tolist(), new.digests, strict=True))
+    lost = [key not in after for key in zip(old.doc_ids.tolist(), old.digests, strict=True)]
+    gained = [key not in before for key in zip(new.doc_ids.tolist(), new.digests, strict=True)]
+    return old.take(np.array(lost, bool)), new.take(np.array(gained, bool))
+
+
+def _read_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> Signatures:
+    family = context.encoder.family
+    return signatures.read_heads(connection, context.leaves, digests, family.dtype, family.k)
+
+
+def _exchange_bands(
+    connection: Connection,
+    context: Context,
+    lost: Signatures,
+    gained: Signatures,
+) -> set[int]:
+    """Move band rows to the new heads; return these, and documents that become anchors of full buckets, to search."""
+    leaves, limit = context.leaves, context.bucket_limit
+    lost_keys = context.encoder.band_keys(lost.sketches)
+    anchors, full = lookups.read_anchors(connection, leaves, limit, lost_keys)
+    bands.delete_bands(connection, leaves, lost.doc_ids, lost_keys)
+    pairs.delete_pairs_of(connection, leaves, lost.doc_ids)
+    bands.write_bands(connection, leaves, gained.doc_ids, context.encoder.band_keys(gained.sketches))
+    anchors_now, _ = lookups.read_anchors(connection, leaves, limit, full)
+    return {*gained.doc_ids.tolist(), *(doc_id for _, doc_id in anchors_now - anchors)}
