@@ -90,10 +90,10 @@ def resolve(recipe: Recipe) -> Profile:
         return _resolve_with(recipe, _fitting(match.amplification, family))
     if given.recall is not None:
         choose = lsh.choose_bands if family.positional else lsh.choose_keys
-        choice = choose(
+        chosen = choose(
             recipe.sketch.k, base, given.recall, match.min_shared_bands, threshold=match.threshold
         )
-        return _resolve_with(recipe, lsh.banding(choice.bands, choice.rows, match.min_shared_bands))
+        return _resolve_with(recipe, chosen)
     if given.rule is not None:
         return _resolve_with(recipe, _picked_bands(base, recipe))
     assert given.count is not None and given.rows is not None, "a recipe has both where it has no recall"

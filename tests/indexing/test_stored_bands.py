@@ -6,7 +6,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.similarity import lsh
-from nearsim_db.similarity.lsh import BandChoice, match_probability
+from nearsim_db.similarity.lsh import Amplification, banding
 from nearsim_db.similarity.recipe import Recipe, override
 
 TEXT = "the council voted on monday to close the old bath house at the end of the month"
@@ -15,10 +15,10 @@ EDITED = f"{TEXT} and to sell it"
 
 def choose_all_bands(
     k: int, base: float, recall: float, minimum: int = 1, *, threshold: float | None = None
-) -> BandChoice:
+) -> Amplification:
     """The rule of earlier versions: as many bands as the sketch has values for."""
     assert (k, base, recall, minimum, threshold) == (128, 0.7, 0.99, 1, 0.7)
-    return BandChoice(32, 4, 0, match_probability(0.7, 32, 4))
+    return banding(32, 4)
 
 
 @pytest.fixture

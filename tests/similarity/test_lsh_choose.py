@@ -5,30 +5,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.lsh import BandChoice, choose_bands, match_probability, pick_bands
+from nearsim_db.similarity.lsh import choose_bands, match_probability, pick_bands
 from tests.builders.selection import examples
 
 
 def test_bands_of_the_default_recipe() -> None:
     choice = choose_bands(128, 0.7, 0.995)
-    assert choice == BandChoice(20, 4, 48, choice.expected_recall)
-    assert choice.expected_recall == pytest.approx(1 - (1 - 0.7**4) ** 20)
-    assert choice.expected_recall == pytest.approx(0.9959, abs=5e-5)
+    assert (choice.bands, choice.rows) == (20, 4)
+    assert choice.probability(0.7) == pytest.approx(1 - (1 - 0.7**4) ** 20)
+    assert choice.probability(0.7) == pytest.approx(0.9959, abs=5e-5)
 
 
-def test_unused_rows_are_counted() -> None:
+def test_bands_of_other_thresholds() -> None:
     choice = choose_bands(128, 0.5, 0.99)
-    assert choice == BandChoice(35, 3, 23, choice.expected_recall)
-    assert choice.expected_recall == pytest.approx(1 - (1 - 0.5**3) ** 35)
+    assert (choice.bands, choice.rows) == (35, 3)
+    assert choice.probability(0.5) == pytest.approx(1 - (1 - 0.5**3) ** 35)
     choice = choose_bands(128, 0.9, 0.99)
-    assert choice == BandChoice(11, 10, 18, choice.expected_recall)
-    assert choice.expected_recall == pytest.approx(1 - (1 - 0.9**10) ** 11)
+    assert (choice.bands, choice.rows) == (11, 10)
+    assert choice.probability(0.9) == pytest.approx(1 - (1 - 0.9**10) ** 11)
 
 
 def test_number_of_bands_fits_a_byte() -> None:
     choice = choose_bands(2048, 0.3, 0.98)
     assert (choice.bands, choice.rows) == (143, 3)
-    assert choice.unused_rows == 2048 - 429
     assert match_probability(0.3, 2048 // 4, 4) > 0.98 > match_probability(0.3, 256, 4)
 
 
@@ -43,9 +42,8 @@ def test_number_of_rows_is_the_largest_possible(
     k: int, threshold: float, recall: float, minimum: int
 ) -> None:
     choice = choose_bands(k, threshold, recall, minimum)
-    assert choice.expected_recall >= recall
+    assert match_probability(threshold, choice.bands, choice.rows, minimum) >= recall
     assert choice.bands <= min(k // choice.rows, 256)
-    assert choice.unused_rows == k - choice.bands * choice.rows
     if choice.bands > minimum:
         assert match_probability(threshold, choice.bands - 1, choice.rows, minimum) < recall
     for rows in range(choice.rows + 1, k + 1):

@@ -1,7 +1,7 @@
 """Locality-sensitive hashing: the probability that a pair becomes a candidate, and the choice of bands."""
 
 from nearsim_db.similarity.lsh.amplification import Amplification, Sensitivity, and_, at_least, banding, or_
-from nearsim_db.similarity.lsh.choose import BandChoice, choose_bands, choose_keys, design_bands, pick_bands
+from nearsim_db.similarity.lsh.choose import choose_bands, choose_keys, design_bands, pick_bands
 from nearsim_db.similarity.lsh.curve import (
     Bin,
     ErrorAreas,
@@ -17,7 +17,6 @@ from nearsim_db.similarity.lsh.notation import parse
 
 __all__ = [
     "Amplification",
-    "BandChoice",
     "Bin",
     "ErrorAreas",
     "Sensitivity",

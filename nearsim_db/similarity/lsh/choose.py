@@ -2,22 +2,13 @@
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
 
 from nearsim_db.errors import RecipeError, count_of
 from nearsim_db.similarity.lsh import binomial
 from nearsim_db.similarity.lsh.amplification import MAX_COUNT, Amplification, Sensitivity, banding
 from nearsim_db.similarity.lsh.curve import match_probability
 
-
-@dataclass(frozen=True, slots=True)
-class BandChoice:
-    """A banding of a sketch, the rows it leaves unused, and its expected recall of pairs at the threshold."""
-
-    bands: int
-    rows: int
-    unused_rows: int
-    expected_recall: float
+_MOST_BANDS = 256
 
 
 def choose_bands(
@@ -25,23 +16,22 @@ def choose_bands(
     base: float,
     recall: float,
     min_shared_bands: int = 1,
-    max_bands: int = 256,
     *,
     threshold: float | None = None,
-) -> BandChoice:
+) -> Amplification:
     """Return the most rows per band, and for these the fewest bands, whose recall at the threshold reaches `recall`.
 
     `base` is the probability that two documents at the threshold agree in one position: for Jaccard, the
     threshold itself. `threshold` is the value that error messages show if it differs from `base`. More rows
     mean fewer candidates; each band costs a row of a document's index. There are at most k // rows and
-    `max_bands` bands. Raises RecipeError if one row per band does not reach the recall.
+    256 bands. Raises RecipeError if one row per band does not reach the recall.
     """
     _check(base, recall)
     for rows in range(k, 0, -1):
-        most = min(k // rows, max_bands)
+        most = min(k // rows, _MOST_BANDS)
         if match_probability(base, most, rows, min_shared_bands) >= recall:
-            return _fewest_bands(k, base, rows, recall, min_shared_bands, most)
-    best = match_probability(base, min(k, max_bands), 1, min_shared_bands)
+            return _fewest_bands(base, rows, recall, min_shared_bands, most)
+    best = match_probability(base, min(k, _MOST_BANDS), 1, min_shared_bands)
     raise RecipeError(
         f"no banding of a sketch of k = {k} reaches a recall of {recall} at the threshold "
         f"{_shown_threshold(base, threshold)} with {count_of(min_shared_bands, 'shared band')}: one row per band gives "
@@ -55,20 +45,19 @@ def choose_keys(
     base: float,
     recall: float,
     min_shared_bands: int = 1,
-    max_bands: int = 256,
     *,
     threshold: float | None = None,
-) -> BandChoice:
+) -> Amplification:
     """Return the fewest bands of one row whose expected recall of pairs at the threshold reaches `recall`.
 
     `base` and `threshold` are as in `choose_bands`. For sketches without positions, whose bands are single ids:
     there, fewer bands mean fewer candidates. Raises RecipeError if all k values do not reach the recall.
     """
     _check(base, recall)
-    most = min(k, max_bands)
+    most = min(k, _MOST_BANDS)
     best = match_probability(base, most, 1, min_shared_bands)
     if best >= recall:
-        return _fewest_bands(k, base, 1, recall, min_shared_bands, most)
+        return _fewest_bands(base, 1, recall, min_shared_bands, most)
     raise RecipeError(
         f"no number of bands of one id of a sketch of k = {k} reaches a recall of {recall} at the threshold "
         f"{_shown_threshold(base, threshold)} with {count_of(min_shared_bands, 'shared band')}: {most} give "
@@ -77,9 +66,7 @@ def choose_keys(
     )
 
 
-def _fewest_bands(
-    k: int, base: float, rows: int, recall: float, min_shared_bands: int, most: int
-) -> BandChoice:
+def _fewest_bands(base: float, rows: int, recall: float, min_shared_bands: int, most: int) -> Amplification:
     """Return the fewest bands of so many rows that reach the recall, as `most` of them do."""
 
     def expected(bands: int) -> float:
@@ -87,7 +74,7 @@ def _fewest_bands(
 
     counts = range(min_shared_bands, most)
     bands = min_shared_bands + bisect_left(counts, recall, key=expected)
-    return BandChoice(bands, rows, k - bands * rows, expected(bands))
+    return banding(bands, rows, min_shared_bands)
 
 
 def _shown_recall(best: float, recall: float) -> str:
