@@ -39,7 +39,6 @@ class Units:
     """
 
     alphabet: float
-    different: int
     lengths: NDArray[np.int64]
 
     @property
@@ -58,7 +57,7 @@ def units_of(ids: NDArray[np.uint64], offsets: NDArray[np.int64]) -> Units:
     _, counts = np.unique(ids, return_counts=True)
     shares = counts / max(len(ids), 1)
     entropy = float(-(shares * np.log(shares)).sum())
-    return Units(math.exp(entropy), len(counts), np.diff(offsets))
+    return Units(math.exp(entropy), np.diff(offsets))
 
 
 def count_units(recipe: Recipe, unit: str, texts: Sequence[str], backend: str | None = None) -> Units:
