@@ -6,7 +6,7 @@ candidates), verify (candidates to pairs, by their features) and cluster. `Index
 the result; `check` looks a document up without adding it.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -26,7 +26,6 @@ from nearsim_db.records import (
     Progress,
     ReadDocument,
     Reject,
-    Verdict,
     silent,
 )
 from nearsim_db.search.queries import Queries
@@ -233,10 +232,6 @@ class Index(Queries):
     def undo(self, left: str, right: str, why: str, by: str | None = None) -> None:
         """Undo the verdict on two documents. Raises NotFoundError if there is none."""
         self._judge("undo", left, right, why, by)
-
-    def verdicts(self, by: str | None = None, *, undone: bool = False) -> Generator[Verdict, None, None]:
-        """Stream the verdicts on pairs, the newest first, of one person or all; with `undone` also those undone."""
-        return self._answers.verdicts(by, undone=undone)
 
     def _judge(self, decision: Decision, left: str, right: str, why: str, by: str | None) -> None:
         collection = self._get_collection()

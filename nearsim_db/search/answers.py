@@ -1,19 +1,18 @@
-"""Reads of stored pairs, clusters and statistics: no text is encoded, so any generation serves, reproducible or not."""
+"""Answers from what is stored: no text is encoded, so any generation serves, reproducible or not."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from nearsim_db.errors import DEFAULT, NotFoundError
+from nearsim_db.errors import DEFAULT, EmptyIndexError, InputError, NotFoundError
 from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Verdict
 from nearsim_db.search import live_generation
-from nearsim_db.search.live_generation import retry_if_replaced, unless_empty
+from nearsim_db.search.live_generation import retry_if_replaced
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.store import collection_rows, generation_rows, query_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.attached.attachments import find_attachment
-from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
@@ -26,238 +25,254 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-@contextmanager
-def open_answers(collection: str, profile: str | None = None) -> Iterator["Answers"]:
-    """Connect to the database for the block, and read the answers of a collection."""
-    with Database.connect() as database:
-        yield Answers(database, collection, lambda: profile)
-
-
 class Answers:
     """Reads the live generation, each answer in one transaction; that of a collection without documents is empty.
 
     If the generation is dropped after it was chosen and before it is read, the new live one is read.
     """
 
-    def __init__(self, database: Database, collection: str, profile: Callable[[], str | None]) -> None:
-        self._database = database
-        self._collection = collection
-        self._profile = profile
+    def __init__(self, database: Database, collection: str, profile: str | None = None) -> None:
+        self.database = database
+        self.collection = collection
+        self.profile = profile
+        self.warnings: list[str] = []
+        self._resources = ExitStack()
+        self._resources.callback(database.close)
+
+    @classmethod
+    def connect(
+        cls, url: str | None = None, *, collection: str = DEFAULT, profile: str | None = None
+    ) -> Self:
+        """Open the collection at `url`, else at NEARSIM_DATABASE_URL, else on the embedded server."""
+        return cls(Database.connect(url), collection, profile)
+
+    def close(self) -> None:
+        """Release threads and connections."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def profiles(self) -> "list[tuple[Generation, Profile]]":
-        """The live generation of every profile, else its newest, with its resolved recipe."""
-        return [(one, _profile(one)) for one in self.generations()]
+        """Return the live generation of every profile, else its newest, with its resolved recipe."""
+        return [(one, profile_of(one)) for one in list_newest(self.database, self.collection)]
 
-    def generations(self) -> list[Generation]:
-        """The live generation of every profile, else its newest."""
-        with self._database.transaction() as connection:
-            _, existing = self._generations(connection)
-            names = sorted({one.profile for one in existing})
-            return [
-                live_generation.choose_newest(connection, self._collection, existing, name) for name in names
-            ]
-
-    def collection(self) -> dict[str, Any]:
-        """The collection: its documents, the table it follows, its profiles, and the changes that are queued."""
-        with self._database.transaction() as connection:
-            collection, _ = self._generations(connection)
-            attachment = find_attachment(connection, collection.collection_id)
-            documents = collection_rows.count_documents(connection, collection.collection_id)
-            trouble = obstacles.list_problems(connection, collection.collection_id).get(collection.name)
-            waiting = backlog.count_changes(connection, collection.collection_id)
-        profiles = [
-            {"profile": one.profile, "state": one.state, "threshold": one.recipe["match"]["threshold"]}
-            for one in self.generations()
-        ]
-        return {
-            "collection": collection.name,
-            "documents": documents,
-            "follows": attachment and (attachment.table or "a dropped table"),
-            "trouble": trouble,
-            "changes_waiting": waiting,
-            "profiles": profiles,
-            "created_at": collection.created_at,
-        }
+    def metric(self) -> str:
+        """The metric of the profile: jaccard, weighted_jaccard, cosine or euclidean."""
+        return metric_of(self._recipe()[1])
 
     def least_similarity(self) -> tuple[str, float, float]:
-        """The live profile's name, its threshold, and the least similarity that it stores.
+        """The profile, its threshold, and the least similarity that it stores; another value if that is a distance.
 
-        That is 0 if pairs are stored for the bands that they share.
+        The least is 0 if pairs are stored for the bands that they share.
         """
         profile, recipe = self._recipe()
-        match, is_distance = recipe["match"], _metric(recipe) == "euclidean"
+        match, is_distance = recipe["match"], metric_of(recipe) == "euclidean"
         threshold = float(match["threshold"])
         if match["verify"] == "bands" or match["certain_shared_bands"]:
             return profile, threshold, 0.0
         return profile, threshold, 1 / (1 + threshold) if is_distance else threshold
 
-    def verdicts(self, by: str | None, *, undone: bool) -> Generator[Verdict, None, None]:
-        """The verdicts on pairs, the newest first."""
+    def get(self, external_id: str) -> dict[str, Any]:
+        """Return a document as it is stored. Raises NotFoundError."""
+        with self.database.transaction() as connection:
+            collection = collection_rows.get_collection(connection, self.collection)
+            found = query_rows.find_document(connection, collection.collection_id, external_id)
+        return found or refuse_document(self.collection, external_id)
 
-        def read(connection: Connection) -> Iterator[Verdict]:
-            collection = collection_rows.get_collection(connection, self._collection)
-            return query_rows.stream_verdicts(connection, collection.collection_id, by, undone=undone)
-
-        return self._stream(read)
-
-    def metric(self) -> str:
-        """The metric of the live generation."""
-        return _metric(self._recipe()[1])
-
-    def document(self, external_id: str) -> dict[str, Any]:
-        """A document as it is stored. Raises NotFoundError."""
-        with self._database.transaction() as connection:
-            collection = collection_rows.get_collection(connection, self._collection)
-            return _find_document(connection, collection, external_id, with_text=True)
-
-    def pairs(self, min_similarity: float) -> Generator[Pair, None, None]:
-        """All pairs, twins expanded."""
-
-        def read(connection: Connection) -> Iterator[Pair]:
-            _, generation = self._live(connection)
-            return query_rows.stream_pairs(connection, generation.leaves, generation.bands, min_similarity)
-
-        return self._stream(read)
+    def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:
+        """Stream all pairs, twins expanded, unordered; close the generator when leaving it early."""
+        return self._stream(
+            lambda connection, live: query_rows.stream_pairs(
+                connection, live.leaves, live.bands, min_similarity
+            )
+        )
 
     def clusters(self, min_size: int = 2) -> Generator[Cluster, None, None]:
-        """All clusters of at least so many documents, the largest first."""
+        """Stream all clusters of at least so many documents, the largest first.
+
+        Close the generator when leaving it early.
+        """
         return self._stream(
-            lambda connection: query_rows.stream_clusters(
-                connection, self._live(connection)[1].leaves, min_size
-            )
+            lambda connection, live: query_rows.stream_clusters(connection, live.leaves, min_size)
         )
 
     def cluster(self, name: str) -> Generator[ClusterMember, None, None]:
-        """The documents of a cluster, named by one of them or by its number, the survivor first.
+        """Stream the documents of a cluster, the survivor first, then the most similar to it.
 
-        Raises NotFoundError.
+        `name` is the id of one of its documents or, if no document in a cluster has that id, the cluster's number.
+        Raises NotFoundError. Close the generator when leaving it early.
         """
 
-        def read(connection: Connection) -> Iterator[ClusterMember]:
-            collection, generation = self._live_with(connection, name)
-            found = query_rows.find_cluster(connection, generation.leaves, collection.collection_id, name)
+        def read(connection: Connection, live: Generation) -> Iterator[ClusterMember]:
+            found = query_rows.find_cluster(connection, live.leaves, live.collection_id, name)
             if found is None:
-                _find_document(connection, collection, name, with_text=False)
+                find_document(connection, live, name, with_text=False)
                 raise NotFoundError(f"document {name!r} is in no cluster")
-            return query_rows.stream_cluster(connection, generation.leaves, found)
+            return query_rows.stream_cluster(connection, live.leaves, found)
 
-        return self._stream(read)
+        return self._stream(read, name)
 
-    def similar(
-        self, external_id: str, min_similarity: float, limit: int | None = None
-    ) -> tuple[Matches, str | None]:
-        """The documents paired with one, the first `limit` of them, and a warning.
+    def similar(self, external_id: str, min_similarity: float = 0.0, limit: int | None = None) -> Matches:
+        """Return the documents paired with one, the most similar first, then by doc_id.
 
-        Raises NotFoundError, with the reason, for a document that is not in the index.
+        With a limit at most so many; `has_more` of the answer says whether there are others. Raises NotFoundError, with
+        the reason, for a document that is not in the index. An answer for an older text of the document is a warning.
         """
+        most = checked_limit(limit)
 
-        def read(connection: Connection) -> tuple[Matches, str | None]:
-            collection, generation = self._live_with(connection, external_id)
-            doc_id = _find_document(connection, collection, external_id, with_text=False)["doc_id"]
-            live_generation.refuse_outside(connection, generation, doc_id, external_id)
-            warning = live_generation.refuse_unindexed(connection, generation, doc_id, external_id)
-            most = None if limit is None else limit + 1
+        def read(connection: Connection, live: Generation) -> tuple[Matches, str | None]:
+            doc_id = find_document(connection, live, external_id, with_text=False)["doc_id"]
+            live_generation.refuse_outside(connection, live, doc_id, external_id)
+            warning = live_generation.refuse_unindexed(connection, live, doc_id, external_id)
             found = query_rows.read_similar(
-                connection, generation.leaves, doc_id, generation.bands, min_similarity, most
+                connection, live.leaves, doc_id, live.bands, min_similarity, most and most + 1
             )
-            kept = found[:limit]
-            return Matches(kept, _metric(generation.recipe), has_more=len(found) > len(kept)), warning
+            kept = found[:most]
+            return Matches(kept, metric_of(live.recipe), has_more=len(found) > len(kept)), warning
 
-        return self._ask(read)
+        found, warning = self._ask(lambda connection: read(connection, self._live(connection, external_id)))
+        self.warnings += [] if warning is None else [warning]
+        return found
 
-    def read_live(self, read: Callable[[Connection, Generation], Answer]) -> Answer:
-        """Return what `read` finds in one snapshot of the live generation."""
+    def verdicts(self, by: str | None = None, *, undone: bool = False) -> Generator[Verdict, None, None]:
+        """Stream the verdicts on pairs, the newest first, of one person or all; with `undone` also those undone."""
+        with self.database.transaction() as connection:
+            try:
+                collection = collection_rows.get_collection(connection, self.collection)
+            except EmptyIndexError:
+                return
+            yield from query_rows.stream_verdicts(connection, collection.collection_id, by, undone=undone)
 
-        def query() -> Answer:
-            with self._database.engine.snapshot() as connection:
-                return read(connection, self._live(connection)[1])
+    def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
+        """Return counts, bytes and probabilities of the collection and of one profile.
 
-        with translate_errors():
-            return retry_if_replaced(query)
-
-    def stats(self, profile_name: str | None, *, recount: bool) -> dict[str, Any]:
-        """Counts, bytes and probabilities of the collection and of one profile, by default of the default recipe."""
-
+        Counts of buckets are those of the build, at `buckets_counted_at`; with `recount` all band rows are read, and
+        buckets counted now.
+        """
         from nearsim_db.search import statistics
 
         def read(connection: Connection) -> dict[str, Any]:
-            name = profile_name or self._profile()
-            collection, existing = self._generations(connection)
-            chosen = live_generation.choose_newest(connection, self._collection, existing, name)
-            return statistics.stats(connection, collection, chosen, _profile(chosen), recount=recount)
+            chosen = live_generation.find_newest(connection, self.collection, profile_name or self.profile)
+            return statistics.stats(connection, chosen, profile_of(chosen), recount=recount)
 
-        return unless_empty(
-            lambda: self._ask(read),
-            lambda: self._ask(lambda connection: statistics.of_nothing(connection, self._collection)),
-        )
+        try:
+            return self._ask(read)
+        except EmptyIndexError:
+            return self._ask(lambda connection: statistics.of_nothing(connection, self.collection))
 
     def _recipe(self) -> tuple[str, Mapping[str, Any]]:
         """The profile that answers and its recipe, by default the default ones."""
-
-        def read(connection: Connection) -> tuple[str, Mapping[str, Any]]:
-            _, existing = self._generations(connection)
-            chosen = live_generation.choose_newest(connection, self._collection, existing, self._profile())
-            return chosen.profile, chosen.recipe
-
-        def default() -> tuple[str, Mapping[str, Any]]:
+        try:
+            chosen = self._ask(
+                lambda connection: live_generation.find_newest(connection, self.collection, self.profile)
+            )
+        except EmptyIndexError:
             from nearsim_db.similarity.recipe import Recipe, to_mapping
 
             return DEFAULT, to_mapping(Recipe())
+        return chosen.profile, chosen.recipe
 
-        return unless_empty(lambda: self._ask(read), default)
+    def _live(self, connection: Connection, external_id: str | None = None) -> Generation:
+        """Return the live generation, to look for a document. Raises NotFoundError if there is none at all."""
+        try:
+            return live_generation.find_live(connection, self.collection, self.profile)
+        except EmptyIndexError:
+            if external_id is None:
+                raise
+            return refuse_document(self.collection, external_id)
 
-    def _live(self, connection: Connection) -> tuple[Collection, Generation]:
-        collection, existing = self._generations(connection)
-        chosen = live_generation.choose_live(connection, self._collection, existing, self._profile())
-        return collection, chosen
+    def _ask(self, read: Callable[[Connection], Answer], *, snapshot: bool = False) -> Answer:
+        """Return what `read` finds in one transaction, or in one snapshot."""
+        engine = self.database.engine
 
-    def _live_with(self, connection: Connection, external_id: str) -> tuple[Collection, Generation]:
-        """Return what `_live` does, to look for a document. Raises NotFoundError if there is none at all."""
-
-        def refuse() -> NoReturn:
-            raise NotFoundError(f"collection {self._collection!r} has no document {external_id!r}")
-
-        return unless_empty(lambda: self._live(connection), refuse)
-
-    def _generations(self, connection: Connection) -> tuple[Collection, list[Generation]]:
-        collection = collection_rows.get_collection(connection, self._collection)
-        return collection, generation_rows.list_generations(connection, collection.collection_id)
-
-    def _ask(self, read: Callable[[Connection], Answer]) -> Answer:
         def query() -> Answer:
-            with self._database.engine.begin() as connection:
+            with engine.snapshot() if snapshot else engine.begin() as connection:
                 return read(connection)
 
         with translate_errors():
             return retry_if_replaced(query)
 
-    def _stream(self, read: Callable[[Connection], Iterator[Answer]]) -> Generator[Answer, None, None]:
-        with translate_errors(), self._database.engine.connect() as connection:
+    def _stream(
+        self, read: Callable[[Connection, Generation], Iterator[Answer]], external_id: str | None = None
+    ) -> Generator[Answer, None, None]:
+        with translate_errors(), self.database.engine.connect() as connection:
 
             def query() -> tuple[list[Answer], Iterator[Answer]]:
-                rows = unless_empty(lambda: read(connection), lambda: iter(()))
+                rows = read(connection, self._live(connection, external_id))
                 # Once the first row is read, the transaction keeps the tables from being dropped.
                 return list(islice(rows, 1)), rows
 
-            first, rest = retry_if_replaced(query, connection.rollback)
+            try:
+                first, rest = retry_if_replaced(query, connection.rollback)
+            except EmptyIndexError:
+                return
             yield from first
             yield from rest
 
 
-def _find_document(
-    connection: Connection, collection: Collection, external_id: str, *, with_text: bool
+def list_newest(database: Database, collection: str) -> list[Generation]:
+    """Return the live generation of every profile of a collection, else its newest."""
+    with database.transaction() as connection:
+        found = collection_rows.get_collection(connection, collection)
+        existing = generation_rows.list_generations(connection, found.collection_id)
+        names = sorted({one.profile for one in existing})
+        return [live_generation.choose_newest(connection, collection, existing, name) for name in names]
+
+
+def describe_collection(database: Database, name: str) -> dict[str, Any]:
+    """Return a collection's documents, the table it follows, its profiles, and the changes that are queued."""
+    with database.transaction() as connection:
+        collection = collection_rows.get_collection(connection, name)
+        attachment = find_attachment(connection, collection.collection_id)
+        documents = collection_rows.count_documents(connection, collection.collection_id)
+        trouble = obstacles.list_problems(connection, collection.collection_id).get(collection.name)
+        waiting = backlog.count_changes(connection, collection.collection_id)
+    profiles = [
+        {"profile": one.profile, "state": one.state, "threshold": one.recipe["match"]["threshold"]}
+        for one in list_newest(database, name)
+    ]
+    return {
+        "collection": collection.name,
+        "documents": documents,
+        "follows": attachment and (attachment.table or "a dropped table"),
+        "trouble": trouble,
+        "changes_waiting": waiting,
+        "profiles": profiles,
+        "created_at": collection.created_at,
+    }
+
+
+def checked_limit(limit: int | None) -> int | None:
+    """Return a limit on matches, None for none. Raises InputError below 1."""
+    if limit is not None and limit < 1:
+        raise InputError(f"a limit of {limit} matches is out of range; choose 1 or more")
+    return limit
+
+
+def find_document(
+    connection: Connection, live: Generation, external_id: str, *, with_text: bool = True
 ) -> dict[str, Any]:
-    found = query_rows.find_document(connection, collection.collection_id, external_id, with_text=with_text)
-    if found is None:
-        raise NotFoundError(f"collection {collection.name!r} has no document {external_id!r}")
-    return found
+    """Return a document of a generation's collection. Raises NotFoundError."""
+    found = query_rows.find_document(connection, live.collection_id, external_id, with_text=with_text)
+    return found or refuse_document(live.collection, external_id)
 
 
-def _profile(generation: Generation) -> "Profile":
+def refuse_document(collection: str, external_id: str) -> NoReturn:
+    """Raise NotFoundError for a document that a collection does not have."""
+    raise NotFoundError(f"collection {collection!r} has no document {external_id!r}")
+
+
+def metric_of(recipe: Mapping[str, Any]) -> str:
+    """Return the metric of a stored recipe."""
+    return METRIC_OF_FAMILY[recipe["sketch"]["family"]]
+
+
+def profile_of(generation: Generation) -> "Profile":
+    """Return the profile of a generation for reading, even if this version would make other sketches."""
     from nearsim_db.similarity.profile import restore_for_reading
 
     return restore_for_reading(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
-
-
-def _metric(recipe: Mapping[str, Any]) -> str:
-    return METRIC_OF_FAMILY[recipe["sketch"]["family"]]

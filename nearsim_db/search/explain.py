@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from nearsim_db.errors import InputError, NotFoundError, count_of
+from nearsim_db.errors import InputError, count_of
+from nearsim_db.search.answers import find_document, metric_of, profile_of
 from nearsim_db.search.explanation import ExplainedDocument, Explanation, Reason
 from nearsim_db.search.pair_figures import PairFigures, find_remedy, measure, required_bands
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.profile import Profile, restore_for_reading
+from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.screening import are_certain
 from nearsim_db.similarity.text.markup import strip_html
 from nearsim_db.store import query_rows
@@ -31,15 +31,13 @@ def explain(
     """
     if one == other:
         raise InputError(f"{one!r} is given twice; name two documents")
-    found = tuple(_find_document(connection, generation, name) for name in (one, other))
+    found = tuple(find_document(connection, generation, name) for name in (one, other))
     left, right = sorted(found, key=lambda document: int(document["doc_id"]))
     ids = left["doc_id"], right["doc_id"]
     evidence = query_rows.read_evidence(connection, *ids, generation.profile)
     buckets = tuple(query_rows.read_shared_buckets(connection, generation.leaves, *ids))
-    profile = restore_for_reading(
-        generation.recipe, generation.fingerprint, generation.bands, generation.rows
-    )
-    metric = METRIC_OF_FAMILY[profile.recipe.sketch.family]
+    profile = profile_of(generation)
+    metric = metric_of(generation.recipe)
     figures = None if encoder is None else measure(connection, generation, encoder, ids)
     names = left["external_id"], right["external_id"]
     numbers = {ids[0]: evidence.left_numbers, ids[1]: evidence.right_numbers}
@@ -74,13 +72,6 @@ def explain(
         remedy=find_remedy(figures, needed_limit(evidence, buckets)) if figures and is_missing else None,
         verified=evidence.verified,
     )
-
-
-def _find_document(connection: Connection, generation: Generation, external_id: str) -> dict[str, Any]:
-    found = query_rows.find_document(connection, generation.collection_id, external_id)
-    if found is None:
-        raise NotFoundError(f"collection {generation.collection!r} has no document {external_id!r}")
-    return found
 
 
 def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDocument:

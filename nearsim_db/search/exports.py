@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from nearsim_db.errors import count_of
+from nearsim_db.errors import EmptyIndexError, count_of
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter
 from nearsim_db.readers.writers.opened import open_writer
 from nearsim_db.readers.writers.parquet import export_schema
-from nearsim_db.records import CollectionId, Keep, Progress, silent
+from nearsim_db.records import Keep, Progress, silent
 from nearsim_db.search import live_generation
 from nearsim_db.search.export_columns import ExportColumns
-from nearsim_db.search.live_generation import retry_if_replaced, unless_empty
+from nearsim_db.search.live_generation import retry_if_replaced
 from nearsim_db.similarity.recipe import retained_seconds
-from nearsim_db.store import collection_rows, exports, generation_rows
+from nearsim_db.store import exports
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
@@ -58,7 +58,8 @@ def open_export(
     with translate_errors(), database.engine.snapshot() as connection:
 
         def read() -> tuple[Export, Generator[ExportedRow, None, None]]:
-            collection_id, generation = _live(connection, collection, profile)
+            generation = live_generation.find_live(connection, collection, profile)
+            collection_id = generation.collection_id
             chosen = columns
             kinds: dict[str, list[str]] = {}
             if columns.have_attributes or (with_header and columns.names is None):
@@ -75,19 +76,14 @@ def open_export(
             records = map(chosen.record, chain(first, rows))
             return Export(records, total, chosen.names, kinds, warnings), rows
 
-        def nothing() -> tuple[Export, Generator[ExportedRow, None, None]]:
+        try:
+            export, rows = retry_if_replaced(read, connection.rollback)
+        except EmptyIndexError:
             names = columns.with_attributes({}).names if with_header else columns.names
-            return Export(iter(()), 0, names, {}, ()), (row for row in list[ExportedRow]())
-
-        export, rows = unless_empty(lambda: retry_if_replaced(read, connection.rollback), nothing)
+            yield Export(iter(()), 0, names, {}, ())
+            return
         with closing(rows):
             yield export
-
-
-def _live(connection: Connection, collection: str, profile: str | None) -> tuple[CollectionId, Generation]:
-    stored = collection_rows.get_collection(connection, collection)
-    existing = generation_rows.list_generations(connection, stored.collection_id)
-    return stored.collection_id, live_generation.choose_live(connection, collection, existing, profile)
 
 
 def _warnings(connection: Connection, generation: Generation) -> tuple[str, ...]:

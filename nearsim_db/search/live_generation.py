@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-def unless_empty(query: Callable[[], Answer], nothing: Callable[[], Answer]) -> Answer:
-    """Return the answer of a query, and of an index without documents `nothing`."""
-    try:
-        return query()
-    except EmptyIndexError:
-        return nothing()
-
-
 @dataclass(frozen=True, slots=True)
 class LiveIndex:
     """A live generation with its context, whose cache holds no features of texts purged until `purged_at`."""
@@ -52,6 +44,20 @@ def open_live(
     generations = generation_rows.list_generations(connection, collection_id)
     generation = choose_live(connection, collection, generations, profile)
     return LiveIndex(contexts.make(generation), collection_rows.read_purges(connection).get(collection_id))
+
+
+def find_newest(connection: Connection, collection: str, profile: str | None) -> Generation:
+    """Return what `choose_newest` does of the generations of a collection."""
+    found = collection_rows.get_collection(connection, collection)
+    generations = generation_rows.list_generations(connection, found.collection_id)
+    return choose_newest(connection, collection, generations, profile)
+
+
+def find_live(connection: Connection, collection: str, profile: str | None) -> Generation:
+    """Return what `choose_live` does of the generations of a collection."""
+    found = collection_rows.get_collection(connection, collection)
+    generations = generation_rows.list_generations(connection, found.collection_id)
+    return choose_live(connection, collection, generations, profile)
 
 
 def choose_newest(

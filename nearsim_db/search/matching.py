@@ -9,7 +9,6 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.search import Features, current_features, read_features, verify_screened
 from nearsim_db.records import DocId, Document, Evidence, Match
@@ -61,13 +60,6 @@ class FoundAll:
 
     found: list[Found]
     has_more: bool = False
-
-
-def checked_limit(limit: int | None) -> int | None:
-    """Return a limit on matches, None for none. Raises InputError below 1."""
-    if limit is not None and limit < 1:
-        raise InputError(f"a limit of {limit} matches is out of range; choose 1 or more")
-    return limit
 
 
 def encode(encoder: Encoder, document: Document) -> Query | None:

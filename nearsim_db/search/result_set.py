@@ -10,13 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.errors import EmptyIndexError
 from nearsim_db.records import Judgement
-from nearsim_db.search.live_generation import (
-    GenerationReplacedError,
-    LiveIndex,
-    retry_if_replaced,
-    unless_empty,
-)
+from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.search.result_set_values import (
     checked_threshold,
     judgements,
@@ -131,9 +127,12 @@ class Deduper:
         """Run `dedupe` for external ids, which one more query resolves."""
         names = list(dict.fromkeys(external_ids))
         storable = storable_ids(names)
-        found = unless_empty(lambda: self._read_doc_ids(storable), lambda: None)
+        try:
+            found = self._read_doc_ids(storable) or {}
+        except EmptyIndexError:
+            found = {}
         # No document has a doc_id below 1.
-        doc_ids = [(found or {}).get(name, -place) for place, name in enumerate(names, 1)]
+        doc_ids = [found.get(name, -place) for place, name in enumerate(names, 1)]
         threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
         return judgements(external_ids, names, self._find_duplicates(doc_ids, None, threshold))
 
@@ -159,9 +158,10 @@ class Deduper:
                 raise GenerationReplacedError
             return answer
 
-        nothing = np.array([[-1], [0]], np.int64).repeat(len(doc_ids), axis=1)
-        found = unless_empty(lambda: retry_if_replaced(query), nothing.tobytes)
-        return np.frombuffer(found, np.int64).reshape(2, len(doc_ids))
+        try:
+            return np.frombuffer(retry_if_replaced(query), np.int64).reshape(2, len(doc_ids))
+        except EmptyIndexError:
+            return np.array([[-1], [0]], np.int64).repeat(len(doc_ids), axis=1)
 
     def _answer(
         self, state: _State, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction

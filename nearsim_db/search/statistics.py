@@ -8,7 +8,6 @@ from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, to_mapping
 from nearsim_db.store import bands, collection_rows, partitions
 from nearsim_db.store.attached import obstacles
-from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.query_rows import count_past_retention
@@ -20,30 +19,30 @@ _PER_HEAD = {"linked_pairs_per_document": "linked", "candidates_per_document": "
 
 def stats(
     connection: Connection,
-    collection: Collection,
     generation: Generation,
     profile: Profile,
     *,
     recount: bool,
 ) -> dict[str, Any]:
-    """Return counts, bytes and probabilities of a collection and one of its generations.
+    """Return counts, bytes and probabilities of a generation and its collection.
 
     Counts of buckets are those of the build, at `buckets_counted_at`: workers do not keep them current. With
     `recount` all band rows are read, and buckets counted now.
     """
-    documents = collection_rows.count_documents(connection, collection.collection_id)
-    outside = count_past_retention(connection, collection.collection_id, profile.recipe.retain.seconds)
+    collection_id = generation.collection_id
+    documents = collection_rows.count_documents(connection, collection_id)
+    outside = count_past_retention(connection, collection_id, profile.recipe.retain.seconds)
     queued, set_aside = queue.count_work(connection, generation.leaves)
     found: dict[str, Any] = {
-        "collection": collection.name,
+        "collection": generation.collection,
         "profile": generation.profile,
         "generation": generation.generation_id,
         "state": generation.state,
         "stage": generation.stage,
         "documents": documents,
         "outside_window": outside,
-        "trouble": obstacles.list_problems(connection, collection.collection_id).get(collection.name),
-        "changes_waiting": backlog.count_changes(connection, collection.collection_id),
+        "trouble": obstacles.list_problems(connection, collection_id).get(generation.collection),
+        "changes_waiting": backlog.count_changes(connection, collection_id),
         "queued": queued,
         "set_aside": set_aside,
         "workers": leases.count_responsive(connection),

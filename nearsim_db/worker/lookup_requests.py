@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 from threading import Event
 
-from nearsim_db.errors import DatabaseError, NearsimError
+from nearsim_db.errors import DatabaseError, EmptyIndexError, NearsimError
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.records import CollectionId, Document
-from nearsim_db.search.live_generation import LiveIndex, open_live, unless_empty
+from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.lookup import Lookups
-from nearsim_db.search.matching import FoundAll, Wanted, encode
+from nearsim_db.search.matching import Wanted, encode
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
@@ -94,13 +94,11 @@ class LookupRequestService:
 
     def _answer(self, request: Probe) -> Answer:
         try:
-            answer = unless_empty(
-                lambda: self._lookups_for(request).find_wanted(
-                    Document(_NO_ID, request.title, request.body),
-                    Wanted(request.min_similarity, request.max_matches),
-                ),
-                lambda: FoundAll([]),
-            )
+            document = Document(_NO_ID, request.title, request.body)
+            wanted = Wanted(request.min_similarity, request.max_matches)
+            answer = self._lookups_for(request).find_wanted(document, wanted)
+        except EmptyIndexError:
+            return Answer(request.probe_id, [])
         except Exception as error:
             if _is_transient(error):
                 raise

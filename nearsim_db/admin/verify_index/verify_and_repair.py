@@ -10,7 +10,7 @@ import numpy as np
 from nearsim_db.admin.reindex import Reindex, select
 from nearsim_db.admin.verify_index.check import IndexChecker
 from nearsim_db.admin.verify_index.findings import KEPT, NOTHING_CHECKED, Findings, IndexCheck
-from nearsim_db.errors import DEFAULT, ConflictError
+from nearsim_db.errors import DEFAULT, ConflictError, EmptyIndexError
 from nearsim_db.indexing import drop_generation
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import Context, ContextFactory
@@ -77,10 +77,9 @@ def verify_index(
     In a collection without documents there is nothing to check.
     Raises NotFoundError if nothing is built, ConflictError if it cannot be verified or repaired.
     """
-    chosen = live_generation.unless_empty(
-        lambda: _choose(database, collection, profile, generation), lambda: None
-    )
-    if chosen is None:
+    try:
+        chosen = _choose(database, collection, profile, generation)
+    except EmptyIndexError:
         return VerifyResult(collection, profile or DEFAULT, NOTHING_CHECKED)
     with ContextFactory.open(database.settings, warn) as contexts:
         seed = random.randrange(1 << 31) if seed is None else seed

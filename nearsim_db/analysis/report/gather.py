@@ -20,8 +20,9 @@ from nearsim_db.analysis.report.contents import (
 from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
 from nearsim_db.records import Progress, silent
 from nearsim_db.search import live_generation, statistics
+from nearsim_db.search.answers import profile_of
 from nearsim_db.similarity.metrics import METRICS
-from nearsim_db.similarity.profile import Profile, make_family, restore_for_reading
+from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import to_toml
 from nearsim_db.store import collection_rows, generation_rows, reports
 from nearsim_db.store.collection_rows import Collection
@@ -66,7 +67,7 @@ def gather(
             if generations or profile not in (None, DEFAULT)
             else None
         )
-        resolved = None if generation is None else _profile(generation)
+        resolved = None if generation is None else profile_of(generation)
         missing = None
         try:
             if generation is None:
@@ -79,7 +80,7 @@ def gather(
             missing = str(error)
         stats = index = None
         if generation is not None and resolved is not None:
-            stats = statistics.stats(connection, found, generation, resolved, recount=missing is None)
+            stats = statistics.stats(connection, generation, resolved, recount=missing is None)
             if missing is None:
                 index = _read_index(
                     connection, found, generation, resolved, int(stats["twins"]), options, progress
@@ -99,10 +100,6 @@ def gather(
         missing=missing,
         rejects=reject_summary,
     )
-
-
-def _profile(generation: Generation) -> Profile:
-    return restore_for_reading(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
 
 
 def _read_index(

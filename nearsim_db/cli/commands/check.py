@@ -68,9 +68,9 @@ def check(
     chosen = formats.chosen_format(format, output)
     from nearsim_db.cli.output import ingest as ingest_output
     from nearsim_db.cli.output import layouts, streams, terminal
-    from nearsim_db.index import Index
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
+    from nearsim_db.search.queries import Queries
 
     paths = files or []
     source = Source(paths, file_options.fields(), reading=file_options.reading())
@@ -78,7 +78,7 @@ def check(
     with (
         open_vectors(vectors) as beside,
         RejectWriter(rejects) as writer,
-        Index.connect(collection=collection, profile=profile) as index,
+        Queries.connect(collection=collection, profile=profile) as index,
     ):
         beside.check(source)
         queries = _Documents(beside.joined(source), writer) if text is None else [Document("", title, text)]

@@ -83,10 +83,11 @@ def show(name: Name, format: formats.ResultFormat = Format.TABLE) -> None:
     """Show a collection: its documents, the table it follows, its profiles, and what is queued."""
     from nearsim_db.cli.output import tables
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.search.answers import open_answers
+    from nearsim_db.search.answers import describe_collection
+    from nearsim_db.store.database import Database
 
-    with open_answers(name) as answers:
-        found = answers.collection()
+    with Database.connect() as database:
+        found = describe_collection(database, name)
     if format.is_machine:
         print_document(format, found)
         return

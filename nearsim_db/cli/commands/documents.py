@@ -23,10 +23,10 @@ def get(
     """Show a stored document."""
     from nearsim_db.cli.output import tables
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.search.answers import open_answers
+    from nearsim_db.search.answers import Answers
 
-    with open_answers(collection) as answers:
-        values = answers.document(id)
+    with Answers.connect(collection=collection) as answers:
+        values = answers.get(id)
     shown = {"id": values.pop("external_id"), **values, "collection": collection}
     shown["vector"] = _with_names_of_numbers(shown["vector"])
     del shown["collection_id"]
@@ -110,10 +110,10 @@ def stats(
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import tables
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.search.answers import open_answers
+    from nearsim_db.search.answers import Answers
 
-    with open_answers(collection, profile) as answers:
-        found = answers.stats(None, recount=recount)
+    with Answers.connect(collection=collection, profile=profile) as answers:
+        found = answers.stats(recount=recount)
     if format.is_machine:
         print_document(format, found)
         return

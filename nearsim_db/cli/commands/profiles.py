@@ -77,12 +77,13 @@ def list_profiles(
 ) -> None:
     """List the profiles of a collection."""
     from nearsim_db.cli.output import layouts, streams
-    from nearsim_db.search.answers import open_answers
+    from nearsim_db.search.answers import list_newest
+    from nearsim_db.store.database import Database
 
     chosen = formats.chosen_format(format, output)
     none = f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
     columns = ("profile", "state", "threshold", "bands", "rows", "created_at")
-    with open_answers(collection) as answers:
+    with Database.connect() as database:
         found = (
             {
                 "profile": one.profile,
@@ -92,7 +93,7 @@ def list_profiles(
                 "rows": one.rows,
                 "created_at": one.created_at,
             }
-            for one in answers.generations()
+            for one in list_newest(database, collection)
         )
         layout = layouts.of_facts("profiles", columns, if_empty=none)
         streams.write(layout, found, chosen, output, limit, quiet=quiet)
@@ -144,12 +145,12 @@ def show(
     from nearsim_db.cli.output import profiles as profiles_output
     from nearsim_db.cli.output import terminal
     from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.search.answers import open_answers
+    from nearsim_db.search.answers import Answers
     from nearsim_db.search.statistics import describe
     from nearsim_db.similarity import recipe_warnings
     from nearsim_db.similarity.recipe import to_toml
 
-    with open_answers(collection) as answers:
+    with Answers.connect(collection=collection) as answers:
         found = [one for one in answers.profiles() if one[0].profile == name]
     if not found:
         raise NotFoundError(f"collection {collection!r} has no profile {name!r}")

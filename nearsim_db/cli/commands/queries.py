@@ -33,9 +33,9 @@ def pairs(
     """
     chosen = formats.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams, terminal
-    from nearsim_db.search.answers import open_answers
+    from nearsim_db.search.answers import Answers
 
-    with open_answers(collection, profile) as answers:
+    with Answers.connect(collection=collection, profile=profile) as answers:
         layout = layouts.with_distance(layouts.PAIRS) if answers.metric() == "euclidean" else layouts.PAIRS
         streams.write(layout, answers.pairs(min_similarity), chosen, output, limit, quiet=quiet)
         terminal.print_warnings(layouts.of_unstored(answers, collection, min_similarity))
@@ -77,9 +77,9 @@ def clusters(
         raise UsageError("give either --show or --min-size")
     chosen = formats.chosen_format(format, output)
     from nearsim_db.cli.output import layouts, streams
-    from nearsim_db.search.answers import open_answers
+    from nearsim_db.search.answers import Answers
 
-    with open_answers(collection, profile) as answers:
+    with Answers.connect(collection=collection, profile=profile) as answers:
         if show is not None:
             streams.write(layouts.MEMBERS, answers.cluster(show), chosen, output, limit, quiet=quiet)
         else:
@@ -134,12 +134,11 @@ def _similar_to_stored(
     id: str, collection: str, profile: str | None, min_similarity: float, limit: int | None
 ) -> "tuple[Matches, list[str]]":
     from nearsim_db.cli.output import layouts
-    from nearsim_db.search.answers import open_answers
+    from nearsim_db.search.answers import Answers
 
-    with open_answers(collection, profile) as answers:
-        found, warning = answers.similar(id, min_similarity, limit)
-        unstored = layouts.of_unstored(answers, collection, min_similarity)
-    return found, [*([] if warning is None else [warning]), *unstored]
+    with Answers.connect(collection=collection, profile=profile) as answers:
+        found = answers.similar(id, min_similarity, limit)
+        return found, [*answers.warnings, *layouts.of_unstored(answers, collection, min_similarity)]
 
 
 def _similar_to_text(
@@ -151,9 +150,9 @@ def _similar_to_text(
     limit: int | None,
 ) -> "tuple[Matches, list[str]]":
     from nearsim_db.cli.output import layouts
-    from nearsim_db.index import Index
+    from nearsim_db.search.queries import Queries
 
-    with Index.connect(collection=collection, profile=profile) as index:
+    with Queries.connect(collection=collection, profile=profile) as index:
         found = index.similar_to_text(body, title, min_similarity, limit)
         return found, [*index.warnings, *layouts.of_unstored(index, collection, min_similarity)]
 

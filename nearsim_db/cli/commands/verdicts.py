@@ -116,10 +116,10 @@ def list_verdicts(
     Deleted documents are shown as # and their number.
     """
     from nearsim_db.cli.output import streams
-    from nearsim_db.search.answers import open_answers
+    from nearsim_db.search.answers import Answers
 
     chosen = formats.chosen_format(format, output)
-    with open_answers(collection) as answers:
+    with Answers.connect(collection=collection) as answers:
         found = answers.verdicts(by, undone=undone)
         streams.write(_layout(undone=undone), found, chosen, output, limit, quiet=quiet)
 

@@ -66,7 +66,7 @@ def why_not(
 
 
 def _explain(one: str, other: str, collection: str, profile: str | None) -> "Explanation":
-    from nearsim_db.index import Index
+    from nearsim_db.search.queries import Queries
 
-    with Index.connect(collection=collection, profile=profile) as index:
+    with Queries.connect(collection=collection, profile=profile) as index:
         return index.explain(one, other)

@@ -8,7 +8,7 @@ from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.admin.doctor import examine
 from nearsim_db.errors import NearsimError
-from nearsim_db.search.answers import open_answers
+from nearsim_db.search.answers import describe_collection
 from nearsim_db.store.database import Database
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.worker import Worker
@@ -38,13 +38,13 @@ RETRIED = "UPDATE nearsim.attachment SET wanted_at = now() - interval '2 min'"
 def shown(url: str) -> list[str | None]:
     """The problem that doctor, stats, the list of attached tables and that of a collection show."""
     found = [one for one in examine() if one.check == "attached tables"]
-    with open_answers("story", None) as answers, Database.connect(url) as database:
-        (listed,) = attach.list_attachments(database)
+    with Index.connect(url, collection="story") as index:
+        (listed,) = attach.list_attachments(index.database)
         assert all((one.verdict == "problem") is (listed.problem is not None) for one in found)
         return [
             found[0].finding.removeprefix("not indexed: ") if found[0].verdict == "problem" else None,
-            answers.stats(None, recount=False)["trouble"],
-            answers.collection()["trouble"],
+            index.stats()["trouble"],
+            describe_collection(index.database, "story")["trouble"],
             listed.problem,
         ]
 
