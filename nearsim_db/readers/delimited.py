@@ -20,7 +20,7 @@ from nearsim_db.readers.document_maker import (
     no_column,
     no_text_column,
 )
-from nearsim_db.readers.input_file import InputFile
+from nearsim_db.readers.input_file import MAX_RECORD_VALUES, InputFile
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.readers.writers.file_format import DELIMITERS, FileFormat
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -169,9 +169,11 @@ class RowMaker:
 
 
 def _array(cell: str) -> object:
-    """Parse a cell as JSON, an empty one as null; return one that is not JSON unchanged, to be rejected as a vector."""
+    """Parse a cell as JSON, an empty one as null; return one that is not JSON, or too long, as it is: no vector."""
     if not cell:
         return None
+    if len(cell) > MAX_RECORD_VALUES and cell.count(",") > MAX_RECORD_VALUES:
+        return cell
     if cell[0] not in _JSON_STARTS or (cell.startswith("[") and not cell.rstrip().endswith("]")):
         return cell
     if len(cell) <= _SHORT_CHARACTERS:
@@ -197,7 +199,7 @@ def csv_rows(
     # The limit belongs to the process: it is only ever raised. A row beyond the limit of the file gets no larger than
     # that and a block.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MOST_OF_A_BLOCK))
-    lines = _Lines(file, keep=keep)
+    lines = _Lines(file, delimiter.encode(), keep=keep)
     rows = csv.reader(chain.from_iterable(lines.blocks()), delimiter=delimiter, strict=True)
     begin = 1
     while True:
@@ -208,7 +210,7 @@ def csv_rows(
                     if row:
                         yield begin, row, _NO_LINES
                 elif lines.size_until(end) > file.limit:
-                    yield begin, file.too_long, _NO_LINES
+                    yield begin, file.too_many if lines.has_dense(end) else file.too_long, _NO_LINES
                 elif row:
                     yield begin, row, lines.kept_until(end)
                 if end > begin:
@@ -227,8 +229,10 @@ class _Lines:
     It begins at line `begin`, maybe in an earlier block.
     """
 
-    def __init__(self, file: InputFile, *, keep: bool) -> None:
+    def __init__(self, file: InputFile, delimiter: bytes, *, keep: bool) -> None:
         self._file = file
+        self._delimiter = delimiter
+        self._dense: list[int] = []  # lines of too many cells
         self._keep = keep
         self._lines: list[bytes | None] = []
         self._first = self.begin = 1
@@ -241,11 +245,29 @@ class _Lines:
         for first, lines in self._file.blocks():
             self._carry()
             self._first, self._lines = first, lines
-            has_long = None in lines
-            self.are_checked = self._keep or has_long
-            known = [line or b"" for line in lines] if has_long else cast(list[bytes], lines)
-            text = StringIO(b"\n".join(known).decode("utf-8", "surrogateescape") + "\n", newline="\n")
+            content = self._joined()
+            if len(content) > self._file.most_values:
+                self._forget_dense()
+                content = self._joined()
+            self.are_checked = self._keep or None in lines
+            text = StringIO(content.decode("utf-8", "surrogateescape") + "\n", newline="\n")
             yield self._without_rest(text) if self._carried_bytes > self._file.limit else text
+
+    def _joined(self) -> bytes:
+        lines = self._lines
+        return b"\n".join([line or b"" for line in lines] if None in lines else cast(list[bytes], lines))
+
+    def _forget_dense(self) -> None:
+        """Take lines of too many cells for lines beyond the limit."""
+        most = self._file.most_values
+        for at, line in enumerate(self._lines):
+            if line is not None and len(line) > most and line.count(self._delimiter) > most:
+                self._lines[at] = None
+                self._dense.append(self._first + at)
+
+    def has_dense(self, end: int) -> bool:
+        """Whether a line of the current row has too many cells."""
+        return any(self.begin <= line <= end for line in self._dense)
 
     def _without_rest(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield lines; of the current row, which is too long already, only the quote that ends it.

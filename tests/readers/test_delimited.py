@@ -11,7 +11,7 @@ import pytest
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields
-from nearsim_db.readers.delimited import read_csv
+from nearsim_db.readers.delimited import csv_rows, read_csv
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import Document, ReadDocument, Reject
 from tests.builders import read_files
@@ -167,3 +167,17 @@ def test_a_quoted_field_far_beyond_the_limit_is_one_reject(tmp_path: Path) -> No
 def test_an_invalid_header_is_an_error(tmp_path: Path, header: bytes, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         read_bytes(tmp_path, header + b"1,x\n")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_line_of_too_many_cells_is_one_reject(tmp_path: Path, keep: bool) -> None:
+    path = tmp_path / "in.csv"
+    path.write_bytes(b'id,text\n1,"a,b\nc"\n2,' + b"ab," * 200 + b'\n3,"a"\n4,' + b"x" * 500 + b"\n")
+    rows = list(csv_rows(InputFile(path, most_values=100), ",", keep=keep))
+    assert [(line, row) for line, row, _ in rows] == [
+        (1, ["id", "text"]),
+        (2, ["1", "a,b\nc"]),
+        (4, "more than 100 values, the maximum for one document"),
+        (5, ["3", "a"]),
+        (6, ["4", "x" * 500]),
+    ]

@@ -1,5 +1,6 @@
 """The visible text of HTML: known answers, agreement with a parser that builds the tree, and linear time."""
 
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
+from nearsim_db.similarity.text import markup
 from nearsim_db.similarity.text.markup import strip_html
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.plain_text import any_text
@@ -150,3 +152,20 @@ def test_a_megabyte_of_hostile_markup_takes_less_than_a_second(name: str) -> Non
 def test_text_in_deep_markup_is_kept() -> None:
     assert strip_html("<b>" * 100_000 + "one" + "</b>" * 100_000 + " two").split() == ["one", "two"]
     assert strip_html("<div>" * 400_000 + "one" + "</div>" * 400_000 + "two").split() == ["one", "two"]
+
+
+@pytest.mark.parametrize("part", ["aa<b>", "&#x4e00;", "<p>&amp;", "&aacute;b "])
+def test_the_parts_of_a_page_are_not_all_in_memory_at_once(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(markup, "_MOST_PARTS", 1_000)
+    monkeypatch.setattr(markup, "_CHARACTERS_AT_ONCE", 10_000)
+    page = part * (400_000 // len(part))
+    tracemalloc.start()
+    seen = strip_html(page)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000
+    assert seen[:900] == strip_html(part * 900)[:900]
+    assert seen[-900:] == strip_html(part * 900)[-900:]
+    assert len(seen) / len(strip_html(part * 900)) == pytest.approx(len(page) / len(part) / 900, rel=0.01)

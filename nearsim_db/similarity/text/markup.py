@@ -6,6 +6,7 @@ so do character references such as &eacute; &#233; and &#xE9; (13.2.5.72).
 """
 
 import re
+from collections.abc import Iterator
 from html.entities import html5
 from typing import Literal
 
@@ -16,6 +17,7 @@ _REFERENCE = re.compile(
     r"&(?:\#(?:[xX](?P<hexadecimal>[0-9A-Fa-f]++)|(?P<decimal>[0-9]++));?|(?P<name>[A-Za-z][A-Za-z0-9]*+;?))"
 )
 _MOST_DIGITS = 7
+_CHARACTERS_AT_ONCE = 1_000_000
 # The C1 controls are read as Windows-1252.
 _CONTROLS = {
     0x80 + place: character
@@ -25,7 +27,19 @@ _CONTROLS = {
 
 def decode(text: str) -> str:
     """Replace character references; invalid ones that name no character stay as they are."""
-    return _REFERENCE.sub(_character, text) if "&" in text else text
+    if len(text) <= _CHARACTERS_AT_ONCE:
+        return _REFERENCE.sub(_character, text) if "&" in text else text
+    return "".join(_REFERENCE.sub(_character, piece) for piece in _pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a text before "&", so that the characters found are in memory for one piece only."""
+    begin = 0
+    while begin < len(text):
+        found = text.find("&", begin + _CHARACTERS_AT_ONCE // 2)
+        end = len(text) if found < 0 else found
+        yield text[begin:end]
+        begin = end
 
 
 def _character(found: re.Match[str]) -> str:
@@ -69,6 +83,7 @@ _MARKUP = re.compile(rf"< (?: {_TAG} | !(?P<comment>--) | [!?/] [^>]*+ > )", re.
 _COMMENT_END = re.compile(r"-->|(?<!<!)--!>")
 _SCRIPT_MARK = re.compile(r"<!(?=--)|-->|<(?P<tag>/?script)(?=[ \t\n\f\r/>])", re.IGNORECASE)
 
+_MOST_PARTS = 100_000
 _INLINE_ELEMENTS = (
     "a abbr acronym b bdi bdo big cite code del dfn em font i ins kbd mark nobr q s samp small span strike strong sub "
     "sup tt u var wbr"
@@ -105,6 +120,7 @@ class _Page:
     def __init__(self, page: str) -> None:
         self._page = page
         self._closed = page.rfind(">") + 1
+        self._joined: list[str] = []
         self._parts: list[str] = []
         self._templates = 0  # that are open
 
@@ -122,7 +138,7 @@ class _Page:
                 end = _COMMENT_END.search(self._page, position - 2)
                 position = len(self._page) if end is None else end.end()
         self._add(decode(self._page[position:]))
-        return "".join(self._parts).removesuffix(" ")
+        return "".join((*self._joined, *self._parts)).removesuffix(" ")
 
     def _after_tag(self, tag: str, position: int) -> int:
         """Return where to go on after a tag: at its end tag for an element whose content is not markup."""
@@ -165,6 +181,10 @@ class _Page:
 
     def _add(self, text: str) -> None:
         if text and not self._templates:
+            if len(self._parts) > _MOST_PARTS:  # each takes some 60 bytes
+                last = self._parts.pop()
+                self._joined.append("".join(self._parts))
+                self._parts = [last]
             self._parts.append(text)
 
     def _separate(self) -> None:
