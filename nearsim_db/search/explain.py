@@ -7,8 +7,15 @@ import numpy as np
 
 from nearsim_db.errors import InputError, count_of
 from nearsim_db.search.answers import find_document, metric_of, profile_of
-from nearsim_db.search.explanation import ExplainedDocument, Explanation, Reason
-from nearsim_db.search.pair_figures import PairFigures, find_remedy, measure, required_bands
+from nearsim_db.search.explanation import (
+    ExplainedDocument,
+    Explanation,
+    PairFigures,
+    Reason,
+    find_remedy,
+    measure,
+    required_bands,
+)
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.profile import Profile

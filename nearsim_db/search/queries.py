@@ -12,10 +12,9 @@ from nearsim_db.search.answers import Answers, checked_limit
 from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
 from nearsim_db.search.explain import explain
 from nearsim_db.search.explanation import Explanation
-from nearsim_db.search.export_columns import parse_columns
-from nearsim_db.search.exports import Target, write_export
+from nearsim_db.search.exports import Target, parse_columns, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live
-from nearsim_db.search.lookup import Lookups
+from nearsim_db.search.matching import Lookups
 from nearsim_db.similarity.backend import FEW_CHARACTERS
 from nearsim_db.store import collection_rows
 from nearsim_db.store.database import Database

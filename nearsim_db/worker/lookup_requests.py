@@ -10,8 +10,7 @@ from nearsim_db.errors import DatabaseError, EmptyIndexError, NearsimError
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.records import CollectionId, Document
 from nearsim_db.search.live_generation import LiveIndex, open_live
-from nearsim_db.search.lookup import Lookups
-from nearsim_db.search.matching import Wanted, encode
+from nearsim_db.search.matching import Lookups, Wanted, encode
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve

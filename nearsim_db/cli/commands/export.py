@@ -63,8 +63,7 @@ def export(
     not. An output file is complete or absent.
     """
     from nearsim_db.cli.output import terminal
-    from nearsim_db.search.export_columns import parse_columns
-    from nearsim_db.search.exports import Target, write_export
+    from nearsim_db.search.exports import Target, parse_columns, write_export
     from nearsim_db.store.database import Database
 
     try:

@@ -15,7 +15,6 @@ from nearsim_db.indexing.purge import Purged
 from nearsim_db.search.answers import Answers
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import generations
-from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
@@ -244,8 +243,8 @@ class Overtaken(Answers):
 
     reindex: Reindex
 
-    def _generations(self, connection: Connection) -> tuple[Collection, list[Generation]]:
-        found = super()._generations(connection)
+    def _live(self, connection: Connection, external_id: str | None = None) -> Generation:
+        found = super()._live(connection, external_id)
         overtake(self.reindex)
         return found
 
@@ -261,12 +260,12 @@ def overtake(reindex: Reindex) -> None:
 def test_readers_retry_when_their_generation_is_dropped(url: str, answer: str) -> None:
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)
-        reading = Overtaken(database, "default", lambda: None)
+        reading = Overtaken(database, "default")
         reading.reindex = reindex
         queries: dict[str, Callable[[], object]] = {
             "pairs": lambda: {tuple(sorted((one.left, one.right))) for one in reading.pairs(0.0)},
             "clusters": lambda: {one for cluster in reading.clusters() for one in cluster.members},
-            "similar": lambda: {one.external_id for one in reading.similar("d1", 0.0)[0]},
+            "similar": lambda: {one.external_id for one in reading.similar("d1", 0.0)},
         }
         found = queries[answer]()
         assert states(database) == {2: "live"}
