@@ -26,7 +26,7 @@ class Isolation:
 
 
 def grant(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
-    """Grant a user a role, and access to collections; return False if it had the role already.
+    """Grant a user a role, and access to collections; return False if it had all of that already.
 
     Access to a collection replaces what was granted before: a writer of it becomes a reader. Roles that the server
     lacks are created. Raises NotFoundError for an unknown user or collection, DatabaseError if the connected user may
@@ -38,7 +38,7 @@ def grant(database: Database, user: str, role: Role, collections: Sequence[str] 
         access.withhold_statistics(connection)
         is_new = access.grant_role(connection, user, role)
         for collection_id in chosen:
-            access.grant_collection(connection, user, collection_id, may_write=role == "writer")
+            is_new |= access.grant_collection(connection, user, collection_id, may_write=role == "writer")
     return is_new
 
 

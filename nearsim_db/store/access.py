@@ -131,10 +131,10 @@ def _change_membership(connection: Connection, name: str, user: str, role: Role,
 
 def grant_collection(
     connection: Connection, user: str, collection_id: CollectionId, *, may_write: bool
-) -> None:
-    """Let a role see a collection under isolation, and write to it or not, whatever it might do before."""
+) -> bool:
+    """Let a role see a collection under isolation, and write to it or not; return whether that is new."""
     parameters = {"user": user, "collection_id": collection_id, "may_write": may_write}
-    connection.execute(statement("grant_collection"), parameters)
+    return connection.execute(statement("grant_collection"), parameters).rowcount > 0
 
 
 def list_rights_beyond(

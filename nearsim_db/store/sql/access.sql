@@ -76,6 +76,7 @@ WHERE granted.rolname IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin') A
 INSERT INTO nearsim.collection_access (collection_id, role_name, may_write)
 VALUES (%(collection_id)s, %(user)s, %(may_write)s)
 ON CONFLICT (collection_id, role_name) DO UPDATE SET may_write = excluded.may_write
+WHERE collection_access.may_write <> excluded.may_write
 
 -- name: list_rights_beyond
 -- What a user may do beyond a role of nearsim on some collections, or in general: the strongest role that it has, and
