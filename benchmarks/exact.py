@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.in_memory import PAIRS_AT_ONCE, bucket_pairs, distinct
+from benchmarks.in_memory import distinct
 from benchmarks.truth import Flags, Ints
+from nearsim_db.similarity.candidates import links
 from nearsim_db.similarity.metrics import exact_threshold, intersections, reach_mask
 
 Ids = npt.NDArray[np.uint64]
 
+_PAIRS_AT_ONCE = 10_000_000
 _VERIFIED_AT_ONCE = 2_000_000
 
 
@@ -64,7 +66,9 @@ def _sharing_rare_ids(flat: Ids, sizes: Ints, threshold: float) -> Iterator[tupl
     needed = exact_threshold(threshold)
     prefixes = sizes - -(-sizes * needed.numerator // needed.denominator) + 1
     owners, ranks = np.divmod(in_order[places < np.repeat(prefixes, sizes)], max(len(frequencies), 1))
-    return bucket_pairs(ranks, owners, 0, PAIRS_AT_ONCE)
+    order = np.argsort(ranks, kind="stable")
+    for _, left, right in links(ranks[order].astype(np.uint64), owners[order], 0, _PAIRS_AT_ONCE):
+        yield left, right
 
 
 def _may_reach(left: Ints, right: Ints, threshold: float) -> Flags:

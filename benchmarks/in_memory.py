@@ -1,6 +1,6 @@
-"""The features of a corpus, and the pairs of its buckets, in memory."""
+"""The features of a corpus, in memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,6 @@ from nearsim_db.records import Document
 from nearsim_db.similarity.encoder import Encoder
 
 Ids = npt.NDArray[np.uint64]
-
-PAIRS_AT_ONCE = 10_000_000
 
 _TEXTS_AT_ONCE = 256
 
@@ -70,34 +68,3 @@ def distinct(values: Ints) -> Ints:
     first = np.ones(len(ordered), np.bool_)
     first[1:] = ordered[1:] != ordered[:-1]
     return ordered[first]
-
-
-def bucket_pairs(
-    keys: npt.NDArray[np.generic], rows: Ints, bucket_limit: int, at_once: int = PAIRS_AT_ONCE
-) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the pairs (left, right) of rows of equal keys, left among the key's first `bucket_limit` rows (0:
-    any).
-
-    `keys` and `rows` have length n; `rows` ascend among equal keys. Pairs are yielded in blocks of about
-    `at_once`.
-    """
-    order = np.argsort(keys, kind="stable")
-    members, ordered = rows[order], keys[order]
-    fresh = np.ones(len(keys), np.bool_)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    places = np.arange(len(keys))
-    begins = np.maximum.accumulate(np.where(fresh, places, 0))
-    # Each member is tied to every earlier anchor of its bucket.
-    anchors = places - begins
-    if bucket_limit:
-        anchors = np.minimum(anchors, bucket_limit)
-    ends = np.cumsum(anchors)
-    begin = 0
-    while begin < len(keys):
-        before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + at_once, side="right")))
-        tied = anchors[begin:end]
-        nth = np.arange(before, int(ends[end - 1])) - np.repeat(ends[begin:end] - tied, tied)
-        if len(nth):
-            yield members[np.repeat(begins[begin:end], tied) + nth], np.repeat(members[begin:end], tied)
-        begin = end

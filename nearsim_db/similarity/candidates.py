@@ -62,7 +62,7 @@ def linked_pairs(
     stored = keys.view(np.int64) if by_band else np.sort(keys.view(np.int64), axis=1)
     first_links = sketch_kernels(backend).first_links
     for hashes, rows in _groups(keys, by_band):
-        for buckets, left, right in _links(hashes, rows, bucket_limit):
+        for buckets, left, right in links(hashes, rows, bucket_limit):
             first = first_links(stored, by_band, buckets.view(np.int64), left, right, full.rows)
             yield left[first], right[first]
 
@@ -94,8 +94,10 @@ def _are_fresh(hashes: Keys) -> NDArray[np.bool_]:
     return fresh
 
 
-def _links(hashes: Keys, rows: Rows, bucket_limit: int) -> Iterator[tuple[Keys, Rows, Rows]]:
-    """Yield the links of sorted buckets in blocks: each member with every earlier anchor of its bucket."""
+def links(
+    hashes: Keys, rows: Rows, bucket_limit: int, at_once: int = _LINKS_AT_ONCE
+) -> Iterator[tuple[Keys, Rows, Rows]]:
+    """Yield the links of sorted buckets in blocks of about `at_once`: each member with every earlier anchor."""
     begins = _begins(hashes)
     anchors = np.arange(len(hashes)) - begins
     if bucket_limit:
@@ -104,7 +106,7 @@ def _links(hashes: Keys, rows: Rows, bucket_limit: int) -> Iterator[tuple[Keys, 
     begin = 0
     while begin < len(hashes):
         before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + _LINKS_AT_ONCE, side="right")))
+        end = max(begin + 1, int(np.searchsorted(ends, before + at_once, side="right")))
         tied = anchors[begin:end]
         nth = np.arange(before, int(ends[end - 1])) - np.repeat(ends[begin:end] - tied, tied)
         if len(nth):

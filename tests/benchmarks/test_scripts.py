@@ -5,10 +5,9 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
-from benchmarks import accuracy, in_memory
+from benchmarks import accuracy
 from benchmarks.exact import exact_pairs
 from benchmarks.truth import wilson_interval
 from nearsim_db.similarity.recipe import load
@@ -16,19 +15,6 @@ from nearsim_db.similarity.recipe import load
 pytestmark = pytest.mark.slow("a benchmark")
 
 RECIPES = Path(accuracy.__file__).parent / "recipes"
-
-
-def random_keys(seed: int, rows: int, bands: int, kinds: int) -> npt.NDArray[np.uint64]:
-    rng = np.random.Generator(np.random.PCG64(seed))
-    return rng.integers(0, kinds, (rows, bands)).astype(np.uint64)
-
-
-@pytest.mark.parametrize("at_once", [1, 7, 1_000])
-def test_blocks_of_bucket_pairs_add_up(at_once: int) -> None:
-    keys = random_keys(seed=9, rows=60, bands=1, kinds=5)[:, 0]
-    blocks = list(in_memory.bucket_pairs(keys, np.arange(60), 0, at_once))
-    pairs = [pair for left, right in blocks for pair in zip(left.tolist(), right.tolist(), strict=True)]
-    assert sorted(pairs) == [(i, j) for i, j in combinations(range(60), 2) if keys[i] == keys[j]]
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.75, 1.0])
