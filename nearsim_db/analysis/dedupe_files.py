@@ -1,35 +1,26 @@
 """Remove near-duplicates from files: read, encode, link, verify, cluster, write; no database is used."""
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis import dedupe_rows
+from nearsim_db.analysis import dedupe_rows, record_warnings
+from nearsim_db.analysis.dedupe_input import DedupeInput, check_readable_twice
 from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import Clusters, HeadPairs, Twins, cluster, find_pairs
-from nearsim_db.errors import InputError, none_usable
-from nearsim_db.readers import (
-    RejectWriter,
-    Source,
-    VectorLengthCheck,
-    open_vectors,
-    refuse_overwriting_inputs,
-)
-from nearsim_db.readers.input_file import STANDARD_INPUT
+from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.rejects import RejectReasons, stopped
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
-from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
-from nearsim_db.similarity import candidate_forecast, recipe_warnings
+from nearsim_db.records import IngestSummary, Progress, silent
+from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
@@ -72,10 +63,7 @@ class DedupeSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
-    """What was found in the records read."""
-
-    records: EncodedRecords
+class _Found:
     twins: Twins
     pairs: HeadPairs
     clusters: Clusters
@@ -106,133 +94,55 @@ def dedupe(
     encoding = output_encoding(parts, outputs.unique, outputs.format)
     refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), inputs)
     backend, available = encoding_from_environment()
-    profile, reasons = resolve(recipe), RejectReasons()
-    encoder = Encoder(profile, backend, 0 if backend else plain_characters(source.content_bytes))
-    with ExitStack() as opened:
-        beside = opened.enter_context(open_vectors(vectors))
-        pool = opened.enter_context(ThreadPoolExecutor(threads or available, thread_name_prefix="nearsim"))
-        records = opened.enter_context(EncodedRecords(encoder, pool, threads or available))
-        places = opened.enter_context(RecordPlaces()) if outputs.pairs or outputs.clusters else None
+    threads = threads or available
+    encoder = Encoder(resolve(recipe), backend, 0 if backend else plain_characters(source.content_bytes))
+    with (
+        open_vectors(vectors) as beside,
+        ThreadPoolExecutor(threads, thread_name_prefix="nearsim") as pool,
+        EncodedRecords(encoder, pool, threads) as records,
+        RecordPlaces() if outputs.pairs or outputs.clusters else nullcontext() as places,
+    ):
         beside.check(source)
-        positions = _Positions(parts)
-        counted = VectorLengthCheck(reasons.counted(beside.joined(positions.noted(source))))
+        given = DedupeInput(source, parts, beside)
         with RejectWriter(outputs.rejects) as rejects:
-            summary = _read(counted, records, positions, places, rejects, progress, strict=strict)
-        if summary.read and summary.rejected == summary.read:
-            raise InputError(f"{none_usable(summary.read)} ({reasons.frequent()})")
-        refuse_unusable_keep(recipe.cluster.keep, lambda: reasons.fields.has_source)
-        if most_rejected is not None and summary.rejected > most_rejected:
-            _refuse_replacing(outputs.unique, inputs, reasons)
-        result = _compare(encoder, records, pool, progress)
-        if outputs.pairs is not None and places is not None:
-            _write(
-                outputs.pairs, dedupe_rows.pair_lines(profile, result.pairs, result.twins, records, places)
-            )
-        if outputs.clusters is not None and places is not None:
-            _write(outputs.clusters, dedupe_rows.cluster_lines(result.clusters, places))
-        origins = positions.kept(result.clusters)
-        unique = _copy(parts, outputs.unique, encoding, origins, progress)
-        sizes = result.twins.sizes()
-        pairs = int(
-            (sizes[result.pairs.left] * sizes[result.pairs.right]).sum() + (sizes * (sizes - 1) // 2).sum()
-        )
-        warnings = [
-            *reasons.of_dates(),
-            *beside.warnings,
-            *recipe_warnings.of_profile(profile),
-            *counted.warnings(),
-            *_warnings(encoder, result),
-        ]
+            given.read(records, places, rejects, progress, strict=strict)
+        refuse_unusable_keep(recipe.cluster.keep, lambda: given.reasons.fields.has_source)
+        given.refuse_replacing(outputs.unique, inputs, most_rejected)
+        found = _compare(encoder, records, pool, progress)
+        if places is not None:
+            lines = dedupe_rows.pair_lines(encoder.profile, found.pairs, found.twins, records, places)
+            _write(outputs.pairs, lines)
+            _write(outputs.clusters, dedupe_rows.cluster_lines(found.clusters, places))
+        unique = _copy(parts, outputs.unique, encoding, given.positions.kept(found.clusters), progress)
+        return _summary(given, encoder, records, found, unique)
+
+
+def _compare(encoder: Encoder, records: EncodedRecords, pool: Executor, progress: Progress) -> _Found:
+    twins = Twins.of(records)
+    pairs = find_pairs(encoder, records, twins, pool, progress)
+    progress("clusters", 0, len(records))
+    return _Found(twins, pairs, cluster(encoder, records, twins, pairs))
+
+
+def _summary(
+    given: DedupeInput, encoder: Encoder, records: EncodedRecords, found: _Found, unique: int
+) -> DedupeSummary:
+    summary, sizes = given.summary, found.twins.sizes()
+    of_heads = (sizes[found.pairs.left] * sizes[found.pairs.right]).sum()
     return DedupeSummary(
         summary,
         unique,
         summary.read - summary.rejected - unique,
-        pairs,
-        int(result.clusters.survives.sum()),
-        profile,
-        tuple(warnings),
-        reasons.rejected(),
+        int(of_heads + (sizes * (sizes - 1) // 2).sum()),
+        int(found.clusters.survives.sum()),
+        encoder.profile,
+        (
+            *given.warnings(),
+            *recipe_warnings.of_profile(encoder.profile),
+            *record_warnings.of_records(encoder, records, found.twins, found.pairs),
+        ),
+        given.reasons.rejected(),
     )
-
-
-def _read(
-    given: Iterable[ReadDocument | Reject],
-    records: EncodedRecords,
-    positions: "_Positions",
-    places: RecordPlaces | None,
-    rejects: RejectWriter,
-    progress: Progress,
-    *,
-    strict: bool,
-) -> IngestSummary:
-    """Encode all documents, and write the rejects."""
-    summary = IngestSummary(first_rejects=rejects.first)
-    file, ordinal = None, 0
-    for one in given:
-        summary.read += 1
-        file, ordinal = one.file, ordinal + 1 if one.file == file else 1
-        if isinstance(one, Reject):
-            summary.rejected += 1
-            rejects.write(one)
-            if strict:
-                raise stopped(one, one.reason)
-            continue
-        if strict and one.unreadable_date is not None:
-            raise stopped(one, one.unreadable_date)
-        summary.unreadable_dates += one.unreadable_date is not None
-        summary.replaced_characters += one.replaced
-        positions.keep()
-        if places is not None:
-            places.add(one, ordinal)
-        records.add(one.document)
-        if summary.read % _REPORT_EVERY == 0:
-            progress("read", summary.read, None)
-    records.finish()
-    progress("read", summary.read, summary.read)
-    return summary
-
-
-def _compare(encoder: Encoder, records: EncodedRecords, pool: Executor, progress: Progress) -> _Result:
-    twins = Twins.of(records)
-    pairs = find_pairs(encoder, records, twins, pool, progress)
-    progress("clusters", 0, len(records))
-    return _Result(records, twins, pairs, cluster(encoder, records, twins, pairs))
-
-
-def _warnings(encoder: Encoder, result: _Result) -> Iterator[str]:
-    """Yield warnings about a recipe for these records."""
-    records, heads, profile = result.records, result.twins.heads, encoder.profile
-    halves = records.digests[heads].view(">u8").reshape(-1, 2)
-    sample = heads[np.lexsort((halves[:, 1], halves[:, 0]))[: candidate_forecast.SAMPLE_SIZE]]
-    sketches = records.sketches[sample]
-    counts = records.counts
-    totals = recipe_warnings.FeatureTotals(
-        int((counts > 0).sum()), int((counts == 1).sum()), int((counts == 0).sum()), int(counts[heads].sum())
-    )
-    yield from recipe_warnings.of_texts(profile, records.texts)
-    yield from recipe_warnings.of_features(profile, totals)
-    yield from recipe_warnings.of_sketches(profile, sketches)
-    short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
-    expected = candidate_forecast.candidates_per_document(
-        encoder.band_keys(sketches), profile.amplification, len(heads)
-    )
-    yield from [
-        one
-        for one in (short, candidate_forecast.warning(expected, profile.recipe.match.verify))
-        if one is not None
-    ]
-    full = result.pairs.full
-    limit = profile.recipe.match.bucket_limit
-    yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))
-
-
-def _refuse_replacing(output: Path, inputs: Sequence[Path], reasons: RejectReasons) -> None:
-    """Raise InputError if the output would replace an input."""
-    if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
-        raise InputError(
-            f"{reasons.rejected()}, and {output} is both input and output: nothing was written; name another output, "
-            "or write the rejected records to a file with --rejects"
-        )
 
 
 def _copy(
@@ -251,45 +161,8 @@ def _copy(
     return unique
 
 
-def check_readable_twice(paths: Sequence[Path]) -> None:
-    """Raise InputError for standard input and pipes."""
-    for path in paths:
-        if path == STANDARD_INPUT or path.is_fifo():
-            raise InputError(f"{path} cannot be read twice; save the input to a file first")
-
-
-class _Positions:
-    """Where the documents are in their inputs, to be read again."""
-
-    def __init__(self, parts: Sequence[Input]) -> None:
-        self._parts = parts
-        self._positions = [array("q") for _ in parts]
-        self._current, self._position = array("q"), 0
-
-    def noted(self, source: Source) -> Iterator[ReadDocument | Reject]:
-        """Yield the records of a source, each before the next one is read."""
-        for part, positions in zip(self._parts, self._positions, strict=True):
-            by_line = part.format is FileFormat.JSONL
-            self._current = positions
-            for ordinal, record in enumerate(source.read(part.path)):
-                self._position = record.line if by_line else ordinal
-                yield record
-
-    def keep(self) -> None:
-        """Add the record that was yielded last, which is a document."""
-        self._current.append(self._position)
-
-    def kept(self, clusters: Clusters) -> dict[int, NDArray[np.int64]]:
-        """Return the positions of survivors and of documents in no cluster, by input."""
-        first, found = 0, {}
-        removed = clusters.numbers[~clusters.survives]
-        for part, positions in enumerate(self._positions):
-            inside = removed[(removed >= first) & (removed < first + len(positions))] - first
-            found[part] = np.delete(np.frombuffer(positions, np.int64), inside)
-            first += len(positions)
-        return {part: kept for part, kept in found.items() if len(kept)}
-
-
-def _write(path: Path, lines: Iterable[bytes]) -> None:
-    with open_output(path) as stream:
-        stream.writelines(lines)
+def _write(path: Path | None, lines: Iterable[bytes]) -> None:
+    """Write lines to a file, if there is one."""
+    if path is not None:
+        with open_output(path) as stream:
+            stream.writelines(lines)
