@@ -4,10 +4,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.similarity.screening import FeatureCache
@@ -32,7 +33,6 @@ class Contexts:
         self._pool = pool
         self._contexts: dict[GenerationId, Context] = {}
         self._purges: dict[CollectionId, datetime] = {}
-        self._names: dict[CollectionId, str] = {}
 
     @property
     def known(self) -> Mapping[GenerationId, Context]:
@@ -42,21 +42,19 @@ class Contexts:
     def facts(self, generation: Generation) -> dict[str, object]:
         """Return the structured log fields of a generation."""
         return {
-            "collection": self._names[generation.collection_id],
+            "collection": generation.collection,
             "profile": generation.profile,
             "generation": generation.generation_id,
         }
 
     def describe(self, generation: Generation) -> str:
         """Return a generation's label in log messages."""
-        collection = self._names[generation.collection_id]
-        return (
-            f"profile {generation.profile} of collection {collection} (generation {generation.generation_id})"
-        )
+        place = f"profile {generation.profile} of collection {generation.collection}"
+        return f"{place} (generation {generation.generation_id})"
 
     def place(self, generation: Generation) -> str:
         """Return a generation's collection and profile, as news/default."""
-        return f"{self._names[generation.collection_id]}/{generation.profile}"
+        return f"{generation.collection}/{generation.profile}"
 
     def refresh(self, connection: Connection) -> None:
         """Drop the contexts of deleted generations, and cached features of collections whose texts were purged."""
@@ -73,13 +71,8 @@ class Contexts:
     def find(self, connection: Connection, generation_id: GenerationId) -> Context | None:
         """Return the context of a generation; None if it was deleted or is refused."""
         if generation_id not in self._contexts and generation_id not in self.refused:
-            for generation in generation_rows.list_generations(connection):
-                if generation.generation_id == generation_id:
-                    collections = collection_rows.list_collections(connection)
-                    self._names |= {one.collection_id: one.name for one in collections}
-                    # The collection may have been deleted after the generations were listed.
-                    if generation.collection_id in self._names:
-                        self._add(generation)
+            with suppress(NotFoundError):
+                self._add(generation_rows.get_generation(connection, generation_id))
         return self._contexts.get(generation_id)
 
     def _add(self, generation: Generation) -> None:
