@@ -17,7 +17,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import Sensitivity
 from nearsim_db.similarity.sketch import Family, Hyperplane, Projection, make_family, same_bucket
 from nearsim_db.similarity.sketch.directions import draw_directions
-from nearsim_db.similarity.sketch.kernels import plain_directions
+from nearsim_db.similarity.sketch.kernels import plain
 from tests.builders.random_sets import Batch, ragged
 from tests.builders.selection import examples
 from tests.builders.sketch_variants import every_backend
@@ -168,7 +168,7 @@ def test_rounding_of_weights_has_no_effect() -> None:
     rows = np.exp(normal_rows(50, 100))
     ids, offsets, weights = vectors_of(rows)
     family = Hyperplane(4000, input="vector")
-    components = plain_directions.components(
+    components = plain.components(
         np.arange(100, dtype=np.uint64), draw_directions(1, "hyperplane", "gaussian"), 4000
     )
     assert np.mean((rows @ components > 0) != family.sketch(ids, offsets, weights)) < 2e-5

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch.kernels import Counts, Directions, Ids, Offsets, sketch_kernels
-from nearsim_db.similarity.sketch.kernels.plain_directions import components
+from nearsim_db.similarity.sketch.kernels.plain import components
 
 FRACTION_BITS = 13  # of a gaussian component
 

@@ -21,7 +21,7 @@ from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
 )
 from nearsim_db.similarity.sketch.kernels.compiled_darts import dart_minhash as dart_minhash
 from nearsim_db.similarity.sketch.kernels.compiled_directions import projections as projections
-from nearsim_db.similarity.sketch.kernels.compiled_fast_similarity import fast_similarity as fast_similarity
+from nearsim_db.similarity.sketch.kernels.compiled_minhash import fast_similarity as fast_similarity
 from nearsim_db.similarity.sketch.kernels.compiled_minhash import minimum_java32 as minimum_java32
 from nearsim_db.similarity.sketch.kernels.compiled_minhash import minimum_prime32 as minimum_prime32
 from nearsim_db.similarity.sketch.kernels.compiled_sorted import merged as merged

@@ -1,11 +1,11 @@
-"""The kernels of minhash compiled by numba; see `SketchKernels`."""
+"""The kernels of minhash and fast_similarity compiled by numba; see `SketchKernels` and `HashRounds`."""
 
 import numpy as np
-from numba import int64, uint32, uint64
+from numba import int64, uint32, uint64, uintp
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.jit import compiled, inlined
-from nearsim_db.similarity.sketch.kernels import PRIME, Ids, Offsets
+from nearsim_db.similarity.jit import compiled, fmix64, inlined
+from nearsim_db.similarity.sketch.kernels import PRIME, ROUND_MIX, HashRounds, Ids, Offsets
 
 _PRIME = np.uint64(PRIME)
 _EMPTY = np.uint64(2**64 - 1)
@@ -104,3 +104,107 @@ def _minimum_java32(
 @inlined
 def _wrapped(factor: np.uint32, point: np.uint32, addend: np.uint32) -> np.int32:
     return np.int32(uint32(uint32(factor * point) + addend))
+
+
+_ROUND_MIX = np.uint32(ROUND_MIX)
+_IDS_AT_ONCE = np.uintp(1024)  # their hashes fit the first-level cache
+
+
+def fast_similarity(ids: Ids, offsets: Offsets, hash_rounds: HashRounds, mix_ids: bool) -> NDArray[np.uint32]:
+    sketches = np.zeros((len(offsets) - 1, len(hash_rounds.forced_addends)), np.uint32)
+    points = np.empty(len(ids), np.uint64) if mix_ids else ids
+    if mix_ids:
+        _mix(ids, points)
+    _fast_similarity(points, offsets, hash_rounds, sketches)
+    return sketches
+
+
+@compiled
+def _mix(ids: Ids, points: Ids) -> None:
+    for at in range(len(ids)):
+        points[at] = fmix64(ids[at])
+
+
+@compiled
+def _fast_similarity(
+    points: Ids, offsets: Offsets, hash_rounds: HashRounds, sketches: NDArray[np.uint32]
+) -> None:
+    k = sketches.shape[1]
+    rounds = len(hash_rounds.masks)
+    cells = np.empty(k, np.uint64)
+    hashes = np.empty((2, _IDS_AT_ONCE), np.uint64)
+    for document in range(len(offsets) - 1):
+        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
+        if begin == end:
+            continue
+        cells[:] = _EMPTY
+        round_no = 0
+        while round_no < rounds and _any_empty(cells):
+            mask, multiplier = hash_rounds.masks[round_no], hash_rounds.multipliers[round_no]
+            _hash(
+                points, begin, end, mask, multiplier, uint64(round_no) << _HALF, cells, hashes[0], hashes[1]
+            )
+            round_no += 1
+        if _any_empty(cells):
+            _force(
+                points[begin:end], hash_rounds.forced_multipliers, hash_rounds.forced_addends, rounds, cells
+            )
+        for position in range(k):
+            cell = cells[position]
+            sketches[document, position] = uint32(cell) ^ uint32(uint32(cell >> _HALF) * _ROUND_MIX)
+
+
+@compiled
+def _hash(
+    points: Ids,
+    begin: np.uintp,
+    end: np.uintp,
+    mask: np.uint64,
+    multiplier: np.uint64,
+    prefix: np.uint64,
+    cells: NDArray[np.uint64],
+    positions: NDArray[np.uint64],
+    values: NDArray[np.uint64],
+) -> None:
+    """Throw points[begin:end] once; `prefix` is the round in the upper half. Hashing in a loop of its own is
+    vectorised.
+    """
+    k = uint64(
+        uint32(len(cells))
+    )  # a factor known to be below 2^32 takes one vector multiplication, not three
+    while begin < end:
+        count = min(end - begin, _IDS_AT_ONCE)
+        for at in range(count):
+            hashed = (points[begin + at] ^ mask) * multiplier
+            positions[at] = ((hashed >> _HALF) * k) >> _HALF
+            values[at] = prefix | ((hashed ^ (hashed >> _HALF)) & _LOW)
+        for at in range(count):
+            position = uintp(positions[at])
+            cells[position] = min(cells[position], values[at])
+        begin += count
+
+
+@compiled
+def _any_empty(cells: NDArray[np.uint64]) -> bool:
+    empty = False
+    for position in range(len(cells)):
+        empty |= cells[position] == _EMPTY
+    return empty
+
+
+@compiled
+def _force(
+    points: Ids,
+    multipliers: NDArray[np.uint32],
+    addends: NDArray[np.uint32],
+    rounds: int,
+    cells: NDArray[np.uint64],
+) -> None:
+    for position in range(len(cells)):
+        if cells[position] != _EMPTY:
+            continue
+        multiplier, addend = multipliers[position], addends[position]
+        least = uint32(_LOW)
+        for at in range(len(points)):
+            least = min(least, uint32(uint32(multiplier * uint32(points[at])) + addend))
+        cells[position] = (uint64(rounds) << _HALF) | uint64(least)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from nearsim_db.similarity.mixing import FMIX64_FIRST, GOLDEN, Words, fmix64
 from nearsim_db.similarity.sketch.kernels import (
     Counts,
+    Directions,
     FullRows,
     Ids,
     Offsets,
@@ -18,8 +19,7 @@ from nearsim_db.similarity.sketch.kernels.plain_comparison import (
 )
 from nearsim_db.similarity.sketch.kernels.plain_comparison import first_similar_sorted as first_similar_sorted
 from nearsim_db.similarity.sketch.kernels.plain_darts import dart_minhash as dart_minhash
-from nearsim_db.similarity.sketch.kernels.plain_directions import projections as projections
-from nearsim_db.similarity.sketch.kernels.plain_fast_similarity import fast_similarity as fast_similarity
+from nearsim_db.similarity.sketch.kernels.plain_minhash import fast_similarity as fast_similarity
 from nearsim_db.similarity.sketch.kernels.plain_minhash import minimum_java32 as minimum_java32
 from nearsim_db.similarity.sketch.kernels.plain_minhash import minimum_prime32 as minimum_prime32
 from nearsim_db.similarity.sketch.kernels.plain_sorted import merged as merged
@@ -103,3 +103,34 @@ def _linked_before(
 
 def _places(buckets: NDArray[np.int64]) -> Words:
     return np.ascontiguousarray(buckets).view(np.uint64) * np.uint64(GOLDEN)
+
+
+_COMPONENTS_AT_ONCE = 1 << 19
+
+
+def components(ids: Ids, directions: Directions, k: int) -> NDArray[Any]:
+    """Return the components (n, k) of n ids: int8 or int16."""
+    per_word = directions.per_word
+    steps = np.arange(1, -(-k // per_word) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    words = fmix64(fmix64(ids ^ directions.mask)[:, None] + steps).astype("<u8", copy=False)
+    if per_word == 64:
+        bits = np.unpackbits(words.view(np.uint8), axis=1, count=k, bitorder="little").view(np.int8)
+        return 2 * bits - 1
+    chosen: NDArray[np.int16] = directions.table[words.view("<u2")[:, :k] >> 4]
+    return chosen
+
+
+def projections(
+    ids: Ids, offsets: Offsets, whole: Counts, directions: Directions, k: int
+) -> NDArray[np.int64]:
+    sums = np.zeros((len(offsets) - 1, k), np.int64)
+    at_once = max(1, _COMPONENTS_AT_ONCE // k)
+    for low in range(int(offsets[0]), int(offsets[-1]), at_once):
+        high = min(low + at_once, int(offsets[-1]))
+        drawn = components(ids[low:high], directions, k)
+        first = int(np.searchsorted(offsets, low, side="right")) - 1
+        last = int(np.searchsorted(offsets, high, side="left"))
+        for document in range(first, last):
+            begin, end = max(int(offsets[document]), low), min(int(offsets[document + 1]), high)
+            sums[document] += whole[begin:end] @ drawn[begin - low : end - low]
+    return sums
