@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearsim_db.store.embedded.cluster import socket_path
+from nearsim_db.store.embedded.account import socket_path
 
 _CHUNK = 1 << 18
 _HEADER = 5  # bytes of a message before its content: its type and its length, which includes itself

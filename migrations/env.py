@@ -50,6 +50,6 @@ if attributes.get("connection") is not None:
         patience_seconds=attributes.get("patience_seconds", 0.0),
     )
 else:
-    from nearsim_db.store.url import database_url
+    from nearsim_db.store.settings import database_url
 
     run_command(database_url())

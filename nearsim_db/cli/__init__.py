@@ -3,7 +3,7 @@
 
 def main() -> None:
     """Run the command line with the process's arguments and exit."""
-    from nearsim_db.indexing.own_process import prepare_process
+    from nearsim_db.store.settings import prepare_process
 
     prepare_process()
     from nearsim_db.cli.app import app

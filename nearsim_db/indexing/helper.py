@@ -26,12 +26,12 @@ from nearsim_db.indexing.helper_process import (
     Signed,
     Start,
 )
-from nearsim_db.indexing.own_process import prepare_process
 from nearsim_db.indexing.signing import sign_new
 from nearsim_db.records import GenerationId
 from nearsim_db.store import generation_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.settings import prepare_process
 
 _POLL_SECONDS = 0.05
 

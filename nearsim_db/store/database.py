@@ -27,8 +27,7 @@ from nearsim_db.store.driver.engine import (
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.server_settings import server_version
 from nearsim_db.store.schema import revisions
-from nearsim_db.store.settings import Settings, from_environment
-from nearsim_db.store.url import database_url
+from nearsim_db.store.settings import Settings, database_url, from_environment
 from nearsim_db.store.work import leases
 
 _KEPT_FOR_READING = 4

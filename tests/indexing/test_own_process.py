@@ -7,7 +7,7 @@ import pytest
 
 PROGRAM = """
 import sys
-from nearsim_db.indexing.own_process import prepare_process
+from nearsim_db.store.settings import prepare_process
 prepare_process()
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve

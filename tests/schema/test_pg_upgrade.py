@@ -14,7 +14,8 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.embedded.cluster import SUPERUSER, Cluster
+from nearsim_db.store.embedded.account import SUPERUSER
+from nearsim_db.store.embedded.cluster import Cluster
 from nearsim_db.store.schema import revisions
 from tests.builders.logins import as_user
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, stories, texts_of

@@ -11,8 +11,7 @@ import pytest
 
 from nearsim_db.errors import ServerError
 from nearsim_db.store.embedded import binaries
-from nearsim_db.store.embedded.account import Account, server_account
-from nearsim_db.store.embedded.cluster import connection_uri, require_private
+from nearsim_db.store.embedded.account import Account, connection_uri, server_account
 from nearsim_db.store.embedded.embedded import ServerHome
 from tests.servers.homes import server_home
 
@@ -50,14 +49,14 @@ def test_socket_folder_must_be_private(tmp_path: Path) -> None:
     folder.mkdir()
     folder.chmod(0o750)
     with pytest.raises(ServerError, match="not a private folder"):
-        require_private(folder, ACCOUNT)
+        ACCOUNT.require_private(folder)
     link = tmp_path / "link"
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     link.symlink_to(private)
     with pytest.raises(ServerError, match="not a private folder"):
-        require_private(link, ACCOUNT)
-    require_private(private, ACCOUNT)
+        ACCOUNT.require_private(link)
+    ACCOUNT.require_private(private)
 
 
 def test_new_folders_are_private_and_existing_ones_untouched(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from nearsim_db.admin.doctor.findings import Finding, Verdict
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine, translate_errors
-from nearsim_db.store.settings import Settings, from_environment
-from nearsim_db.store.url import database_url
+from nearsim_db.store.settings import Settings, database_url, from_environment
 
 __all__ = ["Finding", "Verdict", "examine"]
 

@@ -1,5 +1,6 @@
 """Commands for the database: its schema, and the embedded server."""
 
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,7 +56,7 @@ def upgrade(
     """Upgrade the schema nearsim while it is in use; fails if the database has none."""
     from nearsim_db.errors import SchemaError
     from nearsim_db.store.database import Database
-    from nearsim_db.store.url import database_url
+    from nearsim_db.store.settings import database_url
 
     if Database.inspect(database_url()).revision is None:
         raise SchemaError("the database has no schema nearsim to upgrade; create it with: nearsim db init")
@@ -135,9 +136,10 @@ def stop(format: formats.ResultFormat = Format.TABLE, quiet: options.Quiet = Fal
 @db.command(epilog='Example: psql "$(nearsim db url)"')
 def url() -> None:
     """Print the URL of the database for psql; starts the embedded server if it is used."""
-    from nearsim_db.store.url import psql_url
+    from nearsim_db.store.settings import database_url
 
-    typer.echo(psql_url())
+    # psql knows no Python driver in the scheme.
+    typer.echo(re.sub(r"^(postgres(?:ql)?)\+\w+:", r"\1:", database_url()))
 
 
 def _embedded_settings() -> "Settings":

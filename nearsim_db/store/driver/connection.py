@@ -1,13 +1,13 @@
-"""Pooled sessions of a database, with psycopg below them."""
+"""Pooled sessions of a database, with psycopg below them; pools in transaction mode are refused."""
 
 import re
-import select
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
+from select import select
 from types import TracebackType
 from typing import Any, LiteralString, Self
 from urllib.parse import parse_qsl, unquote
@@ -16,7 +16,7 @@ import psycopg
 from psycopg import IsolationLevel, sql
 from psycopg.pq import TransactionStatus
 
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import NearsimError, PoolError
 
 _LOCATION = re.compile(
     r"(?:(?P<user>[^:/?@]*)(?::(?P<password>[^@]*))?@)?"
@@ -234,7 +234,7 @@ def _is_alive(backend: Backend, idle_seconds: float) -> bool:
     """Whether the server still has a session: a closed socket is readable; one idle for long is asked."""
     try:
         inner = backend.pgconn
-        while select.select([inner.socket], [], [], 0)[0]:
+        while select([inner.socket], [], [], 0)[0]:
             inner.consume_input()
         if idle_seconds > _TRUSTED_SECONDS:
             backend.autocommit = True
@@ -242,3 +242,49 @@ def _is_alive(backend: Backend, idle_seconds: float) -> bool:
     except (psycopg.Error, OSError, ValueError):
         return False
     return not backend.closed
+
+
+_ATTEMPTS = 5
+# A second client of a pool in session mode may have to wait for a session.
+_PATIENCE_SECONDS = 3.0
+# These settings end with the transaction, so no other client of a pool gets them.
+_SESSION = b"SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SELECT pg_catalog.pg_backend_pid()"
+
+
+def refuse_transaction_pool(connection: Backend, connect: Callable[[], Backend]) -> None:
+    """Raise PoolError if a new connection leads to a pool in transaction mode, as shown by a second one.
+
+    A pool such as PgBouncer makes up the process ids that it announces. In transaction mode two idle clients get the
+    same session, or one client gets several; in session mode neither happens.
+    """
+    own = _session_of(connection)
+    if own in (None, connection.info.backend_pid):
+        return
+    with closing(connect()) as other:
+        for _ in range(_ATTEMPTS):
+            session = _session_of(other)
+            if session is None:
+                return
+            if session == own or _session_of(connection) != own:
+                raise PoolError(
+                    "the address is of a connection pool in transaction mode; nearsim needs sessions of its own, for "
+                    "locks, settings and notifications: connect to the server directly, or to a pool in session mode "
+                    "(PgBouncer: pool_mode = session). Applications that only write documents may use this pool"
+                )
+
+
+def _session_of(connection: Backend) -> int | None:
+    """Return the server's process of a transaction of its own; None if there is none to be had in time."""
+    inner = connection.pgconn
+    inner.send_query(_SESSION)
+    inner.flush()
+    found = None
+    while select([inner.socket], [], [], _PATIENCE_SECONDS)[0]:
+        inner.consume_input()
+        while not inner.is_busy():
+            result = inner.get_result()
+            if result is None:
+                return found
+            value = result.get_value(0, 0) if result.ntuples else None
+            found = None if value is None else int(value)
+    return None

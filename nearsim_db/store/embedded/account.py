@@ -1,16 +1,30 @@
-"""The operating system user that runs the server: the current one or, for root, another."""
+"""The operating system user that runs the server, the current one or, for root, another; the socket to reach it."""
 
 import os
 import pwd
+import stat
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from nearsim_db.errors import ServerError
 
+SUPERUSER = "nearsim"
+PORT = 5432
 _NAMES_FOR_ROOT = ("postgres", "nearsim")
+
+
+def connection_uri(socket_directory: Path, database: str = SUPERUSER) -> str:
+    """Return the URI of a database behind a socket, for libpq and, with its scheme changed, SQLAlchemy."""
+    return f"postgresql://{SUPERUSER}@/{database}?host={quote(str(socket_directory), safe='')}&port={PORT}"
+
+
+def socket_path(socket_directory: Path) -> Path:
+    """Return the socket that a server creates in its socket directory."""
+    return socket_directory / f".s.PGSQL.{PORT}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +124,12 @@ class Account:
             f"The server runs as user {self.name}, who may not enter {closed}. Choose a NEARSIM_HOME that "
             "every user may enter (for root, /var/lib/nearsim is the default), or run nearsim as an ordinary user."
         )
+
+    def require_private(self, folder: Path) -> None:
+        """Raise ServerError unless `folder` is a folder that only this user may enter."""
+        state = folder.lstat()
+        if not stat.S_ISDIR(state.st_mode) or state.st_uid != self.user_id or state.st_mode & 0o077:
+            raise ServerError(f"{folder} is not a private folder of user {self.name}. Remove it.")
 
 
 def server_account() -> Account:

@@ -3,16 +3,21 @@
 import hashlib
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
 from nearsim_db.errors import ServerError
-from nearsim_db.store.embedded.account import Account, server_account
+from nearsim_db.store.embedded.account import (
+    PORT,
+    SUPERUSER,
+    Account,
+    connection_uri,
+    server_account,
+    socket_path,
+)
 from nearsim_db.store.embedded.binaries import Binaries
 from nearsim_db.store.embedded.configuration import render_configuration
 from nearsim_db.store.embedded.processes import (
@@ -26,21 +31,9 @@ from nearsim_db.store.embedded.processes import (
     wait_until,
 )
 
-SUPERUSER = "nearsim"
-PORT = 5432
 _CONFIGURATION = "nearsim.conf"
 _START_SECONDS = 300
 _LOCK_SECONDS = 30
-
-
-def connection_uri(socket_directory: Path, database: str = SUPERUSER) -> str:
-    """Return the URI of a database behind a socket, for libpq and, with its scheme changed, SQLAlchemy."""
-    return f"postgresql://{SUPERUSER}@/{database}?host={quote(str(socket_directory), safe='')}&port={PORT}"
-
-
-def socket_path(socket_directory: Path) -> Path:
-    """Return the socket that a server creates in its socket directory."""
-    return socket_directory / f".s.PGSQL.{PORT}"
 
 
 @dataclass(frozen=True)
@@ -201,7 +194,7 @@ class Cluster:
         if not self.socket_directory.exists():
             self.socket_directory.mkdir(mode=0o700)
             self.account.give(self.socket_directory)
-        require_private(self.socket_directory, self.account)
+        self.account.require_private(self.socket_directory)
 
     def _write_configuration(self) -> None:
         own = {
@@ -214,10 +207,3 @@ class Cluster:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(render_configuration({**self.settings, **own}))
         self.account.give(path)
-
-
-def require_private(folder: Path, account: Account) -> None:
-    """Raise ServerError unless `folder` is a folder that only `account` may enter."""
-    state = folder.lstat()
-    if not stat.S_ISDIR(state.st_mode) or state.st_uid != account.user_id or state.st_mode & 0o077:
-        raise ServerError(f"{folder} is not a private folder of user {account.name}. Remove it.")

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nearsim_db.errors import ServerError
-from nearsim_db.store.embedded.account import Account, server_account
+from nearsim_db.store.embedded.account import Account, connection_uri, server_account, socket_path
 from nearsim_db.store.embedded.binaries import embedded_binaries, installed_binaries
-from nearsim_db.store.embedded.cluster import Cluster, connection_uri, require_private, socket_path
 from nearsim_db.store.embedded.configuration import embedded_settings
 from nearsim_db.store.embedded.processes import (
     FileLock,
@@ -151,7 +150,7 @@ def _answers(data_directory: Path, socket_directory: Path, account: Account) -> 
     if postmaster is None or postmaster.state != "ready":
         return False
     if socket_path(socket_directory).exists():
-        require_private(socket_directory, account)
+        account.require_private(socket_directory)
         return True
     # The socket was deleted: no client can connect any more.
     stop_postmaster(data_directory)
@@ -161,6 +160,8 @@ def _answers(data_directory: Path, socket_directory: Path, account: Account) -> 
 def _start(
     data_directory: Path, socket_directory: Path, account: Account, overrides: Mapping[str, str]
 ) -> None:
+    from nearsim_db.store.embedded.cluster import Cluster
+
     binaries = embedded_binaries(account)
     settings = {**embedded_settings(), **overrides}
     cluster = Cluster(binaries, data_directory, socket_directory, settings, account)
