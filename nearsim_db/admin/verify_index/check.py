@@ -12,8 +12,7 @@ from nearsim_db.admin.verify_index.tables import check_all_bands, check_catalog,
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import Progress
-from nearsim_db.store import collection_rows, generation_rows
-from nearsim_db.store import verify_index as store
+from nearsim_db.store import collection_rows, generation_rows, index_checks
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import corruption_message, translate_errors
@@ -78,7 +77,9 @@ class IndexChecker:
     def _check_sample(
         self, connection: Connection, context: Context, findings: Findings, amount: int
     ) -> None:
-        sampled = store.sample_ids(connection, context.leaves, context.collection_id, amount, self.seed)
+        sampled = index_checks.sample_ids(
+            connection, context.leaves, context.collection_id, amount, self.seed
+        )
         checked = set(sampled)
         for at in range(0, len(sampled), _DOCUMENTS_AT_ONCE):
             connection.rollback()
@@ -109,7 +110,7 @@ def _batches(connection: Connection, context: Context) -> Iterator[list[int]]:
     """Yield the doc_ids of all documents and signatures in order, each batch in a snapshot of its own."""
     after = 0
     connection.rollback()
-    while doc_ids := store.ids_after(
+    while doc_ids := index_checks.ids_after(
         connection, context.leaves, context.collection_id, after, _DOCUMENTS_AT_ONCE
     ):
         yield doc_ids

@@ -6,18 +6,17 @@ from itertools import chain
 
 import numpy as np
 
-from nearsim_db.admin.verify_index.findings import DocumentKind, Findings, find_pending_documents
+from nearsim_db.admin.verify_index.findings import DocumentKind, Findings
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows, joined
-from nearsim_db.store import documents
-from nearsim_db.store import verify_index as store
+from nearsim_db.store import documents, index_checks
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
-from nearsim_db.store.verify_index import SignedDocument
+from nearsim_db.store.index_checks import SignedDocument
 
 # A possible fault, its document, and the documents whose queued work may resolve it.
-Suspect = tuple[DocumentKind, int, frozenset[int]]
+Suspect = tuple[DocumentKind, list[int], set[int]]
 Bytes = np.ndarray[tuple[int], np.dtype[np.void]]
 
 
@@ -25,7 +24,7 @@ def check_documents(
     connection: Connection, context: Context, findings: Findings, doc_ids: Sequence[int]
 ) -> None:
     """Sign some documents again and compare; deleted documents must not be signed."""
-    stored = store.read_signed_documents(
+    stored = index_checks.read_signed_documents(
         connection, context.leaves, context.collection_id, doc_ids, context.retained_seconds
     )
     rows = _sign(connection, context, [one.doc_id for one in stored if one.is_inside])
@@ -34,6 +33,7 @@ def check_documents(
     positions = {doc_id: position for position, doc_id in enumerate(rows.doc_ids.tolist())}
     sketches = sketch_bytes(rows.sketches)
     suspects: list[Suspect] = []
+    stray: list[Suspect] = []
     is_sound_head = np.zeros(len(rows.doc_ids), bool)
     for one in stored:
         position = positions.get(one.doc_id)
@@ -44,12 +44,14 @@ def check_documents(
             continue
         kind = _find_fault(one, rows, sketches, position)
         if kind is not None:
-            involved = frozenset(id for id in (one.doc_id, one.head_id, one.first) if id)
-            suspects.append((kind, one.doc_id, involved))
+            involved = {id for id in (one.doc_id, one.head_id, one.first) if id}
+            (stray if kind == "stray_signature" else suspects).append((kind, [one.doc_id], involved))
         elif position is not None and one.head_id == one.doc_id:
             is_sound_head[position] = True
     suspects += _missing_bands(connection, context, findings, rows.take(is_sound_head))
-    _add_faults(connection, findings, suspects)
+    findings.add_unless_pending(connection, suspects)
+    # Searching or linking never deletes a signature.
+    findings.add_unless_pending(connection, stray, ("sign", "compare"))
 
 
 def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> SignatureRows:
@@ -92,19 +94,5 @@ def _missing_bands(
         return []
     keys = context.encoder.band_keys(heads.sketches)
     findings.checked["band_rows"] += keys.size
-    missing = store.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
-    return [("missing_bands", doc_id, frozenset({doc_id})) for doc_id in missing]
-
-
-def _add_faults(connection: Connection, findings: Findings, suspects: Sequence[Suspect]) -> None:
-    """Record the suspects that no queued work will resolve."""
-    involved = {doc_id for _, _, doc_ids in suspects for doc_id in doc_ids}
-    changing = find_pending_documents(connection, findings, involved)
-    # Searching or linking never deletes a signature.
-    stray = {doc_id for kind, doc_id, _ in suspects if kind == "stray_signature"}
-    leaving = find_pending_documents(connection, findings, stray, ("sign", "compare"))
-    for kind, doc_id, doc_ids in suspects:
-        if doc_id in leaving if kind == "stray_signature" else any(one in changing for one in doc_ids):
-            findings.changing += 1
-        else:
-            findings.add_document(kind, doc_id)
+    missing = index_checks.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
+    return [("missing_bands", [doc_id], {doc_id}) for doc_id in missing]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from nearsim_db.records import WorkStage
-from nearsim_db.store import verify_index as store
+from nearsim_db.store import index_checks
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work.queue import STAGES
@@ -77,27 +77,40 @@ class Findings:
         """Record a fault of a table, or of the whole index."""
         self._tables.append(Fault(kind, table, 1, ((description,),)))
 
-    def add_document(self, kind: DocumentKind, doc_id: int) -> None:
-        """Record a fault of a document."""
-        self._add(kind, (doc_id,))
-        if len(self.documents) < KEPT:
-            self.documents.add(doc_id)
-
-    def add_pair(self, kind: PairKind, ends: tuple[int, int]) -> None:
-        """Record a fault of a pair."""
-        self._add(kind, ends)
-        kept = self.missing_pairs if kind == "missing_pair" else self.false_pairs
-        if len(kept) < KEPT:
-            kept.append(ends)
-
-    def add_cluster(self, kind: ClusterKind, doc_ids: Iterable[int]) -> None:
-        """Record a fault of a cluster."""
-        self._add(kind, tuple(doc_ids)[:_MEMBERS_SHOWN])
-
-    def _add(self, kind: Kind, doc_ids: tuple[int, ...]) -> None:
+    def add(self, kind: DocumentKind | PairKind | ClusterKind, doc_ids: Sequence[int]) -> None:
+        """Record a fault of a document, of a pair, or of a cluster."""
         self._counts[kind] += 1
         if len(self._examples[kind]) < _EXAMPLES:
-            self._examples[kind].append(doc_ids)
+            self._examples[kind].append(tuple(doc_ids[:_MEMBERS_SHOWN]))
+        if kind in get_args(DocumentKind) and len(self.documents) < KEPT:
+            self.documents.update(doc_ids)
+        elif kind in get_args(PairKind):
+            kept = self.missing_pairs if kind == "missing_pair" else self.false_pairs
+            if len(kept) < KEPT:
+                kept.append((doc_ids[0], doc_ids[1]))
+
+    def add_unless_pending(
+        self,
+        connection: Connection,
+        suspects: Iterable[tuple[DocumentKind | PairKind | ClusterKind, Sequence[int], Collection[int]]],
+        stages: Sequence[WorkStage] = STAGES,
+    ) -> None:
+        """Record the suspects that no queued work of some stages, nor a change still to be dispatched, will resolve.
+
+        A suspect is the kind of a possible fault, its doc_ids, and the documents whose work may resolve it.
+        """
+        suspects = list(suspects)
+        involved = sorted({doc_id for _, _, doc_ids in suspects for doc_id in doc_ids})
+        pending: Collection[int] = set()
+        if involved:
+            pending = index_checks.find_pending_documents(
+                connection, self.generation.leaves, self.generation.collection_id, involved, stages
+            )
+        for kind, doc_ids, own in suspects:
+            if 0 in pending or any(one in pending for one in own):
+                self.changing += 1
+            else:
+                self.add(kind, doc_ids)
 
     @property
     def is_damaged(self) -> bool:
@@ -120,7 +133,7 @@ class Findings:
     def summary(self, connection: Connection) -> IndexCheck:
         """Return the faults with external ids as examples."""
         shown = {one for examples in self._examples.values() for ids in examples for one in ids}
-        names = store.read_external_ids(connection, sorted(shown)) if shown else {}
+        names = index_checks.read_external_ids(connection, sorted(shown)) if shown else {}
         found = [
             Fault(kind, self._table(kind), self._counts[kind], _named(self._examples[kind], names))
             for kind in _ORDER
@@ -139,16 +152,3 @@ _ORDER: tuple[Kind, ...] = (*get_args(DocumentKind), *get_args(PairKind), *get_a
 
 def _named(examples: Sequence[tuple[int, ...]], names: dict[int, str]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names.get(one, f"#{one}") for one in ids) for ids in examples)
-
-
-def find_pending_documents(
-    connection: Connection, findings: Findings, doc_ids: Collection[int], stages: Sequence[WorkStage] = STAGES
-) -> Collection[int]:
-    """Return which documents have queued work of some stages, or changes still to be dispatched, in this snapshot."""
-    if not doc_ids:
-        return set()
-    generation = findings.generation
-    found = store.find_pending_documents(
-        connection, generation.leaves, generation.collection_id, sorted(doc_ids), stages
-    )
-    return doc_ids if 0 in found else found

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.admin.verify_index.findings import Findings, PairKind, find_pending_documents
+from nearsim_db.admin.verify_index.findings import ClusterKind, Findings, PairKind
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.records import Evidence
 from nearsim_db.similarity.clustering import connected_components
-from nearsim_db.store import clusters
-from nearsim_db.store import verify_index as store
+from nearsim_db.store import clusters, index_checks
 from nearsim_db.store.clusters import Members
 from nearsim_db.store.driver import Connection
 
@@ -36,7 +35,7 @@ def check_pairs(
     linked, _ = steps.search_candidates(connection, context, doc_ids)
     if not either_end:
         linked = linked[np.isin(linked[:, 1], doc_ids)]
-    stored = store.read_pairs_at(connection, context.leaves, doc_ids, both=either_end)
+    stored = index_checks.read_pairs_at(connection, context.leaves, doc_ids, both=either_end)
     found = dict(_verify(connection, context, linked))
     findings.checked["candidates"] += context.found.counts.get("candidates", 0)
     unlinked = sorted(stored.keys() - {(left, right) for left, right in linked.tolist()})
@@ -45,8 +44,9 @@ def check_pairs(
     stale = set(context.found.stale)
     context.found.clear()
     findings.checked["pairs"] += len(stored)
-    suspects = [(kind, ends) for kind, ends in _differing(stored, found) if not stale.intersection(ends)]
-    _add_faults(connection, findings, suspects)
+    unchecked = stale | findings.documents
+    differing = [one for one in _differing(stored, found) if not unchecked.intersection(one[1])]
+    findings.add_unless_pending(connection, ((kind, ends, ends) for kind, ends in differing))
     return sorted(stale)
 
 
@@ -82,21 +82,6 @@ def _is_same(stored: Evidence, found: Evidence) -> bool:
         and math.isclose(stored.estimate, found.estimate, abs_tol=_ESTIMATE_TOLERANCE)
         and math.isclose(stored.distance or 0.0, found.distance or 0.0, abs_tol=_SIMILARITY_TOLERANCE)
     )
-
-
-def _add_faults(
-    connection: Connection, findings: Findings, suspects: Sequence[tuple[PairKind, Ends]]
-) -> None:
-    """Record the suspects that no queued work will resolve, and whose documents have no faults of their own."""
-    relevant = [(kind, ends) for kind, ends in suspects if not findings.documents.intersection(ends)]
-    changing = find_pending_documents(
-        connection, findings, {doc_id for _, ends in relevant for doc_id in ends}
-    )
-    for kind, ends in relevant:
-        if any(one in changing for one in ends):
-            findings.changing += 1
-        else:
-            findings.add_pair(kind, ends)
 
 
 Ids = NDArray[np.int64]
@@ -146,13 +131,11 @@ def _add_cluster_faults(
     is_affected = np.isin(smallest, groups)
     order = np.argsort(smallest[is_affected], kind="stable")
     members, of_group = documents[is_affected][order], smallest[is_affected][order]
-    changing = find_pending_documents(connection, findings, members.tolist())
     in_wrong_cluster = set(wrong.tolist())
     differing = in_wrong_cluster | set(wrong_survival.tolist())
+    suspects: list[tuple[ClusterKind, list[int], list[int]]] = []
     for group in np.split(members, np.flatnonzero(np.diff(of_group)) + 1):
         ids = group.tolist()
-        if any(one in changing for one in ids):
-            findings.changing += 1
-        else:
-            kind = "wrong_cluster" if in_wrong_cluster.intersection(ids) else "wrong_survivor"
-            findings.add_cluster(kind, [one for one in ids if one in differing])  # type: ignore[arg-type]
+        kind: ClusterKind = "wrong_cluster" if in_wrong_cluster.intersection(ids) else "wrong_survivor"
+        suspects.append((kind, [one for one in ids if one in differing], ids))
+    findings.add_unless_pending(connection, suspects)

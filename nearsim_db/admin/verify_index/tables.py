@@ -1,14 +1,11 @@
 """Checks of a generation's tables, and of all its band rows against the sketches of their heads."""
 
-from collections.abc import Iterator
-
 import numpy as np
-from numpy.typing import NDArray
 
-from nearsim_db.admin.verify_index.findings import Findings, find_pending_documents
+from nearsim_db.admin.verify_index.findings import Findings
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
-from nearsim_db.store import verify_index as store
+from nearsim_db.store import index_checks
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import corruption_message
@@ -27,7 +24,7 @@ def check_catalog(connection: Connection, findings: Findings) -> None:
     """Check that every table exists, is attached and logged, and has its indexes and foreign keys."""
     leaves = findings.generation.leaves
     for parent in PARENTS:
-        name, state = leaves.name(parent), store.read_leaf_state(connection, leaves, parent)
+        name, state = leaves.name(parent), index_checks.read_leaf_state(connection, leaves, parent)
         findings.checked["tables"] += 1
         if state is None:
             findings.add_table("missing_table", name, "it does not exist")
@@ -52,7 +49,11 @@ def _check_shards(connection: Connection, findings: Findings) -> None:
 
 
 def _check_storage(
-    findings: Findings, parent: str, name: str, state: store.LeafState | placement.ShardState, where: str = ""
+    findings: Findings,
+    parent: str,
+    name: str,
+    state: index_checks.LeafState | placement.ShardState,
+    where: str = "",
 ) -> None:
     if not state.is_logged:
         findings.add_table("unlogged_table", name, f"it is unlogged{where}: a server crash would empty it")
@@ -71,8 +72,8 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
         sums = []
         for by_index in (False, True):
             try:
-                store.set_scan_method(connection, leaves, by_index=by_index)
-                sums.append(store.checksum_leaf(connection, leaves, parent))
+                index_checks.set_scan_method(connection, leaves, by_index=by_index)
+                sums.append(index_checks.checksum_leaf(connection, leaves, parent))
             except Exception as error:
                 damage = corruption_message(error)
                 if damage is None:
@@ -90,78 +91,36 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
 def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
     """Check that all sketches have the right size; return whether any has not, so that nothing can be compared."""
     family = context.encoder.family
-    found = store.find_malformed_sketches(connection, context.leaves, family.k * family.dtype.itemsize)
+    found = index_checks.find_malformed_sketches(connection, context.leaves, family.k * family.dtype.itemsize)
     for doc_id in found:
-        findings.add_document("wrong_sketch", doc_id)
+        findings.add("wrong_sketch", [doc_id])
     return bool(found)
 
-
-Ids = NDArray[np.int64]
-# doc_ids in order, the number of band rows of each, and the XOR of their hashes
-Sums = tuple[Ids, Ids, NDArray[np.uint64]]
 
 _HEADS_AT_ONCE = 20_000
 
 
 def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
     """Compare band rows with sketches, both read in order of doc_id in one snapshot."""
-    store.set_scan_method(connection, context.leaves, by_index=False)
-    actual = _Reader(store.stream_band_checksums(connection, context.leaves, _HEADS_AT_ONCE))
+    index_checks.set_scan_method(connection, context.leaves, by_index=False)
     family, done = context.encoder.family, 0
-    for doc_ids, sketches in store.stream_heads(
+    for stored in index_checks.stream_bands(
         connection, context.leaves, family.dtype, family.k, _HEADS_AT_ONCE
     ):
-        keys = context.encoder.band_keys(sketches)
-        counts = np.full(len(doc_ids), keys.shape[1], np.int64)
-        expected = doc_ids, counts, np.bitwise_xor.reduce(keys, axis=1)
-        _compare(connection, findings, expected, actual.through(int(doc_ids[-1])))
-        done += len(doc_ids)
+        keys = context.encoder.band_keys(stored.sketches)
+        expected_rows = np.where(stored.are_heads, keys.shape[1], 0)
+        expected_sums = np.where(stored.are_heads, np.bitwise_xor.reduce(keys, axis=1), 0)
+        are_missing = stored.rows < expected_rows
+        differ = are_missing | (stored.rows > expected_rows) | (stored.sums != expected_sums)
+        findings.checked["all_band_rows"] += int(stored.rows.sum())
+        wrong = zip(stored.doc_ids[differ].tolist(), are_missing[differ].tolist(), strict=True)
+        findings.add_unless_pending(
+            connection,
+            [
+                ("missing_bands" if is_missing else "stray_bands", [doc_id], [doc_id])
+                for doc_id, is_missing in wrong
+                if doc_id not in findings.documents
+            ],
+        )
+        done += int(stored.are_heads.sum())
         progress("check_bands", done, None)
-    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
-    while len((rest := actual.next())[0]):
-        _compare(connection, findings, nothing, rest)
-
-
-class _Reader:
-    """Reads blocks of sums, cut at given documents."""
-
-    def __init__(self, blocks: Iterator[Sums]) -> None:
-        self._blocks = blocks
-        self._rest: Sums | None = None
-
-    def next(self) -> Sums:
-        """Return the rest of the current block, or the next one; empty at the end."""
-        found, self._rest = self._rest, None
-        nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
-        return found if found is not None else next(self._blocks, nothing)
-
-    def through(self, doc_id: int) -> Sums:
-        """Return the sums of all documents up to one."""
-        parts = []
-        while True:
-            block = self.next()
-            cut = int(np.searchsorted(block[0], doc_id, "right"))
-            parts.append(tuple(column[:cut] for column in block))
-            if cut < len(block[0]):
-                self._rest = block[0][cut:], block[1][cut:], block[2][cut:]
-            if cut < len(block[0]) or not len(block[0]):
-                ids, counts, sums = zip(*parts, strict=True)
-                return np.concatenate(ids), np.concatenate(counts), np.concatenate(sums)
-
-
-def _compare(connection: Connection, findings: Findings, expected: Sums, actual: Sums) -> None:
-    findings.checked["all_band_rows"] += int(actual[1].sum())
-    both, in_expected, in_actual = np.intersect1d(
-        expected[0], actual[0], assume_unique=True, return_indices=True
-    )
-    fewer = expected[1][in_expected] > actual[1][in_actual]
-    more = expected[1][in_expected] < actual[1][in_actual]
-    differs = (expected[2][in_expected] != actual[2][in_actual]) | fewer | more
-    missing = np.concatenate((np.setdiff1d(expected[0], both), both[fewer]))
-    stray = np.concatenate((np.setdiff1d(actual[0], both), both[differs & ~fewer]))
-    suspects = {int(one) for one in np.concatenate((missing, stray))} - findings.documents
-    changing = find_pending_documents(connection, findings, suspects)
-    findings.changing += sum(one in changing for one in suspects)
-    has_missing = set(missing.tolist())
-    for doc_id in sorted(one for one in suspects if one not in changing):
-        findings.add_document("missing_bands" if doc_id in has_missing else "stray_bands", doc_id)

@@ -17,8 +17,7 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search import live_generation
-from nearsim_db.store import lookups, pairs, signatures
-from nearsim_db.store import verify_index as store
+from nearsim_db.store import index_checks, lookups, pairs, signatures
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -198,10 +197,10 @@ def _repair_documents(connection: Connection, context: Context, findings: Findin
     leaves = context.leaves
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     faulty = sorted(findings.documents)
-    removed = sorted({*faulty, *store.read_families(connection, leaves, faulty)})
+    removed = sorted({*faulty, *index_checks.read_families(connection, leaves, faulty)})
     pairs.delete_pairs_of(connection, leaves, np.array(removed, np.int64))
     signatures.delete_signatures(connection, leaves, removed)
-    buckets = store.delete_all_bands(connection, leaves, removed)
+    buckets = index_checks.delete_all_bands(connection, leaves, removed)
     # A document that replaces a removed anchor has to search the whole bucket.
     anchors, full = lookups.read_anchors(connection, leaves, context.bucket_limit, buckets)
     full_buckets = set(full.view(np.int64).tolist())
@@ -218,7 +217,7 @@ def _repair_pairs(connection: Connection, context: Context, findings: Findings) 
     leaves = context.leaves
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     false = np.array(findings.false_pairs, np.int64).reshape(-1, 2)
-    store.delete_pairs(connection, leaves, false)
+    index_checks.delete_pairs(connection, leaves, false)
     queue.queue_work(connection, leaves, "link", np.unique(false))
     missing = np.array(findings.missing_pairs, np.int64).reshape(-1, 2)
     queue.queue_work(connection, leaves, "search", np.union1d(false, missing))

@@ -14,7 +14,7 @@ from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, VerifiedPairs, screen, verify
-from nearsim_db.store import documents, lookups, signatures, verify_index
+from nearsim_db.store import documents, index_checks, lookups, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
@@ -81,7 +81,7 @@ def require_bands(connection: Connection, context: Context, doc_ids: Sequence[in
         if not len(heads.doc_ids):
             return
         keys = context.encoder.band_keys(heads.sketches)
-        hidden = verify_index.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
+        hidden = index_checks.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
         if not hidden:
             return
     raise DatabaseError(

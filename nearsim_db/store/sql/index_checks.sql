@@ -55,13 +55,16 @@ WHERE NOT EXISTS (
     SELECT FROM {band} AS band
     WHERE band.bucket_hash = requested.bucket_hash AND band.doc_id = requested.doc_id OFFSET 0)
 
--- name: checksum_bands
--- Number of band rows of each document and XOR of their hashes. Reads and sorts the whole table.
-SELECT doc_id, count(*), bit_xor(bucket_hash) FROM {band} GROUP BY doc_id ORDER BY doc_id
-
--- name: read_sorted_heads
--- Sketches of all heads by doc_id. Relies on the leaf's key, or sorts.
-SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id ORDER BY doc_id
+-- name: read_bands_of_all
+-- All heads and documents with band rows, by doc_id: whether a head, its sketch (else `empty`), number of band rows, and
+-- XOR of their hashes. Reads both tables, and joins what Citus sums over the nodes on the coordinator.
+WITH summed AS MATERIALIZED (
+    SELECT doc_id, count(*) AS number, bit_xor(bucket_hash) AS hashes FROM {band} GROUP BY doc_id
+)
+SELECT doc_id, head.doc_id IS NOT NULL, coalesce(head.sketch, %(empty)s), coalesce(summed.number, 0),
+    coalesce(summed.hashes, 0)
+FROM summed FULL JOIN (SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id) AS head USING (doc_id)
+ORDER BY doc_id
 
 -- name: read_pairs_at
 -- Pairs whose right end (with `both`, either end) is one of some documents. Relies on the key and on the index on

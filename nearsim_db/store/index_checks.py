@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -12,7 +12,7 @@ from psycopg import sql
 from nearsim_db.records import CollectionId, Evidence, WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import from_bigint, sketches_from, to_bigint
+from nearsim_db.store.driver.codec import from_bigint, sketches_packed, to_bigint
 from nearsim_db.store.driver.statements import (
     SCHEMA,
     Leaves,
@@ -54,6 +54,17 @@ class SignedDocument:
     numbers: int | None
     head_id: int | None
     first: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBands:
+    """Heads with their sketches, and the number of band rows of each document and the XOR of their hashes."""
+
+    doc_ids: Ids
+    are_heads: NDArray[np.bool_]
+    sketches: NDArray[np.generic]
+    rows: Ids
+    sums: NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,27 +134,20 @@ def find_missing_bands(
     return _column(connection, "find_missing_bands", leaves, parameters)
 
 
-def stream_band_checksums(
-    connection: Connection, leaves: Leaves, batch: int
-) -> Iterator[tuple[Ids, Ids, NDArray[np.uint64]]]:
-    """Yield the doc_ids with band rows, in order, with the number of rows and the XOR of their hashes."""
-    with connection.backend.cursor(name="nearsim_band_sums", binary=True) as cursor:
-        cursor.execute(statement("checksum_bands", leaves))
-        while rows := cursor.fetchmany(batch):
-            found = np.array(rows, np.int64)
-            yield found[:, 0], found[:, 1], from_bigint(found[:, 2])
-
-
-def stream_heads(
+def stream_bands(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
-) -> Iterator[tuple[Ids, NDArray[np.generic]]]:
-    """Yield the doc_ids of all heads, in order, with their sketches."""
-    with connection.backend.cursor(name="nearsim_heads", binary=True) as cursor:
-        cursor.execute(statement("read_sorted_heads", leaves))
-        while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
-            yield (
-                np.array([row[0] for row in rows], np.int64),
-                sketches_from([row[1] for row in rows], dtype, k),
+) -> Iterator[StoredBands]:
+    """Yield all heads and documents with band rows, in order of doc_id."""
+    with connection.backend.cursor(name="nearsim_bands", binary=True) as cursor:
+        cursor.execute(statement("read_bands_of_all", leaves), {"empty": bytes(k * dtype.itemsize)})
+        while rows := cursor.fetchmany(batch):
+            doc_ids, are_heads, sketches, numbers, sums = zip(*rows, strict=True)
+            yield StoredBands(
+                np.array(doc_ids, np.int64),
+                np.array(are_heads, np.bool_),
+                sketches_packed(b"".join(sketches), dtype, k),
+                np.array(numbers, np.int64),
+                from_bigint(np.array(sums, np.int64)),
             )
 
 
