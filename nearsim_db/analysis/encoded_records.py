@@ -100,7 +100,7 @@ class EncodedRecords:
         sketches, features = self._files
         with _full_disk():
             sketches.write(np.ascontiguousarray(encoded.sketches).data)
-            features.writelines(one.view(np.uint8).data for one in encoded.features if len(one))
+            features.write(np.concatenate(encoded.features).view(np.uint8).data)
         self._sample(batch, encoded)
         nothing = encoded.sketches[:0]
         self._parts.append(Encoded(encoded.counts, encoded.digests, nothing, encoded.numbers))
