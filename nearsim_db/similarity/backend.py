@@ -3,11 +3,14 @@
 import importlib.util
 from functools import cache
 from importlib import import_module
+from threading import Event
 from typing import Any, Literal
 
 from nearsim_db.errors import NearsimError
 
-Backend = Literal["numba", "numpy"]
+Backend = Literal["numba", "numpy", "later"]  # later: NumPy until NUMBA_STARTED
+
+NUMBA_STARTED = Event()  # set once this process has encoded as much as numba's start takes
 
 FEW_CHARACTERS = 2_500_000  # some 2,000 stories: encoded without numba where more may follow
 # NumPy takes 0.6 s of processor time longer than numba for so many characters of stories, as long as numba's start.
@@ -22,6 +25,8 @@ def resolve(requested: str | None = None) -> Backend:
     """
     if requested == "numpy":
         return "numpy"
+    if requested == "later":
+        return "later"
     installed = importlib.util.find_spec("numba") is not None
     if requested == "numba" and not installed:
         raise NearsimError("the numba back end is not installed; pip install 'nearsim-db[fast]'")
@@ -35,7 +40,10 @@ def plain_characters(expected_bytes: int | None) -> int:
     return _PLAIN_CHARACTERS if expected_bytes <= _SMALL_BYTES else 0
 
 
-@cache
 def load_kernels(package: str, backend: Backend) -> Any:
-    """Return the module of a package of kernels for a back end; numba is only imported if it is requested."""
-    return import_module(f"{package}.{'compiled' if backend == 'numba' else 'plain'}")
+    """Return the module of a package of kernels for a back end; numba is only imported if it is used."""
+    is_compiled = backend == "numba" or (backend == "later" and NUMBA_STARTED.is_set())
+    return _load(f"{package}.{'compiled' if is_compiled else 'plain'}")
+
+
+_load = cache(import_module)

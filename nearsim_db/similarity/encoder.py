@@ -9,8 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.backend import Backend
-from nearsim_db.similarity.backend import resolve as resolve_backend
+from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.sketch.row_pairs import RowAgreements
@@ -73,15 +72,17 @@ class Encoded:
 class Encoder:
     """Encodes documents under one profile; threads may share it.
 
-    The first `plain_characters` are encoded without numba, whose start takes longer than that; the results are the
-    same.
+    The first `plain_characters` are encoded without numba, whose start takes longer than that, unless the process has
+    started it; the results are the same.
     """
 
     def __init__(self, profile: Profile, backend: str | None = None, plain_characters: int = 0) -> None:
         self.profile = profile
-        self._chosen = resolve_backend(backend)
+        chosen = backends.resolve(backend)
+        self.backend: backends.Backend = "later" if plain_characters and chosen == "numba" else chosen
         self._plain_left = plain_characters
-        self._use("numpy" if plain_characters else self._chosen)
+        self.family = make_family(profile.recipe, self.backend)
+        self._shingler = Shingler(profile.recipe, self.backend)
         self.metric = METRICS[self.family.metric]
         self.takes_vectors = profile.recipe.sketch.input == "vector"
         self._places = [("title", "body").index(name) for name in profile.recipe.fields]
@@ -90,17 +91,11 @@ class Encoder:
         # Copied for each document, which takes less time than to hash the key again.
         self._empty_digest = hashlib.blake2b(digest_size=16, key=bytes.fromhex(profile.fingerprint))
 
-    def _use(self, backend: Backend) -> None:
-        self.backend = backend
-        self.family = make_family(self.profile.recipe, backend)
-        self._shingler = Shingler(self.profile.recipe, backend)
-
     def _count(self, characters: int) -> None:
         """Start numba once as much has been encoded without it as its start takes."""
-        if self.backend != self._chosen:
-            self._plain_left -= characters
-            if self._plain_left < 0:
-                self._use(self._chosen)
+        self._plain_left -= characters
+        if self.backend == "later" and self._plain_left < 0:
+            backends.NUMBA_STARTED.set()
 
     def text_of(self, title: str | None, body: str | None) -> str:
         """Join the recipe's fields by a newline, without missing and empty ones; by a blank line if sentences count."""

@@ -1,6 +1,7 @@
 """Encoding: counts, digests, sketches and features of batches, for every division into chunks."""
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.backend import resolve as resolve_backend
+from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
@@ -167,23 +168,30 @@ def test_characters_that_cannot_be_stored_are_replaced(backend: str) -> None:
     assert encode.encode([cleaned]).counts.tolist() == [3]
 
 
-def test_results_stay_the_same_when_the_back_end_changes() -> None:
+@pytest.fixture
+def numba_started(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Set once an encoder has started numba, as in a new process."""
+    monkeypatch.setattr(backends, "NUMBA_STARTED", started := Event())
+    return started
+
+
+def test_results_stay_the_same_when_the_back_end_changes(numba_started: Event) -> None:
     profile, texts = resolve(Recipe()), stories(40, 200)
     expected = Encoder(profile, "numpy").encode(texts)
     encoder = Encoder(profile, plain_characters=sum(map(len, texts[:25])))
-    assert encoder.backend == "numpy"
+    assert not numba_started.is_set()
     found = [encoder.encode(texts[at : at + 10]) for at in range(0, 30, 10)]
-    assert encoder.backend == resolve_backend()
+    assert numba_started.is_set() == (backends.resolve() == "numba")
     found.append(encoder.encode(texts[30:]))
     assert np.array_equal(np.concatenate([one.sketches for one in found]), expected.sketches)
     assert np.array_equal(np.concatenate([one.digests for one in found]), expected.digests)
 
 
-def test_comparisons_count_towards_the_start_of_numba() -> None:
+def test_comparisons_count_towards_the_start_of_numba(numba_started: Event) -> None:
     encoder = Encoder(resolve(Recipe()), plain_characters=2_000)
     features = [np.arange(size, dtype=np.uint64) for size in (8, 10)]
     left, right = np.zeros(20, np.int64), np.ones(20, np.int64)
     assert encoder.compare(features, left, right).similarity.tolist() == [0.8] * 20
-    assert encoder.backend == "numpy"
+    assert not numba_started.is_set()
     assert encoder.compare(features, left, right).similarity.tolist() == [0.8] * 20
-    assert encoder.backend == resolve_backend()
+    assert numba_started.is_set() == (backends.resolve() == "numba")

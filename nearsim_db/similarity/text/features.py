@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +60,7 @@ class Shingler:
         self._backend = backend
         self._word_filter: WordFilter | None = word_filter(self._rules, self._canonical_word)
 
-    @cached_property
+    @property
     def _kernels(self) -> TextKernels:
         return text_kernels(self._backend)
 
