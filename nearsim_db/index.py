@@ -1,9 +1,8 @@
 """The index of one collection, as the command line and applications use it.
 
-From text to verified pair: `Index.ingest` writes documents; `CatchUp` then builds or updates the index of every profile
-by the steps of `indexing.steps`: sign (text to sketch), store (signature and band rows), search (buckets in common to
-candidates), verify (candidates to pairs, by their features) and cluster. `Index.pairs`, `similar` and `clusters` read
-the result; `check` looks a document up without adding it.
+The road from text to cluster is `Index.ingest` and, after it, `_index`: write documents; sign them (text to sketch);
+load their band rows; find pairs (buckets in common to candidates, verified by their features); cluster. `Index.pairs`,
+`similar` and `clusters` read the result; `check` looks a document up without adding it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from nearsim_db.errors import DEFAULT, ConflictError, DuplicateError, InputError
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.catch_up import CatchUp
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.indexing.ingest import Ingest
 from nearsim_db.indexing.ingest_checked import CheckedIngest
 from nearsim_db.indexing.purge import Purged
@@ -32,12 +32,13 @@ from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
-from nearsim_db.store import collection_rows, document_writes, generation_rows, pairs, query_rows
+from nearsim_db.store import collection_rows, document_writes, generation_rows, pairs, partitions, query_rows
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import MAINTAINED
 from nearsim_db.store.pairs import Decision
 
 
@@ -106,7 +107,7 @@ class Index(Queries):
         with translate_errors(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
             if on_duplicate is not None and not dry_run:
-                self._catch_up.update(collection_id)
+                self._index(collection_id)
                 run = CheckedIngest(
                     self.database, collection_id, writer, self._lookups, on_duplicate, strict=strict
                 )
@@ -121,20 +122,55 @@ class Index(Queries):
             except BaseException as error:
                 # Records before a damaged or refused one are kept, so they are indexed too.
                 if not dry_run and (isinstance(error, Exception) or not resumable):
-                    self._catch_up.update_after_error(collection_id)
+                    self._index_after_error(collection_id)
                 if isinstance(error, InputError | DuplicateError):
                     error.summary = run.summary
                 raise
             self.warnings += counted.warnings()
             self.warnings += _markup_warnings(live, run)
             if not dry_run:
-                self._catch_up.update(collection_id)
+                self._index(collection_id)
                 self._refuse_keep_by_source(collection_id, run.summary)
             return run.summary
 
+    def _index(self, collection_id: CollectionId, *, may_leave: bool = True) -> None:
+        """Index what was written, here and by others; with `may_leave` a user who may not index leaves it to a worker.
+
+        A reindex that another process began is left to it.
+        """
+        if may_leave and not self.database.may_index:
+            self._contexts.warn("what was written waits for a worker: this user may not index it")
+            return
+        engine, indexes = self.database.engine, self._catch_up
+        with translate_errors():
+            # Documents: what an attached table has that they lack.
+            if trouble := attached_table.catch_up_collection(engine, collection_id, self._progress):
+                self._contexts.warn(trouble)
+            # A first index, built whole: sign, load bands, find pairs, cluster. It has the changes until then.
+            builds = any(one.is_first_build for one in indexes.generations(collection_id))
+            if builds:
+                indexes.ensure_built(collection_id)
+            # An index in use, by the queue of changes: sign and load bands, find pairs, cluster.
+            dispatch_changes(engine)
+            for generation in indexes.ensure_built(collection_id):
+                if generation.state == "live":
+                    indexes.catch_up(generation)
+                elif generation.state in MAINTAINED:
+                    with indexes.skip_irreproducible():
+                        indexes.catch_up(generation)
+            with engine.connect(autocommit=True) as connection:
+                partitions.analyze_refilled(connection)
+
+    def _index_after_error(self, collection_id: CollectionId) -> None:
+        """Index what was written before an error; an error of this becomes a warning."""
+        try:
+            self._index(collection_id)
+        except Exception as error:
+            self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: nearsim build")
+
     def build(self) -> None:
         """Finish interrupted builds, and index what other applications wrote."""
-        self._catch_up.index_changes(self._collection_id())
+        self._index(self._collection_id(), may_leave=False)
 
     def sweep(self) -> SweepResult:
         """Compare the whole attached table with its documents, and bring every profile up to date.
@@ -145,7 +181,7 @@ class Index(Queries):
         with translate_errors(), self._catch_up.delay_first_build(collection_id):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
-        self._catch_up.update(collection_id)
+        self._index(collection_id)
         return swept
 
     def delete(
@@ -161,7 +197,7 @@ class Index(Queries):
             collection_id = collection_rows.get_collection(connection, self.collection).collection_id
             attachments.refuse_attached(connection, collection_id, "delete the rows")
             deleted = document_writes.delete_documents(connection, collection_id, list(external_ids))
-        self._catch_up.update(collection_id)
+        self._index(collection_id)
         return deleted
 
     def purge(self, external_ids: Iterable[str], rejects: Sequence[Path] = ()) -> Purged:
@@ -182,7 +218,7 @@ class Index(Queries):
                 self.database.engine, collection_id, ids, rejects, self._contexts, finish_builds
             )
         with self._catch_up.skip_irreproducible():
-            self._catch_up.update(collection_id)
+            self._index(collection_id)
         return purged
 
     def create_profile(self, name: str, recipe: Recipe) -> Profile:
@@ -201,7 +237,7 @@ class Index(Queries):
                 short = profiles.warn_of_collection(connection, collection_id, profile)
                 self.warnings += [short] if short is not None else []
         if has_documents:
-            self._catch_up.update(collection_id)
+            self._index(collection_id)
         return profile
 
     def has_profile(self, name: str, recipe: Recipe | None) -> bool:
@@ -237,7 +273,7 @@ class Index(Queries):
         collection = self._get_collection()
         with self.database.transaction() as connection:
             pairs.judge(connection, decision, collection.name, left, right, why, by)
-        self._catch_up.update(collection.collection_id)
+        self._index(collection.collection_id)
 
     def _open_for_writing(self, doing: str, *, create: bool) -> CollectionId:
         """Return the collection's id, `_NO_COLLECTION` if it does not exist. Raises ConflictError if it is attached."""

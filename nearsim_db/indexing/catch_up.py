@@ -5,9 +5,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
-from nearsim_db.indexing import attached_table, build, profiles, retention, work_queue
+from nearsim_db.indexing import build, profiles, retention, work_queue
 from nearsim_db.indexing.context import Context, ContextFactory
-from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.indexing.feature_spool import SpoolHandle
 from nearsim_db.indexing.helper_process import HelpBuild, HelperKilledError, HelperProcess
 from nearsim_db.indexing.signing import EarlySigning, is_suitable
@@ -15,11 +14,9 @@ from nearsim_db.records import CollectionId, GenerationId, Progress
 from nearsim_db.similarity.backend import FEW_CHARACTERS, plain_characters
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import collection_rows, generation_rows, generations, partitions, query_rows
+from nearsim_db.store import collection_rows, generation_rows, generations, query_rows
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.generations import MAINTAINED
 
 _MANY_BYTES = 15_000_000  # of texts, which take longer to sign than a process to start
 
@@ -32,48 +29,6 @@ class CatchUp:
         self._contexts = contexts
         self._progress = progress
         self._spooled: dict[GenerationId, Context] = {}
-
-    def update(self, collection_id: CollectionId) -> None:
-        """Index what was written, or leave it to a worker if this user may not index."""
-        if self._database.may_index:
-            self.index_changes(collection_id)
-        else:
-            self._contexts.warn("what was written waits for a worker: this user may not index it")
-
-    def update_after_error(self, collection_id: CollectionId) -> None:
-        """Index what was written before an error; an error of this becomes a warning."""
-        try:
-            self.update(collection_id)
-        except Exception as error:
-            self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: nearsim build")
-
-    def index_changes(self, collection_id: CollectionId) -> None:
-        """Build first generations, and let all that are built catch up with the documents.
-
-        Documents catch up with the attached table first. A reindex that another process began is left to it.
-        """
-        with translate_errors():
-            engine = self._database.engine
-            if trouble := attached_table.catch_up_collection(engine, collection_id, self._progress):
-                self._contexts.warn(trouble)
-            for generation in self._dispatch_and_build(collection_id):
-                if generation.state == "live":
-                    self.catch_up(generation)
-                elif generation.state in MAINTAINED:
-                    with self.skip_irreproducible():
-                        self.catch_up(generation)
-            with self._database.engine.connect(autocommit=True) as connection:
-                partitions.analyze_refilled(connection)
-
-    def _dispatch_and_build(self, collection_id: CollectionId) -> list[Generation]:
-        """Dispatch changes, but only after first builds, which discard the changes that they have indexed."""
-        builds = any(one.is_first_build for one in self._generations(collection_id))
-        if not builds:
-            dispatch_changes(self._database.engine)
-        generations = self.ensure_built(collection_id)
-        if builds:
-            dispatch_changes(self._database.engine)
-        return generations
 
     def catch_up(self, generation: Generation) -> None:
         """Do everything that is queued for a generation; one that was catching up is ready then."""
@@ -91,14 +46,14 @@ class CatchUp:
 
         A collection without a profile gets one with the default recipe.
         """
-        existing = self._generations(collection_id)
+        existing = self.generations(collection_id)
         if existing and not any(one.is_first_build for one in existing):
             return existing
         with self._database.builder(collection_id):
-            for generation in self._generations(collection_id) or [self._default_profile(collection_id)]:
+            for generation in self.generations(collection_id) or [self._default_profile(collection_id)]:
                 if generation.is_first_build:
                     self.build(generation)
-        return self._generations(collection_id)
+        return self.generations(collection_id)
 
     def build(self, generation: Generation) -> None:
         """Build a generation, from the stage at which it stopped."""
@@ -120,7 +75,7 @@ class CatchUp:
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
         """Keep workers from building a first index before the block has written its documents."""
-        if not any(one.is_first_build for one in self._generations(collection_id)):
+        if not any(one.is_first_build for one in self.generations(collection_id)):
             return nullcontext()
         return self._database.builder(collection_id, wait=False)
 
@@ -134,7 +89,7 @@ class CatchUp:
         A collection without a profile gets one with the default recipe.
         """
         engine, contexts = self._database.engine, list[Context]()
-        existing = self._generations(collection_id)
+        existing = self.generations(collection_id)
         if not self._database.may_index or (existing and not any(one.is_first_build for one in existing)):
             with self.delay_first_build(collection_id), EarlySigning(engine, contexts) as signing:
                 yield signing
@@ -157,7 +112,7 @@ class CatchUp:
 
     def _find_signable(self, collection_id: CollectionId, plain: int) -> list[Context]:
         """Return contexts of the generations that can be signed early; the caller holds the build lock."""
-        generations = self._generations(collection_id) or [self._default_profile(collection_id)]
+        generations = self.generations(collection_id) or [self._default_profile(collection_id)]
         first = [one for one in generations if one.is_first_build]
         contexts = [self._contexts.make_if_reproducible(one, plain_characters=plain) for one in first]
         return [one for one in contexts if one is not None and is_suitable(one)]
@@ -174,7 +129,8 @@ class CatchUp:
         with self._database.transaction() as connection:
             return profiles.create(connection, collection_id, DEFAULT, resolve(Recipe()))
 
-    def _generations(self, collection_id: CollectionId) -> list[Generation]:
+    def generations(self, collection_id: CollectionId) -> list[Generation]:
+        """Return the generations of a collection."""
         with self._database.transaction() as connection:
             return generation_rows.list_generations(connection, collection_id)
 
