@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from nearsim_db.errors import InputError
+from nearsim_db.readers.arrow_values import as_json
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
-from nearsim_db.readers.parquet import as_json, check_columns
+from nearsim_db.readers.parquet import check_columns
 from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.store.foreign_query import open_query
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.arrow_messages import read_body
+from nearsim_db.readers.arrow_values import Unreadable
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.decoded_size import slices_of
 from nearsim_db.readers.folder import LeftOut, list_files
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.parquet import (
-    Unreadable,
     check_names,
     documents_of,
     refuse_without_pyarrow,

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.arrow import TABLES, find_tables, open_arrow
+from nearsim_db.readers.arrow_values import as_json
 from nearsim_db.readers.delimited import raw_rows
 from nearsim_db.readers.folder import LeftOut
 from nearsim_db.readers.input_file import ReadProgress
 from nearsim_db.readers.json_array import begin, elements
 from nearsim_db.readers.jsonl import parse_line
-from nearsim_db.readers.parquet import as_json, batches_of, open_parquet, rows_of_batches
+from nearsim_db.readers.parquet import batches_of, open_parquet, rows_of_batches
 from nearsim_db.readers.source import JSON, Source
 from nearsim_db.readers.writers.file_format import DELIMITERS, SUFFIXES, FileFormat
 from nearsim_db.records import ReadDocument

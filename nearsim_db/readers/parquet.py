@@ -1,14 +1,12 @@
 """Parquet: one document per row, read in batches with pyarrow, which is imported only for such files."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from nearsim_db.errors import InputError, count_of
+from nearsim_db.readers.arrow_values import Unreadable, as_json, values_of
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.decoded_size import BYTES_AT_ONCE, ROWS_AT_ONCE, VALUE_BYTES, decoded_size, slices_of
 from nearsim_db.readers.document_maker import DocumentMaker, no_column, no_text_column
@@ -23,13 +21,6 @@ if TYPE_CHECKING:
 _LONG_BYTES = BYTES_AT_ONCE // ROWS_AT_ONCE
 _MOST_OF_A_GROUP = 100_000_000  # values of which the file has less than a byte each
 _SHOWN_CHARACTERS = 500
-
-
-class Unreadable:
-    """Placeholder for a value that is damaged or that Python cannot represent, with the reason."""
-
-    def __init__(self, error: Exception) -> None:
-        self.reason = " ".join(str(error).split())[:_SHOWN_CHARACTERS] or type(error).__name__
 
 
 def refuse_without_pyarrow(path: Path) -> None:
@@ -171,7 +162,7 @@ def rows_of_batches(batches: Iterable["RecordBatch"], path: Path) -> Iterator[di
                 yield None
                 done += 1
                 continue
-            for row in zip(*map(_values, batch.columns), strict=True):
+            for row in zip(*map(values_of, batch.columns), strict=True):
                 yield dict(zip(names, row, strict=True))
             done += batch.num_rows
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
@@ -230,103 +221,3 @@ def check_columns(names: list[str], file: str, fields: Fields, maker: DocumentMa
 
 def _listed(names: list[str]) -> str:
     return clean(", ".join(names))[0][:_SHOWN_CHARACTERS]
-
-
-def _values(column: Any) -> list[Any]:
-    """Convert a column to Python values; if that fails, each value by itself."""
-    import pyarrow
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_dictionary(kind):
-        places = column.indices.to_pylist()
-        used = [place for place in dict.fromkeys(places) if place is not None]
-        values = dict(
-            zip(used, _values(column.dictionary.take(pyarrow.array(used, pyarrow.int64()))), strict=True)
-        )
-        return [values.get(place) for place in places]
-    if types.is_string(kind) or types.is_large_string(kind):
-        # As bytes, which may not be valid UTF-8, as in other files.
-        texts = column.cast(pyarrow.large_binary()).to_pylist()
-        return [None if one is None else _decoded(one) for one in texts]
-    if _is_list(kind) and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
-        return [_numbers(one) for one in column]
-    if (coarser := _without_nanoseconds(kind)) != kind:
-        column = column.cast(coarser, safe=False)
-    try:
-        return list(column.to_pylist())
-    except (ValueError, OverflowError, pyarrow.ArrowException):
-        return [_value(one) for one in column]
-
-
-def _is_list(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _without_nanoseconds(kind: Any) -> Any:
-    """Convert a type to one with times of microsecond precision, as Python has."""
-    import pyarrow
-    from pyarrow import types
-
-    if types.is_struct(kind):
-        return pyarrow.struct([one.with_type(_without_nanoseconds(one.type)) for one in kind])
-    if types.is_list(kind):
-        return pyarrow.list_(kind.value_field.with_type(_without_nanoseconds(kind.value_type)))
-    if types.is_timestamp(kind) and kind.unit == "ns":
-        return pyarrow.timestamp("us", kind.tz)
-    if types.is_duration(kind) and kind.unit == "ns":
-        return pyarrow.duration("us")
-    return pyarrow.time64("us") if types.is_time64(kind) else kind
-
-
-def _numbers(scalar: Any) -> Any:
-    values = scalar.values
-    if values is None:
-        return None
-    return values.to_pylist() if values.null_count else values.to_numpy(zero_copy_only=False)
-
-
-def _value(scalar: Any) -> Any:
-    try:
-        return scalar.as_py()
-    except (ValueError, OverflowError, ArithmeticError) as error:
-        return Unreadable(error)
-
-
-def _duration(value: timedelta) -> float:
-    return value.total_seconds()
-
-
-def _decoded(value: bytes) -> str:
-    return value.decode("utf-8", "surrogateescape")
-
-
-_CONVERSIONS: dict[type, Callable[[Any], object]] = {
-    bytes: _decoded,
-    datetime: datetime.isoformat,
-    date: date.isoformat,
-    time: time.isoformat,
-    timedelta: _duration,
-    Decimal: str,
-    UUID: str,
-}
-
-
-def as_json(value: Any) -> object:
-    """Convert a value of pyarrow or of a database to its JSON equivalent."""
-    if isinstance(value, float):
-        return None if value != value else value
-    if isinstance(value, dict):
-        return {name: as_json(one) for name, one in value.items()}
-    if isinstance(value, list):
-        if value and all(isinstance(one, tuple) and isinstance(one[0], str) for one in value):
-            return {name: as_json(one) for name, one in value}  # a map
-        return [as_json(one) for one in value]
-    if isinstance(value, tuple):
-        return [as_json(one) for one in value]
-    if hasattr(value, "tolist"):
-        return as_json(value.tolist())
-    convert = _CONVERSIONS.get(type(value))
-    return value if convert is None else convert(value)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from nearsim_db.errors import InputError
+from nearsim_db.readers.arrow_values import Unreadable
 from nearsim_db.readers.document_maker import checked_id
 from nearsim_db.readers.input_file import InputFile
-from nearsim_db.readers.parquet import Unreadable, open_parquet, rows_of
+from nearsim_db.readers.parquet import open_parquet, rows_of
 from nearsim_db.readers.source import Source
 from nearsim_db.readers.vector_file import VectorFile
 from nearsim_db.readers.vectors import checked_vector
