@@ -106,7 +106,7 @@ def _not_json(message: str, position: int) -> str:
 
 def fault(error: json.JSONDecodeError) -> str:
     """Return what is wrong, without the words that a place follows, as in "Unterminated string starting at"."""
-    return error.msg.removesuffix(" starting at")
+    return error.msg.removesuffix(" at").removesuffix(" starting")
 
 
 def _may_be_rounded(record: dict[str, object], vector: str) -> bool:

@@ -143,6 +143,9 @@ def test_sensitivity_of_cosines_is_by_angle(plain: CommandLine) -> None:
 def test_design_is_drawn_with_its_sensitivity(plain: CommandLine) -> None:
     wanted = ("--near", "0.2", "--far", "0.8", "--near-probability", "0.99", "--far-probability", "0.01")
     assert "0.9999999 " in plain.succeed("curve", "300x3", "--near", "0.6", "--far", "0.8").out
+    (default,) = plain.succeed("curve", "--near", "0.2", "--far", "0.8", "--json").document()["curves"]
+    assert default["name"] == "default"
+    assert default["sensitivity"]["near_probability"] == pytest.approx(1 - (1 - 0.8**4) ** 20)
     (one,) = plain.succeed("curve", *wanted, "--json").document()["curves"]
     assert one["sensitivity"]["near_probability"] == pytest.approx(
         1 - (1 - 0.8 ** one["rows"]) ** one["bands"]

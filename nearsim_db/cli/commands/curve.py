@@ -107,7 +107,8 @@ def curve(
 ) -> None:
     """Draw S-curves: the probability that two documents become candidates, by their similarity.
 
-    An amplification is written from the outside in: "or(4, and(4))" means any of 4 bands of 4 rows.
+    An amplification is written from the outside in: "or(4, and(4))" means any of 4 bands of 4 rows. --near and --far
+    alone are of the default recipe.
     """
     from nearsim_db.analysis import curves
 
@@ -118,14 +119,21 @@ def curve(
     drawn = [_of_text(one, min_shared_bands) for one in constructions or ()]
     if profile is not None:
         drawn.append(_of_stored(collection, profile))
+    designed = _designed(near, far, near_probability, far_probability)
     chosen = recipe_options.chosen_if_any()
+    if chosen is None and near is not None and not (drawn or designed):
+        chosen = recipe_options.chosen()
     if chosen is not None:
         from nearsim_db.similarity.profile import resolve
 
         file = recipe_options.recipe
-        name = file.stem if file is not None else recipe_options.preset or "recipe"
+        name = (
+            file.stem
+            if file is not None
+            else recipe_options.preset or ("recipe" if recipe_options.settings else "default")
+        )
         drawn.append(curves.of_profile(name, resolve(chosen)))
-    drawn += _designed(near, far, near_probability, far_probability)
+    drawn += designed
     threshold = _chosen_threshold(drawn, threshold)
     sensitivities = _sensitivities(drawn, near, far)
     measures = [curves.measure(one, threshold) for one in drawn]
