@@ -39,7 +39,7 @@ def find_full_buckets(keys: Keys, bucket_limit: int) -> FullBuckets:
     """Find the buckets of heads with these keys, (n, bands), that have more than `bucket_limit` members (0: none)."""
     found, ends, left_out = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], 0
     for hashes, rows in _groups(keys, are_by_band(keys)) if bucket_limit else ():
-        starts = np.flatnonzero(_are_fresh(hashes))
+        starts = np.flatnonzero(are_fresh(hashes))
         sizes = np.diff(np.append(starts, len(hashes)))
         starts, sizes = starts[sizes > bucket_limit], sizes[sizes > bucket_limit] - bucket_limit
         found.append(hashes[starts])
@@ -82,13 +82,13 @@ def _groups(keys: Keys, by_band: bool) -> Iterator[tuple[Keys, Rows]]:
             yield hashes[order], owners[order]
 
 
-def _begins(hashes: Keys) -> Rows:
+def begins(hashes: Keys) -> Rows:
     """Return the place at which the bucket of each place begins."""
-    return np.maximum.accumulate(np.where(_are_fresh(hashes), np.arange(len(hashes)), 0))
+    return np.maximum.accumulate(np.where(are_fresh(hashes), np.arange(len(hashes)), 0))
 
 
-def _are_fresh(hashes: Keys) -> NDArray[np.bool_]:
-    """Return at which places a bucket begins."""
+def are_fresh(hashes: Keys | Rows) -> NDArray[np.bool_]:
+    """Return at which places of sorted values a bucket begins, or any run of equal ones."""
     fresh = np.ones(len(hashes), bool)
     fresh[1:] = hashes[1:] != hashes[:-1]
     return fresh
@@ -98,8 +98,8 @@ def links(
     hashes: Keys, rows: Rows, bucket_limit: int, at_once: int = _LINKS_AT_ONCE
 ) -> Iterator[tuple[Keys, Rows, Rows]]:
     """Yield the links of sorted buckets in blocks of about `at_once`: each member with every earlier anchor."""
-    begins = _begins(hashes)
-    anchors = np.arange(len(hashes)) - begins
+    starts = begins(hashes)
+    anchors = np.arange(len(hashes)) - starts
     if bucket_limit:
         anchors = np.minimum(anchors, bucket_limit)
     ends = np.cumsum(anchors)
@@ -111,5 +111,5 @@ def links(
         nth = np.arange(before, int(ends[end - 1])) - np.repeat(ends[begin:end] - tied, tied)
         if len(nth):
             members = np.repeat(np.arange(begin, end), tied)
-            yield hashes[members], rows[begins[members] + nth], rows[members]
+            yield hashes[members], rows[starts[members] + nth], rows[members]
         begin = end

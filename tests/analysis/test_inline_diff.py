@@ -2,7 +2,7 @@
 
 import random
 
-from nearsim_db.analysis.inline_diff import InlineDiff, Run, compare_inline
+from nearsim_db.analysis.text_diff import InlineDiff, Run, compare_inline
 
 
 def words(diff: InlineDiff, side: str) -> list[str]:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from nearsim_db.analysis.inline_diff import Run
+from nearsim_db.analysis.text_diff import Run
 from nearsim_db.cli.output import explanations
 from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, counts
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints
 from nearsim_db.analysis.tuning.pair_sample import PairSample
+from nearsim_db.similarity.candidates import begins
 from nearsim_db.similarity.encoder import Encoder, Features
 from nearsim_db.similarity.profile import Profile, make_family
 
@@ -134,10 +135,8 @@ def _linked(
     for band in range(keys.shape[1]):
         own = keys[:, band]
         order = np.argsort(own, kind="stable")
-        places = np.arange(len(own))
-        fresh = np.concatenate(([True], own[order][1:] != own[order][:-1]))
         place_in_bucket = np.empty(len(own), np.int64)
-        place_in_bucket[order] = places - np.maximum.accumulate(np.where(fresh, places, 0))
+        place_in_bucket[order] = np.arange(len(own)) - begins(own[order])
         shared = own[left] == own[right]
         found |= shared
         linked |= shared & (np.minimum(place_in_bucket[left], place_in_bucket[right]) < limit)

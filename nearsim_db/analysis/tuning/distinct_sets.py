@@ -4,18 +4,21 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import Progress, silent
-from nearsim_db.similarity.encoder import Encoder, Features
+from nearsim_db.similarity.candidates import are_fresh
+from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import intersections
 from nearsim_db.similarity.text import ID_BITS
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_Value = TypeVar("_Value", np.int64, np.uint64)
 _CHARACTERS_AT_ONCE = 1 << 20
 
 
@@ -78,7 +81,8 @@ def distinct_sets(
     row = 0
     with ThreadPoolExecutor(threads) as pool:
         for features in pool.map(encoder.features, _batches(texts)):
-            for ids in _each(features):
+            for begin, end in pairwise(features.offsets.tolist()):
+                ids = features.ids[begin:end]
                 if len(ids):
                     place = places.setdefault(encoder.digest(ids), len(places))
                     set_of[row] = place
@@ -93,9 +97,10 @@ def distinct_sets(
     return DistinctSets(flat, offsets, set_of, bits, encoder.backend)
 
 
-def _each(features: Features) -> Iterator[NDArray[np.uint64]]:
-    for begin, end in pairwise(features.offsets.tolist()):
-        yield features.ids[begin:end]
+def distinct(values: NDArray[_Value]) -> NDArray[_Value]:
+    """Return the distinct values, ascending; faster than np.unique, which builds a hash table."""
+    ordered = np.sort(values)
+    return ordered[are_fresh(ordered)]
 
 
 def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:

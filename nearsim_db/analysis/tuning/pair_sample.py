@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints, distinct
+from nearsim_db.similarity.candidates import are_fresh
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch import Banding, MinHash
 
@@ -84,15 +85,7 @@ def _draw(generator: np.random.Generator, size: int, lots: int) -> Ints:
     left = generator.integers(0, size, lots)
     right = generator.integers(0, size - 1, lots)
     right += right >= left
-    return _distinct(np.minimum(left, right) * size + np.maximum(left, right))
-
-
-def _distinct(codes: Ints) -> Ints:
-    """Return the distinct codes, ascending; faster than np.unique, which builds a hash table."""
-    ordered = np.sort(codes)
-    fresh = np.ones(len(ordered), bool)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return ordered[fresh]
+    return distinct(np.minimum(left, right) * size + np.maximum(left, right))
 
 
 def _drawn_at_all(total: int, lots: int) -> float:
@@ -127,7 +120,7 @@ def _meet(
         codes.append(ends[0] * len(sets) + ends[1])
         assert chance is not None
         chance.flat[own] = _drawn_at_all(count * (count - 1) // 2, cap)
-    met = _distinct(np.concatenate(codes))
+    met = distinct(np.concatenate(codes))
     return met, np.ones(len(met)) if chance is None else _kept(keys, chance, met)
 
 
@@ -135,12 +128,10 @@ def _buckets(keys: Keys) -> tuple[Ints, Ints, Ints]:
     """Return buckets of at least two: members as indexes into flattened `keys`, and start and size of each bucket."""
     flat = keys.ravel()
     members = np.argsort(flat, kind="stable")
-    fresh = np.ones(len(flat) + 1, bool)
-    fresh[1:-1] = flat[members[1:]] != flat[members[:-1]]
-    bounds = np.flatnonzero(fresh)
-    sizes = np.diff(bounds)
+    begins = np.flatnonzero(are_fresh(flat[members]))
+    sizes = np.diff(begins, append=len(flat))
     shared = sizes > 1
-    return members, bounds[:-1][shared], sizes[shared]
+    return members, begins[shared], sizes[shared]
 
 
 def _cap(pairs: Ints, most: int) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nearsim_db.analysis.tuning import corpus_checks, labels, proposal, reference_pairs, shingling
+from nearsim_db.analysis.tuning import checks, labels, proposal, reference_pairs, shingling
 from nearsim_db.analysis.tuning.checks import Check
 from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
@@ -135,14 +135,14 @@ def _propose(
     threshold, why_threshold = choose_threshold(options, label_scores, lowest, recipe.match.threshold)
     reasons = {"shingle.scheme": f"{chosen.name}: {why}", "match.threshold": why_threshold}
     found = [
-        *corpus_checks.of_shingles(corpus, chosen, recipe),
-        *corpus_checks.of_texts(corpus, chosen, run.unspaced),
-        *(() if label_scores is None else (corpus_checks.of_labels(label_scores),)),
+        *checks.of_shingles(corpus, chosen, recipe),
+        *checks.of_texts(corpus, chosen, run.unspaced),
+        *(() if label_scores is None else (checks.of_labels(label_scores),)),
     ]
     proposed, refusal = None, ""
     try:
         proposed = _with_bands(corpus, recipe, threshold, options.recall, reasons)
-        found += corpus_checks.of_cost(proposed.forecast, proposed.profile, proposed.kept_by_limit)
+        found += checks.of_cost(proposed.forecast, proposed.profile, proposed.kept_by_limit)
     except RecipeError as error:
         refusal = str(error)
         found.append(Check("bands", "problem", refusal))

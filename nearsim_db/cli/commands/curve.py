@@ -232,9 +232,7 @@ def _print(drawn: "list[Curve]", measures: "list[Measures]", threshold: float | 
     if drawn[0].metric != "jaccard":
         terminal.print_line(f"The axis is the {AXES[drawn[0].metric]}.")
     for number, one in enumerate(drawn):
-        written = str(one.amplification)
-        name = one.name if one.name == written else f"{one.name}: {written}"
-        terminal.print_line(f"{plots.mark(number)} {name}, {one.amplification.functions:,} functions")
+        terminal.print_line(f"{plots.mark(number)} {one.label}, {one.amplification.functions:,} functions")
     terminal.print_line()
     tables.print_table(
         ("", "steepest at", "(1/b)^(1/r)", "fixed point"),

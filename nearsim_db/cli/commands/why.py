@@ -29,7 +29,7 @@ def why(
     the difference is printed.
     """
     found = _explain(one, other, collection, profile)
-    from nearsim_db.analysis.inline_diff import compare_inline
+    from nearsim_db.analysis.text_diff import compare_inline
     from nearsim_db.cli.output import explanations, terminal
     from nearsim_db.cli.output.documents import print_document
 

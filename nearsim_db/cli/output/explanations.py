@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from nearsim_db.analysis.inline_diff import InlineDiff, InlineHunk, Run
+from nearsim_db.analysis.text_diff import InlineDiff, InlineHunk, Run
 from nearsim_db.cli.output import columns, tables, terminal
 from nearsim_db.cli.output.terminal import escaped_cell, width_of
 from nearsim_db.errors import suggested_command

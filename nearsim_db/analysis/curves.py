@@ -1,15 +1,23 @@
-"""A named S-curve, the metric of its axis, and the numbers that characterise it."""
+"""S-curves of bands and amplifications, and of profiles in their own metric: their measures, and their images."""
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nearsim_db.errors import RecipeError, count_of
+import numpy as np
+
+from nearsim_db.errors import NearsimError, RecipeError, count_of
+from nearsim_db.readers.output import open_output
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.lsh import Amplification, Bin, ErrorAreas
-from nearsim_db.similarity.metrics import METRICS
 from nearsim_db.similarity.profile import Profile, make_family
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 _BANDS = re.compile(r"\s*([0-9]{1,5})\s*[xX×]\s*([0-9]{1,5})\s*(?:@\s*([0-9]{1,5})\s*)?")
 _THRESHOLDS_SHOWN = 5  # distances are unbounded: the axis ends at this multiple of the threshold
@@ -30,6 +38,12 @@ class Curve:
     low: float = 0.0
     high: float = 1.0
     threshold: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The name, and the amplification unless that is the name."""
+        written = str(self.amplification)
+        return written if self.name == written else f"{self.name}: {written}"
 
     @property
     def is_falling(self) -> bool:
@@ -85,19 +99,22 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
 
 def of_profile(name: str, profile: Profile) -> Curve:
     """Return the curve of a profile over the similarity or distance of its metric."""
-    metric, threshold = METRICS[make_family(profile.recipe, "numpy").metric], profile.recipe.match.threshold
-    curve = Curve(name, profile.amplification, profile.match_probability, metric.name, threshold=threshold)
-    if metric.name == "euclidean":
-        by_distance = _by_distance(profile)
+    metric, threshold = make_family(profile.recipe, "numpy").metric, profile.recipe.match.threshold
+    probability, low, high = profile.match_probability, 0.0, 1.0
+    if metric == "euclidean":
         high = _THRESHOLDS_SHOWN * threshold
-        return Curve(name, curve.amplification, by_distance, metric.name, 0.0, high, threshold)
-    if metric.name == "cosine" and profile.recipe.sketch.input == "vector":
-        return Curve(name, curve.amplification, curve.probability, metric.name, -1.0, 1.0, threshold)
-    return curve
-
-
-def _by_distance(profile: Profile) -> Callable[[float], float]:
-    return lambda distance: profile.match_probability(1 / (1 + distance))
+        return Curve(
+            name,
+            profile.amplification,
+            lambda distance: probability(1 / (1 + distance)),
+            metric,
+            low,
+            high,
+            threshold,
+        )
+    if metric == "cosine" and profile.recipe.sketch.input == "vector":
+        low = -1.0
+    return Curve(name, profile.amplification, probability, metric, low, high, threshold)
 
 
 _HALVINGS = 60  # of the axis: beyond the precision of a double
@@ -163,3 +180,92 @@ def _areas(curve: Curve, threshold: float) -> ErrorAreas:
     whole = [Bin(curve.low, curve.high, curve.high - curve.low)]
     areas = lsh.error_areas(lambda at: _rising(curve, at), threshold, whole)
     return ErrorAreas(areas.false_positives, areas.false_negatives) if curve.is_falling else areas
+
+
+SUFFIXES = (".svg", ".png")
+AXES = {
+    "jaccard": "similarity",
+    "weighted_jaccard": "weighted Jaccard similarity",
+    "cosine": "cosine",
+    "euclidean": "distance",
+}
+
+_COLOURS = ("#0b62a4", "#d9480f", "#2b8a3e", "#862e9c", "#a67c00", "#c2255c", "#0c8599", "#495057")
+_FALSE_NEGATIVE, _FALSE_POSITIVE = "#0b62a4", "#2b8a3e"
+_STYLES = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 4)), (0, (8, 4)))
+_POINTS = 201
+_LEGEND_CHARACTERS = 130  # per line of the legend
+_LEGEND_LINE_INCHES = 0.17
+
+
+def draw(curves: Sequence[Curve], measures: Sequence[Measures], threshold: float | None, path: Path) -> None:
+    """Write curves that share an axis to an .svg or .png file.
+
+    With a threshold, the areas of false negatives and false positives are shaded. Raises NearsimError if matplotlib is
+    not installed or the file cannot be written.
+    """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise NearsimError(
+            "images require matplotlib: pip install 'nearsim-db[report]', or omit --output"
+        ) from error
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "nearsim", "font.size": 10}):
+        picture = Figure(figsize=(8, 5.4), layout="constrained")
+        FigureCanvasAgg(picture)
+        axes = picture.add_subplot()
+        low, high = min(one.low for one in curves), max(one.high for one in curves)
+        for place, (curve, measured) in enumerate(zip(curves, measures, strict=True)):
+            _draw_curve(axes, curve, measured, threshold, place, len(curves) == 1)
+        _label(axes, curves, low, high, threshold)
+        # Below the axes, so that it covers no curve.
+        longest = max(len(line) for text in axes.get_legend_handles_labels()[1] for line in text.split("\n"))
+        columns = max(1, min(4, _LEGEND_CHARACTERS // (longest + 8)))
+        if len(curves) > len(_COLOURS):
+            lines = 1 if threshold is None else 2
+            picture.set_figheight(5.4 + len(curves) / columns * lines * _LEGEND_LINE_INCHES)
+        picture.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
+        with open_output(path) as stream:
+            plain = {"Date": None} if path.suffix.lower() == ".svg" else {}
+            picture.savefig(stream, format=path.suffix[1:].lower(), dpi=150, metadata=plain)
+
+
+def _draw_curve(
+    axes: "Axes", curve: Curve, measured: Measures, threshold: float | None, place: int, is_single: bool
+) -> None:
+    points = np.linspace(curve.low, curve.high, _POINTS)
+    points = points if threshold is None else np.union1d(points, [threshold])
+    values = np.array([curve.probability(point) for point in points.tolist()])
+    colour = _COLOURS[place % len(_COLOURS)]
+    label = curve.label
+    if threshold is not None and measured.areas is not None:
+        near, far = points >= threshold, points <= threshold
+        near, far = (far, near) if curve.is_falling else (near, far)
+        negatives, positives = measured.areas.false_negatives, measured.areas.false_positives
+        if not is_single:
+            label = f"{label}\nfalse neg. {negatives:.4f}, false pos. {positives:.4f}"
+        for kind, size, low, high, where, own in (
+            ("negatives", negatives, values, np.ones_like(values), near, _FALSE_NEGATIVE),
+            ("positives", positives, np.zeros_like(values), values, far, _FALSE_POSITIVE),
+        ):
+            name, tint = (f"false {kind}: {size:.4f}", own) if is_single else (None, colour)
+            axes.fill_between(points, low, high, where, color=tint, alpha=0.2, lw=0, label=name)
+    style = _STYLES[place // len(_COLOURS) % len(_STYLES)]
+    axes.plot(points, values, color=colour, ls=style, lw=1.8, label=label)
+
+
+def _label(axes: "Axes", curves: Sequence[Curve], low: float, high: float, threshold: float | None) -> None:
+    axes.set_xlim(low, high)
+    axes.set_ylim(0, 1.01)
+    axes.set_xlabel(AXES[curves[0].metric])
+    axes.set_ylabel("probability of becoming a candidate")
+    axes.set_yticks(np.linspace(0, 1, 11))
+    if (low, high) == (0, 1):
+        axes.set_xticks(np.linspace(0, 1, 11))
+    axes.grid(color="#d0d0d0", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if threshold is not None:
+        axes.axvline(threshold, color="#333333", lw=1, ls=(0, (4, 3)), label=f"threshold {threshold:g}")
