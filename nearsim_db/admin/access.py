@@ -10,6 +10,7 @@ from nearsim_db.store import access, collection_rows
 from nearsim_db.store.access import Access, Role
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import retry_conflicts
 
 
@@ -33,7 +34,7 @@ def grant(database: Database, user: str, role: Role, collections: Sequence[str] 
     not grant.
     """
     with database.transaction() as connection:
-        chosen = [collection_rows.get_collection(connection, name).collection_id for name in collections]
+        chosen = _ids(connection, collections)
         access.create_roles(connection)
         access.withhold_statistics(connection)
         is_new = access.grant_role(connection, user, role)
@@ -49,10 +50,7 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
     """
     with database.transaction() as connection:
         if collections:
-            chosen: list[CollectionId] = [
-                collection_rows.get_collection(connection, name).collection_id for name in collections
-            ]
-            return access.revoke_collections(connection, user, chosen) > 0
+            return access.revoke_collections(connection, user, _ids(connection, collections)) > 0
         was_member = access.revoke_role(connection, user, role)
         if was_member and not access.has_role(connection, user):
             access.revoke_collections(connection, user, None)
@@ -64,9 +62,13 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
 def rights_beyond(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> list[str]:
     """Return what a user may still do beyond a role, on some collections or in general, as phrases."""
     with database.transaction() as connection:
-        chosen = [collection_rows.get_collection(connection, name).collection_id for name in collections]
+        chosen = _ids(connection, collections)
         gaps = [] if role == "admin" else access.list_isolation_gaps(connection, user)
         return [*access.list_rights_beyond(connection, user, role, chosen), *(reason for _, reason in gaps)]
+
+
+def _ids(connection: Connection, names: Sequence[str]) -> list[CollectionId]:
+    return [collection_rows.get_collection(connection, name).collection_id for name in names]
 
 
 def set_isolation(database: Database, *, wanted: bool) -> None:

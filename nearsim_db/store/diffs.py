@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 from uuid import UUID
 
 from psycopg import sql
@@ -115,8 +116,8 @@ class DiffPair:
     left_id: int
     right_id: int
     pairs: int
-    live: PairInGeneration | None
-    new: PairInGeneration | None
+    live: PairInGeneration | None = None
+    new: PairInGeneration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,14 +212,12 @@ def _share(part: int, whole: int) -> float | None:
 
 def sample_lost(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
     """Sample pairs of the live generation that the new one lacks, after `count_pairs`; repeatable."""
-    found = _sample_absent(connection, both, "live", "new", amount)
-    return [DiffPair(left, right, pairs, tie, None) for left, right, pairs, tie in found]
+    return _sample_absent(connection, both, "live", "new", amount)
 
 
 def sample_gained(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
     """Sample pairs of the new generation that the live one lacks, like `sample_lost`."""
-    found = _sample_absent(connection, both, "new", "live", amount)
-    return [DiffPair(left, right, pairs, None, tie) for left, right, pairs, tie in found]
+    return _sample_absent(connection, both, "new", "live", amount)
 
 
 def sample_rescored(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
@@ -256,7 +255,7 @@ def read_documents(connection: Connection, leaves: Leaves, doc_ids: Sequence[int
 
 def _sample_absent(
     connection: Connection, both: GenerationTables, own: str, other: str, amount: int
-) -> Iterator[tuple[int, int, int, PairInGeneration]]:
+) -> list[DiffPair]:
     parts = {
         "pair": both.parts[f"{own}_pair"],
         "other_pair": both.parts[f"{other}_pair"],
@@ -267,13 +266,11 @@ def _sample_absent(
         "right": sql.Identifier(f"{own}_right"),
     }
     rows = fetch_rows(connection, statement("read_diff_absent", None, **parts), {"amount": amount})
-    for twins, similarity, shared_bands, pairs, one, another in rows:
-        yield (
-            min(one, another),
-            max(one, another),
-            int(pairs),
-            PairInGeneration(True, twins, similarity, shared_bands),
-        )
+    found = []
+    for *figures, pairs, one, another in rows:
+        tie: dict[str, Any] = {own: PairInGeneration(True, *figures)}
+        found.append(DiffPair(min(one, another), max(one, another), int(pairs), **tie))
+    return found
 
 
 def _sample_clusters(

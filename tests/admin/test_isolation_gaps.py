@@ -7,7 +7,7 @@ import pytest
 from psycopg import sql
 
 from nearsim_db.admin import access
-from nearsim_db.admin.doctor.schema import check_roles
+from nearsim_db.admin.doctor.server import check_roles
 from nearsim_db.store.database import Database
 from tests.builders.logins import fill, login, user_of
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from nearsim_db.admin.doctor.schema import check_roles
+from nearsim_db.admin.doctor.server import check_roles
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.isolation_world import FOREIGN, Connection, World, relations, two_tenants

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from nearsim_db.admin.doctor import indexes, installation, schema, server
+from nearsim_db.admin.doctor import indexes, installation, server
 from nearsim_db.admin.doctor.findings import Finding, Verdict
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.store.driver import Connection
@@ -42,15 +42,15 @@ def _check_connected(connection: Connection, *, embedded: bool) -> Iterator[Find
     yield from server.check_version(connection)
     yield from server.check_standby(connection)
     yield from server.check_settings(connection, embedded=embedded)
-    rights = schema.check_rights(connection)
+    rights = server.check_rights(connection)
     yield rights
     if rights.verdict == "problem":
         return
-    revision = schema.check_revision(connection, embedded=embedded)
+    revision = server.check_revision(connection, embedded=embedded)
     yield revision
-    if revision.verdict == "problem" or not schema.is_installed(connection):
+    if revision.verdict == "problem" or not server.is_installed(connection):
         return
-    yield from schema.check_roles(connection)
+    yield from server.check_roles(connection)
     yield from server.check_nodes(connection)
-    if schema.sees_all_collections(connection):
+    if server.sees_all_collections(connection):
         yield from indexes.check(connection)

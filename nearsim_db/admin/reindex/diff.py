@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from nearsim_db.admin.reindex import samples, select
 from nearsim_db.admin.reindex.diff_result import Compared, Difference, Documents, Waiting
@@ -61,11 +62,7 @@ def compare(
     progress("diff", 2, _STEPS)
     clusters = diffs.count_clusters(connection, both)
     progress("diff", 3, _STEPS)
-    drawn = (
-        samples.read_samples(connection, live, new, samples_per_kind, backend)
-        if samples_per_kind
-        else samples.NO_SAMPLES
-    )
+    drawn = samples.read_samples(connection, live, new, samples_per_kind, backend)
     progress("diff", 4, _STEPS)
     checked = _check_limits(limits, pairs, clusters)
     return Difference(
@@ -86,16 +83,9 @@ def compare(
 
 
 def _check_limits(limits: Limits, pairs: PairCounts, clusters: ClusterCounts) -> tuple[CheckedLimit, ...]:
-    changed = {
-        "lost": pairs.lost,
-        "gained": pairs.gained,
-        "rescored": pairs.rescored,
-        "merged": clusters.merged,
-        "split": clusters.split,
-    }
     live = dict.fromkeys(("lost", "gained", "rescored"), pairs.live)
     live |= dict.fromkeys(("merged", "split"), clusters.live)
-    return check_limits(limits, changed, live)
+    return check_limits(limits, asdict(clusters) | asdict(pairs), live)
 
 
 def _compared(one: Generation) -> Compared:

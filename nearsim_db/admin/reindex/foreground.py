@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from nearsim_db.admin.reindex.estimate import WorkRate
+from nearsim_db.admin.reindex.status import WorkRate
 from nearsim_db.errors import BuildStoppedError, ConflictError
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import ContextFactory

@@ -25,49 +25,51 @@ from nearsim_db.store.reports import ReadText
 
 _TEXT_CHARACTERS = 10_000
 _FIELDS = ("title", "body")
-
-NO_SAMPLES = Samples((), (), (), (), ())
+_BEFORE_TWINS, _NOW_TWINS = "before: identical features", "now: identical features"
+_OTHER_RECIPE = "the shingling or metric changed, so similarity differs"
 
 
 def read_samples(
     connection: Connection, live: Generation, new: Generation, amount: int, backend: str | None
 ) -> Samples:
     """Draw at most `amount` of each kind, after pairs and clusters were counted in the same transaction."""
+    if not amount:
+        return Samples((), (), (), (), ())
     both = GenerationTables(live.leaves, new.leaves)
     return Samples(
-        _lost(connection, live, new, diffs.sample_lost(connection, both, amount), backend),
-        _gained(connection, live, new, diffs.sample_gained(connection, both, amount), backend),
+        _absent(connection, live, new, diffs.sample_lost(connection, both, amount), backend, are_lost=True),
+        _absent(
+            connection, live, new, diffs.sample_gained(connection, both, amount), backend, are_lost=False
+        ),
         _rescored(connection, live, new, diffs.sample_rescored(connection, both, amount)),
         tuple(diffs.sample_merged(connection, both, amount)),
         tuple(diffs.sample_split(connection, both, amount)),
     )
 
 
-def _lost(
-    connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
+def _absent(
+    connection: Connection,
+    live: Generation,
+    new: Generation,
+    chosen: list[DiffPair],
+    backend: str | None,
+    *,
+    are_lost: bool,
 ) -> tuple[SampledPair, ...]:
-    texts = _SampledTexts(connection, live, (live, new), chosen)
-    missing = MissingPairs(connection, new, _encoder(new, backend), _ids(chosen))
+    """Complete pairs that are lost in the new generation, or gained: that the live one lacks."""
+    own, other = (live, new) if are_lost else (new, live)
+    texts = _SampledTexts(connection, own, (live, new), chosen)
+    missing = MissingPairs(connection, other, _encoder(other, backend), _ids(chosen))
     sampled = []
     for one in chosen:
-        evidence, reason = missing.explain(one.left_id, one.right_id)
-        same = "before: identical features; " if one.live is not None and one.live.twins else ""
-        before = _evidence(one.live, live)
-        sampled.append(SampledPair(*texts.sides(one), one.pairs, before, evidence, f"{same}now: {reason}"))
-    return tuple(sampled)
-
-
-def _gained(
-    connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
-) -> tuple[SampledPair, ...]:
-    texts = _SampledTexts(connection, new, (live, new), chosen)
-    missing = MissingPairs(connection, live, _encoder(live, backend), _ids(chosen))
-    sampled = []
-    for one in chosen:
-        evidence, reason = missing.explain(one.left_id, one.right_id)
-        same = "; now: identical features" if one.new is not None and one.new.twins else ""
-        after = _evidence(one.new, new)
-        sampled.append(SampledPair(*texts.sides(one), one.pairs, evidence, after, f"before: {reason}{same}"))
+        found, reason = missing.explain(one.left_id, one.right_id)
+        if are_lost:
+            before, after = _evidence(one.live, live), found
+            why = f"{_BEFORE_TWINS}; now: {reason}" if before.twins else f"now: {reason}"
+        else:
+            before, after = found, _evidence(one.new, new)
+            why = f"before: {reason}; {_NOW_TWINS}" if after.twins else f"before: {reason}"
+        sampled.append(SampledPair(*texts.sides(one), one.pairs, before, after, why))
     return tuple(sampled)
 
 
@@ -75,24 +77,12 @@ def _rescored(
     connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair]
 ) -> tuple[SampledPair, ...]:
     texts = _SampledTexts(connection, new, (live, new), chosen)
-    return tuple(
-        SampledPair(
-            *texts.sides(one),
-            one.pairs,
-            _evidence(one.live, live),
-            _evidence(one.new, new),
-            _why_rescored(one),
-        )
-        for one in chosen
-    )
-
-
-def _why_rescored(pair: DiffPair) -> str:
-    if pair.live is not None and pair.live.twins:
-        return "before: identical features"
-    if pair.new is not None and pair.new.twins:
-        return "now: identical features"
-    return "the shingling or metric changed, so similarity differs"
+    sampled = []
+    for one in chosen:
+        before, after = _evidence(one.live, live), _evidence(one.new, new)
+        why = _BEFORE_TWINS if before.twins else _NOW_TWINS if after.twins else _OTHER_RECIPE
+        sampled.append(SampledPair(*texts.sides(one), one.pairs, before, after, why))
+    return tuple(sampled)
 
 
 class _SampledTexts:

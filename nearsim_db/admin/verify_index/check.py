@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearsim_db.admin.verify_index.documents import check_documents
+from nearsim_db.admin.verify_index.documents import check_clusters, check_documents, check_pairs
 from nearsim_db.admin.verify_index.findings import Findings, IndexCheck
-from nearsim_db.admin.verify_index.pairs import check_clusters, check_pairs
 from nearsim_db.admin.verify_index.tables import check_all_bands, check_catalog, check_content, check_shapes
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import Context, ContextFactory

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -110,9 +110,7 @@ def store_attachment(
     connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
 ) -> None:
     """Attach a table to a collection, or change the columns that are read from it."""
-    parameters: dict[str, object] = {"collection_id": collection_id, "relation": relation.oid}
-    parameters |= dict.fromkeys(("title", "source", "url", "published_at"))
-    parameters |= {str(kind): name for kind, name in columns.named().items()}
+    parameters = {"collection_id": collection_id, "relation": relation.oid, **asdict(columns)}
     connection.execute(statement("store_attachment"), parameters)
 
 

@@ -130,9 +130,8 @@ def find_obstacle(connection: Connection, attachment: Attachment, *, own_rights:
     if relation is None:
         return attachment.problem
     columns = attachment.columns
-    if reason := unreadable(connection, relation, columns, own_rights=own_rights):
-        return attachment.describe_unreadable(reason)
-    if reason := not_unique(connection, relation, columns):
+    reason = unreadable(connection, relation, columns, own_rights=own_rights)
+    if reason := reason or not_unique(connection, relation, columns):
         return attachment.describe_unreadable(reason)
     silent = attachments.find_silent_triggers(connection, attachment.collection_id)
     return attachment.describe_missed(", ".join(silent)) if silent else None

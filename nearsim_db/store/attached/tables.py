@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal, cast
 
@@ -35,15 +35,7 @@ class Columns:
 
     def named(self) -> dict[Kind, str]:
         """Return the columns that are set, by kind."""
-        by_kind = {
-            "id": self.id,
-            "text": self.text,
-            "title": self.title,
-            "source": self.source,
-            "url": self.url,
-            "published_at": self.published_at,
-        }
-        return {cast(Kind, kind): name for kind, name in by_kind.items() if name is not None}
+        return {cast(Kind, kind): name for kind, name in asdict(self).items() if name is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearsim_db.admin.reindex.estimate import STAGES, StageProgress, WorkRate, estimate, seconds_by_stage
+from nearsim_db.admin.reindex.status import STAGES, StageProgress, WorkRate, estimate, seconds_by_stage
 
 USUAL = {"sign": 0.001, "bands": 0.002, "pairs": 0.003, "clusters": 0.004}
 
