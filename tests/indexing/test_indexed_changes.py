@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing import build, catch_up, dispatch
+from nearsim_db.indexing import build, dispatch
 from nearsim_db.indexing.dispatch import discard_indexed, dispatch_changes
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
@@ -37,7 +37,7 @@ def kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Discarding that a build leaves to the test; call it when the time has come."""
     built: list[Generation] = []
     monkeypatch.setattr(build, "discard_indexed", lambda engine, generation, age: built.append(generation))
-    monkeypatch.setattr(catch_up, "dispatch_changes", lambda engine: 0)
+    monkeypatch.setattr("nearsim_db.index.dispatch_changes", lambda engine: 0)
 
     def discard() -> None:
         monkeypatch.undo()
