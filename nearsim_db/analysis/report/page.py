@@ -2,11 +2,11 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nearsim_db.admin.reindex import Difference
 from nearsim_db.admin.reindex.diff_result import SampledPair
@@ -20,45 +20,51 @@ from nearsim_db.errors import NearsimError
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_SCRIPTS = ("sort.js", "page.js")
-_STYLE = "page.css"
+_ASSETS = ("page.css", "sort.js", "page.js")
 
 
 def render(report: Report) -> bytes:
     """Return the report as an HTML page in UTF-8. Raises NearsimError if the extra `report` is not installed."""
-    try:
-        environment = _environment()
-        drawn = _draw(report)
-    except ImportError as error:
-        raise _not_installed(error) from error
-    style, scripts = _asset(_STYLE), [_asset(name) for name in _SCRIPTS]
-    page = environment.get_template("page.html").render(
-        report=report,
-        charts=drawn,
-        axes=charts.AXES,
-        findings=find(report),
-        weights=WEIGHTS,
-        style=style,
-        scripts=scripts,
-        policy=_policy(style, scripts),
+    return _render(
+        "page.html",
+        lambda: {
+            "report": report,
+            "charts": _draw(report),
+            "axes": charts.AXES,
+            "findings": find(report),
+            "weights": WEIGHTS,
+        },
     )
-    return page.encode("utf-8", "replace")
 
 
 def render_difference(found: Difference) -> bytes:
     """Return a comparison of two generations as an HTML page. Raises as `render` does."""
+    samples = {kind: getattr(found.samples, kind) for kind in ("lost", "gained", "rescored")}
+    return _render(
+        "difference.html",
+        lambda: {
+            "found": found,
+            "version": version("nearsim-db"),
+            "compared": {kind: _with_diffs(pairs) for kind, pairs in samples.items()},
+        },
+    )
+
+
+def _render(template: str, values: Callable[[], dict[str, Any]]) -> bytes:
+    """Render a template with some values, which are made once jinja2 is known to be installed."""
     try:
         environment = _environment()
+        made = values()
     except ImportError as error:
-        raise _not_installed(error) from error
-    style, scripts = _asset(_STYLE), [_asset(name) for name in _SCRIPTS]
-    page = environment.get_template("difference.html").render(
-        found=found,
-        version=version("nearsim-db"),
-        compared={kind: _with_diffs(getattr(found.samples, kind)) for kind in ("lost", "gained", "rescored")},
-        style=style,
-        scripts=scripts,
-        policy=_policy(style, scripts),
+        raise NearsimError(
+            f"the report requires jinja2 and matplotlib, and {error.name or 'one'} is not installed; run: "
+            "pip install 'nearsim-db[report]', or print the figures with --json"
+        ) from error
+    style, *scripts = (
+        (files("nearsim_db.analysis.report") / "assets" / name).read_text("utf-8") for name in _ASSETS
+    )
+    page = environment.get_template(template).render(
+        made, style=style, scripts=scripts, policy=_policy(style, scripts)
     )
     return page.encode("utf-8", "replace")
 
@@ -107,14 +113,3 @@ def _policy(style: str, scripts: list[str]) -> str:
 
 def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-def _asset(name: str) -> str:
-    return (files("nearsim_db.analysis.report") / "assets" / name).read_text("utf-8")
-
-
-def _not_installed(error: ImportError) -> NearsimError:
-    return NearsimError(
-        f"the report requires jinja2 and matplotlib, and {error.name or 'one'} is not installed; run: "
-        "pip install 'nearsim-db[report]', or print the figures with --json"
-    )

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints, distinct_sets
 from nearsim_db.analysis.tuning.pair_sample import PairSample, sample_pairs
-from nearsim_db.analysis.tuning.shingling import Shingling, unit_of, wordless_settings
+from nearsim_db.analysis.tuning.shingling import Shingling, unit_of, with_shingles
 from nearsim_db.records import Progress
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.k_rule import KRule, Units
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.recipe import Recipe
 
 CHARACTERS_SCORED = 1_500_000
 # Near pairs are those above the first of these similarities that has enough pairs.
@@ -42,8 +42,7 @@ def find_reference_pairs(
     recipe: Recipe, texts: Sequence[str], unspaced: bool, seed: int, threads: int, progress: Progress
 ) -> ReferencePairs:
     """Draw near and random pairs by a neutral scheme: 5 characters, or 3 in scripts without spaces."""
-    settings = ["shingle.scheme=char", f"shingle.k={3 if unspaced else 5}", *wordless_settings("char")]
-    encoder = Encoder(resolve(override(recipe, settings)))
+    encoder = Encoder(resolve(with_shingles(recipe, "char", 3 if unspaced else 5)))
     sets = distinct_sets(encoder, texts, threads, progress)
     pairs = sample_pairs(sets, seed, random_pairs=50_000, near_pairs=300_000)
     generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune test pairs", 4)))
@@ -61,8 +60,7 @@ def find_reference_pairs(
 
 
 def _draw_near(pairs: PairSample, generator: np.random.Generator, most: int) -> tuple[Ints, Ints]:
-    counts = [int((pairs.similarity >= near).sum()) for near in _NEAR]
-    level = next((near for near, count in zip(_NEAR, counts, strict=True) if count >= _ENOUGH), _NEAR[-1])
+    level = next((one for one in _NEAR if (pairs.similarity >= one).sum() >= _ENOUGH), _NEAR[-1])
     near = np.flatnonzero(pairs.similarity >= level)
     if len(near) > most:
         share = pairs.weight[near] / pairs.weight[near].sum()
@@ -95,9 +93,7 @@ def score(
 ) -> Iterator[Shingling]:
     """Score each (scheme, k) on the same pairs."""
     for done, (scheme, k) in enumerate(schemes, 1):
-        settings = [f"shingle.scheme={scheme}", f"shingle.k={k}", *wordless_settings(scheme)]
-        encoder = Encoder(resolve(override(recipe, settings)))
-        sets = distinct_sets(encoder, pairs.texts, threads)
+        sets = distinct_sets(Encoder(resolve(with_shingles(recipe, scheme, k))), pairs.texts, threads)
         near, random = similarities(sets, *pairs.near), similarities(sets, *pairs.random)
         unit = units[unit_of(scheme)]
         size = 1 if scheme == "bag" else k

@@ -1,7 +1,7 @@
 """Shinglings: the schemes and sizes of shingles to compare, and the choice of the best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nearsim_db.similarity.k_rule import KRule, Verdict
 from nearsim_db.similarity.recipe import Recipe, override
@@ -46,14 +46,15 @@ class Shingling:
 
     def apply(self, recipe: Recipe) -> Recipe:
         """Return the recipe with this shingling; characters reset the options for words."""
-        settings = [f"shingle.scheme={self.scheme}", f"shingle.k={self.k}"]
-        return override(recipe, settings + wordless_settings(self.scheme))
+        return with_shingles(recipe, self.scheme, self.k)
 
 
-def wordless_settings(scheme: str) -> list[str]:
-    if scheme != "char":
-        return []
-    return ["shingle.stopwords=none", "shingle.stem=none", "shingle.min_token_length=1"]
+def with_shingles(recipe: Recipe, scheme: str, k: int) -> Recipe:
+    """Return the recipe with other shingles; characters reset the options for words."""
+    settings = [f"shingle.scheme={scheme}", f"shingle.k={k}"]
+    if scheme == "char":
+        settings += ["shingle.stopwords=none", "shingle.stem=none", "shingle.min_token_length=1"]
+    return override(recipe, settings)
 
 
 def candidates(recipe: Recipe, kept: frozenset[str]) -> list[tuple[str, int]]:
@@ -71,11 +72,6 @@ def candidates(recipe: Recipe, kept: frozenset[str]) -> list[tuple[str, int]]:
 def unit_of(scheme: str) -> str:
     """Return the unit of a scheme's shingles: "char", "word" or "sentence"."""
     return {"char": "char", "sentence": "sentence"}.get(scheme, "word")
-
-
-def with_f1(one: Shingling, f1: float) -> Shingling:
-    """Return the shingling with the F1 of the labelled pairs."""
-    return replace(one, best_f1=f1)
 
 
 def choose(
@@ -99,8 +95,7 @@ def choose(
     if near_pairs < FEWEST_NEAR:
         return _without_near_pairs(words or characters or sound, own)
     others = [one for one in sound if one.scheme not in ("word", "char")]
-    found = [_widest(group, own) for group in (words, characters) if group]
-    found = found or [_widest(others or sound, own)]
+    found = [_widest(group, own) for group in (words, characters) if group] or [_widest(others or sound, own)]
     best = found[0]
     if len(found) == 2 and found[1].gap > found[0].gap + _WORDS_COST_LESS:
         best = found[1]

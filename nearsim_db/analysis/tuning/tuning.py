@@ -1,6 +1,6 @@
 """Propose a recipe from a sample of documents."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def tune(
     )
     scored = list(reference_pairs.score(recipe, schemes, pairs, run.units, threads, progress))
     if labels_found is not None:
-        scored = [shingling.with_f1(one, _score_labels(run, labels_found, one).best.f1) for one in scored]
+        scored = [replace(one, best_f1=_score_labels(run, labels_found, one).best.f1) for one in scored]
     chosen, why = shingling.choose(
         scored, pairs.near_pairs, run.unspaced, (recipe.shingle.scheme, recipe.shingle.k)
     )
