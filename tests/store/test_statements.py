@@ -31,7 +31,7 @@ COMPARED = {
     "read_large_buckets": "6b7abe5e305c",
     "read_shared_buckets": "de2235b63703",
     "bucket_neighbours": "0a02b2fbee32",
-    "candidates": "f01f3ebaff30",
+    "candidates": "eadec1411445",
     "compare_sketches": "89d250f3fe59",
 }
 
