@@ -1,134 +1,76 @@
-"""The command line application: all commands, with their examples; a command's module is imported when it is called."""
+"""The command line application: all commands, and the options that they share.
 
-from dataclasses import dataclass
-from functools import cache
+A command's module is imported when it is called. In a command's signature, a parameter that is a dataclass stands for
+an option per field. Every command with --format has --json and, where it has none of its own, --output and --quiet. A
+command that does not handle --output itself prints its result, and with the option to the file.
+"""
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import fields, is_dataclass
+from functools import cache, partial, wraps
 from importlib import import_module
+from inspect import Parameter, signature
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from nearsim_db.cli.common_options import expand, expand_all
+from nearsim_db.cli import formats
 from nearsim_db.cli.failures import Commands
+from nearsim_db.errors import NearsimError
+from nearsim_db.records import STANDARD_OUTPUT
 
-_INDEXING, _QUERIES, _PLANNING, _MANAGEMENT = "Indexing", "Queries", "Planning", "Management"
 _MARKUP: Literal["markdown"] = "markdown"
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A command: its panel, its example, and the function or group `name` in a module of `cli.commands`."""
-
-    panel: str
-    module: str
-    name: str
-    example: str = ""
-
-    def load(self) -> Any:
-        """Import it."""
-        return getattr(import_module(f"nearsim_db.cli.commands.{self.module}"), self.name)
-
-
-_COMMANDS = {
-    "ingest": _Entry(
-        _INDEXING,
-        "ingest",
-        "ingest",
-        "ingest stories.jsonl.gz --collection news --rejects rejects.jsonl",
-    ),
-    "build": _Entry(_INDEXING, "build", "build", "build --collection news"),
-    "worker": _Entry(_INDEXING, "worker", "worker", "worker --collection news --http 9180"),
-    "dedupe": _Entry(
-        _INDEXING, "dedupe", "dedupe", "dedupe stories.jsonl --threshold 0.8 --output unique.jsonl"
-    ),
-    "attach": _Entry(
-        _INDEXING,
-        "attach",
-        "attach",
-        "attach news.story --id story_id --text body --title headline",
-    ),
-    "sweep": _Entry(_INDEXING, "attach", "sweep", "sweep story"),
-    "detach": _Entry(_INDEXING, "attach", "detach", "detach story --keep"),
-    "pairs": _Entry(_QUERIES, "queries", "pairs", "pairs --min-similarity 0.9 --output pairs.jsonl"),
-    "clusters": _Entry(_QUERIES, "queries", "clusters", "clusters --format csv"),
-    "similar": _Entry(
-        _QUERIES,
-        "queries",
-        "similar",
-        "similar story-17, or: nearsim similar --text 'Any text' --format jsonl",
-    ),
-    "check": _Entry(
-        _QUERIES,
-        "check",
-        "check",
-        "check new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'",
-    ),
-    "why": _Entry(_QUERIES, "why", "why", "why story-17 story-18"),
-    "why-not": _Entry(_QUERIES, "why", "why_not", "why-not story-17 story-19 --collection news"),
-    "get": _Entry(_QUERIES, "documents", "get", "get story-17"),
-    "stats": _Entry(_QUERIES, "documents", "stats", "stats --collection news --json"),
-    "export": _Entry(
-        _QUERIES,
-        "export",
-        "export",
-        "export --collection news --keep survivors --columns id,title,cluster --output unique.csv.gz",
-    ),
-    "report": _Entry(
-        _QUERIES,
-        "report",
-        "report",
-        "report --output report.html --collection news --rejects rejects.jsonl",
-    ),
-    "events": _Entry(_QUERIES, "events", "events"),
-    "curve": _Entry(
-        _PLANNING,
-        "curve",
-        "curve",
-        "curve 25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg, or: "
-        "nearsim curve --near 0.2 --far 0.8 --near-probability 0.99 --far-probability 0.01",
-    ),
-    "tune": _Entry(_PLANNING, "tune", "tune", "tune stories.jsonl.gz --output recipe.toml"),
-    "delete": _Entry(_MANAGEMENT, "documents", "delete", "delete story-17 story-18 --yes"),
-    "doctor": _Entry(_MANAGEMENT, "doctor", "doctor", "doctor"),
-    "verify-index": _Entry(_MANAGEMENT, "verify_index", "verify_index", "verify-index --all --repair"),
-    "profile": _Entry(_MANAGEMENT, "profiles", "profiles"),
-    "reindex": _Entry(_MANAGEMENT, "reindex", "reindex"),
-    "collection": _Entry(_MANAGEMENT, "collections", "collections"),
-    "verdict": _Entry(_MANAGEMENT, "verdicts", "verdicts"),
-    "work": _Entry(_MANAGEMENT, "work", "work"),
-    "db": _Entry(_MANAGEMENT, "server", "db"),
+# For each panel of the help, each command's module in `cli.commands` and its example. A group has its own examples.
+_PANELS = {
+    "Indexing": {
+        "ingest": ("ingest", "stories.jsonl.gz --collection news --rejects rejects.jsonl"),
+        "build": ("ingest", "--collection news"),
+        "worker": ("worker", "--collection news --http 9180"),
+        "dedupe": ("dedupe", "stories.jsonl --threshold 0.8 --output unique.jsonl"),
+        "attach": ("attach", "news.story --id story_id --text body --title headline"),
+        "sweep": ("attach", "story"),
+        "detach": ("attach", "story --keep"),
+    },
+    "Queries": {
+        "pairs": ("queries", "--min-similarity 0.9 --output pairs.jsonl"),
+        "clusters": ("queries", "--format csv"),
+        "similar": ("queries", "story-17, or: nearsim similar --text 'Any text' --format jsonl"),
+        "check": ("check", "new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'"),
+        "why": ("queries", "story-17 story-18"),
+        "why-not": ("queries", "story-17 story-19 --collection news"),
+        "get": ("documents", "story-17"),
+        "stats": ("documents", "--collection news --json"),
+        "export": (
+            "export",
+            "--collection news --keep survivors --columns id,title,cluster --output unique.csv.gz",
+        ),
+        "report": ("export", "--output report.html --collection news --rejects rejects.jsonl"),
+        "events": ("events", ""),
+    },
+    "Planning": {
+        "curve": (
+            "curve",
+            "25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg, or: "
+            "nearsim curve --near 0.2 --far 0.8 --near-probability 0.99 --far-probability 0.01",
+        ),
+        "tune": ("tune", "stories.jsonl.gz --output recipe.toml"),
+    },
+    "Management": {
+        "delete": ("documents", "story-17 story-18 --yes"),
+        "doctor": ("doctor", ""),
+        "verify-index": ("doctor", "--all --repair"),
+        "profile": ("profiles", ""),
+        "reindex": ("reindex", ""),
+        "collection": ("collections", ""),
+        "verdict": ("verdicts", ""),
+        "work": ("work", ""),
+        "db": ("access", ""),
+    },
 }
-
-
-_IN_GROUPS = {
-    "db": [
-        _Entry(
-            "",
-            "access",
-            "grant",
-            "db grant anna reader, or: nearsim db grant tenant_a writer --collection news",
-        ),
-        _Entry("", "access", "revoke", "db revoke anna reader"),
-        _Entry("", "access", "isolation", "db isolation status"),
-    ],
-    "reindex": [
-        _Entry(
-            "",
-            "reindex",
-            "start",
-            "reindex start --collection news --set shingle.k=5 --set match.threshold=0.7",
-        ),
-        _Entry("", "reindex", "status", "reindex status --collection news"),
-        _Entry(
-            "", "reindex_diff", "diff", "reindex diff --collection news --max-lost 0.1% --output diff.html"
-        ),
-        _Entry("", "reindex", "promote", "reindex promote --collection news --max-lost 0.1%"),
-        _Entry("", "reindex", "rollback", "reindex rollback --collection news"),
-        _Entry("", "reindex", "drop", "reindex drop --collection news --yes"),
-        _Entry("", "reindex", "pause", "reindex pause --collection news"),
-        _Entry("", "reindex", "resume", "reindex resume --collection news"),
-        _Entry("", "reindex", "abandon", "reindex abandon strict --collection news --yes"),
-    ],
-}
+_COMMANDS = {name: (panel, *one) for panel, named in _PANELS.items() for name, one in named.items()}
 
 
 class _LazyCommands(Commands):
@@ -145,17 +87,15 @@ class _LazyCommands(Commands):
 
 @cache
 def _make(name: str) -> Any:
-    entry = _COMMANDS[name]
-    found, parent = entry.load(), typer.Typer(rich_markup_mode=_MARKUP)
+    panel, module, example = _COMMANDS[name]
+    found = getattr(import_module(f"nearsim_db.cli.commands.{module}"), name.replace("-", "_"))
+    parent = typer.Typer(rich_markup_mode=_MARKUP)
     if isinstance(found, typer.Typer):
-        for one in _IN_GROUPS.get(name, ()):
-            found.command(epilog=f"Example: nearsim {one.example}")(one.load())
-        expand_all(found)
-        parent.add_typer(found, name=name, rich_help_panel=entry.panel)
+        _expand_all(found)
+        parent.add_typer(found, name=name, rich_help_panel=panel)
     else:
-        parent.command(name, rich_help_panel=entry.panel, epilog=f"Example: nearsim {entry.example}")(
-            expand(found)
-        )
+        epilog = f"Example: nearsim {name} {example}".rstrip()
+        parent.command(name, rich_help_panel=panel, epilog=epilog)(_expand(found))
     return typer.main.get_group(parent).commands[name]
 
 
@@ -186,3 +126,98 @@ def _begin(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None: ...
+
+
+_Json = Annotated[
+    bool, typer.Option("--json", is_eager=True, help="Print one JSON document: short for --format json.")
+]
+_Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        parser=formats.path,
+        is_eager=True,
+        help="Output file (.json, .jsonl, .csv, .txt; any other suffix with --format) instead of standard output.",
+    ),
+]
+_Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print the result only; errors are still printed.")
+]
+
+
+def _expand_all(group: typer.Typer) -> None:
+    """Expand every command of a group, and of the groups in it."""
+    for one in (*group.registered_commands, group.registered_callback):
+        if one is not None and one.callback is not None:
+            one.callback = _expand(one.callback)
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _expand_all(inner.typer_instance)
+
+
+def _expand(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options that its parameters stand for; it is called with the parameters it declares."""
+    declared = signature(command)
+    groups: dict[str, Any] = {
+        one.name: one.annotation for one in declared.parameters.values() if is_dataclass(one.annotation)
+    }
+    parameters: list[Parameter] = []
+    for one in declared.parameters.values():
+        shown = signature(groups[one.name]).parameters.values() if one.name in groups else [one]
+        parameters += [option.replace(kind=one.kind) for option in shown]
+    added = _missing_options({one.name for one in parameters})
+    at = next((at for at, one in enumerate(parameters, 1) if one.name == "format"), 0)
+    parameters[at:at] = [one.replace(kind=parameters[at - 1].kind) for one in added]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        is_quiet = given.get("quiet", False)
+        own = {one.name: given.pop(one.name) for one in added}
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        call, path = partial(command, **given), own.get(formats.PRINT_TO)
+        if path is None or path == STANDARD_OUTPUT:
+            call()
+        else:
+            _print_to(path, call, quiet=is_quiet)
+
+    run.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _missing_options(names: set[str]) -> list[Parameter]:
+    """Return the common options that a command with parameters of these names does not have."""
+    if "format" not in names:
+        return []
+    add = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
+    added = [add(formats.AS_JSON, default=False, annotation=_Json)]
+    if "output" not in names:
+        added.append(add(formats.PRINT_TO, default=None, annotation=_Output))
+    if "quiet" not in names:
+        added.append(add("quiet", default=False, annotation=_Quiet))
+    return added
+
+
+def _print_to(path: Path, call: Callable[[], None], *, quiet: bool) -> None:
+    """Have what a command prints in a file, also if it then exits with an error."""
+    from nearsim_db.cli.output import terminal
+    from nearsim_db.readers.output import open_output
+
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
+    ended: Exception | None = None
+    with open_output(path) as stream:
+        try:
+            with redirect_stdout(printed):
+                call()
+        except (typer.Exit, NearsimError) as error:
+            ended = error
+        content = printed.buffer.getvalue()
+        if ended is not None and not content:
+            raise ended
+        stream.write(content)
+    if not quiet:
+        terminal.print_info(f"wrote the result to {path}")
+    if ended is not None:
+        raise ended

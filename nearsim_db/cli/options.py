@@ -1,17 +1,75 @@
 """Options shared by several commands, so that their names and help texts are the same everywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from nearsim_db.cli import completion, formats
+from nearsim_db.cli import formats
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import DEFAULT as DEFAULT
+from nearsim_db.errors import NearsimError
 
 if TYPE_CHECKING:
-    from nearsim_db.admin.reindex import Limits
+    from nearsim_db.cli.output.layouts import Answer, Layout
+    from nearsim_db.index import Index
+    from nearsim_db.readers import Source
+    from nearsim_db.records import Progress
+
+_PATIENCE_SECONDS = 2  # the shortest that the driver waits for a server
+
+
+def beginning(names: list[str], incomplete: str) -> list[str]:
+    """Return the names that begin so."""
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_collection(incomplete: str) -> list[str]:
+    """Return the collections whose name begins so."""
+    return beginning(_names(None), incomplete)
+
+
+def complete_profile(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the profiles, of the collection on the command line, whose name begins so."""
+    return beginning(_names(context.params.get("collection") or DEFAULT), incomplete)
+
+
+def _names(collection: str | None) -> list[str]:
+    """Return the collections, or the profiles of one; none if they cannot be read at once. Starts no server."""
+    from nearsim_db.store import collection_rows, embedded, generation_rows
+    from nearsim_db.store.driver.engine import open_engine, translate_errors
+    from nearsim_db.store.settings import from_environment
+
+    try:
+        settings = from_environment()
+        url = settings.database_url
+        if url is None:
+            found = embedded.status(settings.home)
+            if not found.running:
+                return []
+            url = found.dsn
+        with translate_errors(), open_engine(url, timeout_seconds=_PATIENCE_SECONDS).connect() as connection:
+            if collection is None:
+                return [one.name for one in collection_rows.list_collections(connection)]
+            stored = collection_rows.get_collection(connection, collection)
+            return sorted(generation_rows.profile_names(connection, stored.collection_id))
+    except NearsimError:
+        # A completion has no place for messages; the command that is then run reports the error.
+        return []
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """Return an argument without a default to show."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
+
+
+def output_option(help: str, metavar: str = "PATH", **more: Any) -> Any:
+    """Return the option --output of a command that writes the file itself."""
+    return typer.Option("--output", "-o", metavar=metavar, parser=formats.path, help=help, **more)
 
 
 def collection_option(help: str, **more: Any) -> Any:
@@ -20,7 +78,7 @@ def collection_option(help: str, **more: Any) -> Any:
         "--collection",
         "-c",
         metavar="NAME",
-        autocompletion=completion.collections,
+        autocompletion=complete_collection,
         envvar="NEARSIM_COLLECTION",
         help=help,
         **more,
@@ -33,7 +91,7 @@ def profile_option(help: str, **more: Any) -> Any:
         "--profile",
         "-p",
         metavar="NAME",
-        autocompletion=completion.profiles,
+        autocompletion=complete_profile,
         envvar="NEARSIM_PROFILE",
         help=help,
         **more,
@@ -45,6 +103,8 @@ def limit_option(help: str) -> Any:
     return typer.Option("--limit", "-n", metavar="N", min=1, help=help, show_default=False)
 
 
+One = Annotated[str, argument("ID", "Id of a document.")]
+Other = Annotated[str, argument("ID", "Id of another document.")]
 CHOSEN_PROFILE = "Profile to use; required if there are several and none is named default."
 Collection = Annotated[str, collection_option("Collection to use.")]
 OneCollection = Annotated[str | None, collection_option("Only this collection. (default: all)")]
@@ -91,34 +151,84 @@ MatchLimit = Annotated[
 ExportLimit = Annotated[int | None, limit_option("Maximum number of documents. (default: all)")]
 
 
-def _limit(what: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", show_default=False
-    )
-    return option
+@dataclass(frozen=True)
+class Result:
+    """How a command prints one result: as text, or for programs."""
+
+    format: formats.ResultFormat = formats.Format.TABLE
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether neither text nor progress is printed."""
+        return self.format.is_machine
+
+    def show(self, value: object, text: str | Callable[[], object], stream: TextIO | None = None) -> None:
+        """Print a value, on standard output by default, for programs; otherwise its text unless silent.
+
+        The text is a message, or a function that prints it.
+        """
+        if self.format.is_machine:
+            from nearsim_db.cli.output.streams import print_document
+
+            print_document(self.format, value, stream)
+        elif not self.is_silent:
+            terminal.print_info(text) if isinstance(text, str) else text()
 
 
-@dataclass(frozen=True, slots=True)
-class LimitOptions:
-    """How far two generations may differ, by kind of difference."""
+@dataclass(frozen=True)
+class Outcome(Result):
+    """How a command prints what it did, and whether it shows its progress."""
 
-    max_lost: Annotated[str | None, _limit("pairs are lost")] = None
-    max_gained: Annotated[str | None, _limit("pairs are gained")] = None
-    max_rescored: Annotated[str | None, _limit("pairs change their similarity")] = None
-    max_merged: Annotated[str | None, _limit("clusters are merged")] = None
-    max_split: Annotated[str | None, _limit("clusters are split")] = None
+    quiet: Quiet = False
 
-    def parsed(self) -> "Limits":
-        """Return the limits. Raises RecipeError for a value that is neither share nor count."""
-        from nearsim_db.admin.reindex import Limits
+    @property
+    def is_silent(self) -> bool:
+        """Whether neither text nor progress is printed."""
+        return self.quiet or self.format.is_machine
 
-        return Limits.parse(
-            lost=self.max_lost,
-            gained=self.max_gained,
-            rescored=self.max_rescored,
-            merged=self.max_merged,
-            split=self.max_split,
-        )
+    def progress(self, source: "Source | None" = None) -> AbstractContextManager["Progress"]:
+        """Return a context in which progress is drawn."""
+        return progress_bars(self.is_silent, source)
+
+    @contextmanager
+    def index(self, collection: str) -> Iterator["Index"]:
+        """Open a collection, with progress; its warnings are printed at the end."""
+        from nearsim_db.index import Index
+
+        with self.progress() as progress, Index.connect(collection=collection, progress=progress) as index:
+            yield index
+        terminal.print_warnings(index.warnings)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How a command prints its rows, and how many."""
+
+    format: formats.AnswerFormat = None
+    output: formats.Output = None
+    limit: Limit = None
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for an output whose suffix is no format, or that of another one."""
+        self.chosen()
+
+    def chosen(self) -> formats.Format:
+        """Return the format: the one given, otherwise that of the output."""
+        return formats.chosen_format(self.format, self.output)
+
+    def write(self, layout: "Layout[Answer]", answers: "Generator[Answer, None, None]", **more: Any) -> None:
+        """Write answers as they arrive, as `streams.write` does."""
+        from nearsim_db.cli.output import streams
+
+        streams.write(layout, answers, self.chosen(), self.output, self.limit, quiet=self.quiet, **more)
+
+
+@dataclass(frozen=True)
+class MatchRows(Rows):
+    """How a command prints the documents that it looks up, and how many matches of each."""
+
+    limit: MatchLimit = None
 
 
 _ARGUMENT = "nearsim.argument"
@@ -143,19 +253,13 @@ def argument_or_option(
 
 def _argument(name: str, completed: Callable[..., object]) -> Any:
     """Return the argument that may be given instead of the option --NAME."""
-    return typer.Argument(
-        autocompletion=completed,
-        metavar=f"[{name.upper()}]",
-        is_eager=True,
-        callback=_note_argument,
-        help=f"The same as --{name}.",
-        show_default=False,
-    )
+    more = {"autocompletion": completed, "is_eager": True, "callback": _note_argument}
+    return argument(f"[{name.upper()}]", f"The same as --{name}.", **more)
 
 
-ProfileArgument = Annotated[str | None, _argument("profile", completion.profiles)]
+ProfileArgument = Annotated[str | None, _argument("profile", complete_profile)]
 ProfileOrArgument = Annotated[str | None, profile_option(CHOSEN_PROFILE, callback=argument_or_option)]
-CollectionArgument = Annotated[str | None, _argument("collection", completion.collections)]
+CollectionArgument = Annotated[str | None, _argument("collection", complete_collection)]
 CollectionOrArgument = Annotated[
     str | None,
     collection_option(

@@ -8,12 +8,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import completion
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.options import beginning
 from nearsim_db.errors import RecipeConflictError, suggested_command
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.recipe import Recipe
+
+
+def complete_preset(incomplete: str) -> list[tuple[str, str]]:
+    """Return the presets whose name begins so, each with its purpose."""
+    from nearsim_db.similarity import presets
+
+    return [(name, presets.purpose(name)) for name in beginning(presets.names(), incomplete)]
+
+
+def _complete_key(incomplete: str) -> list[tuple[str, str]]:
+    """Return the recipe keys that begin so, as KEY=, each with its default."""
+    from nearsim_db.similarity.recipe import Recipe, to_mapping
+    from nearsim_db.similarity.recipe.writing import flatten
+
+    defaults = {f"{key}=": str(value) for key, value in flatten(to_mapping(Recipe())).items()}
+    return [(key, f"default {defaults[key]}") for key in beginning(list(defaults), incomplete)]
+
 
 Threshold = Annotated[
     float | None,
@@ -35,7 +52,7 @@ class RecipeOptions:
     preset: Annotated[
         str | None,
         typer.Option(
-            autocompletion=completion.presets,
+            autocompletion=complete_preset,
             metavar="NAME",
             help="Recipe that ships with nearsim; list them with: nearsim profile presets.",
         ),
@@ -44,7 +61,7 @@ class RecipeOptions:
         list[str] | None,
         typer.Option(
             "--set",
-            autocompletion=completion.recipe_keys,
+            autocompletion=_complete_key,
             metavar="KEY=VALUE",
             help="Set a recipe key, e.g. match.threshold=0.8 (repeatable).",
         ),
@@ -62,9 +79,8 @@ class RecipeOptions:
 
         if self.recipe is not None and self.preset is not None:
             raise UsageError("give either --recipe or --preset, not both")
-        chosen = (
-            presets.load(self.preset or presets.DEFAULT) if self.recipe is None else recipe.load(self.recipe)
-        )
+        file = self.recipe
+        chosen = presets.load(self.preset or presets.DEFAULT) if file is None else recipe.load(file)
         changes = self.changes(threshold)
         return recipe.override(chosen, changes) if changes else chosen
 
@@ -80,9 +96,9 @@ class RecipeOptions:
             yield
         except RecipeConflictError as error:
             base = (
-                ["--preset", self.preset or "default"]
+                ("--preset", self.preset or "default")
                 if self.recipe is None
-                else ["--recipe", str(self.recipe)]
+                else ("--recipe", str(self.recipe))
             )
             changes = [word for one in self.settings or () for word in ("--set", one)]
             changes += [] if threshold is None else ["--threshold", f"{threshold:g}"]

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from nearsim_db.cli.app import app
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output.documents import print_document
+from nearsim_db.cli.output.streams import print_document
 from tests.builders.command_line import CommandLine
 from tests.builders.selection import some
 

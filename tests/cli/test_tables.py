@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from nearsim_db.cli.output import reindex_status, tables
+from nearsim_db.cli.output import reindex, tables
 from nearsim_db.cli.output.terminal import visible
 
 NUMBERS = ("similarity", "intersection", "union", "estimate", "shared_bands")
@@ -107,7 +107,7 @@ def test_generations_fit_a_terminal(terminal: Terminal) -> None:
     others = [{**ROW, "profile": name} for name in ("default", "strict")]
     for rows, missing in (([ROW], {"set", "since", "profile", "size"}), (others, {"set", "since", "size"})):
         terminal.truncate(terminal.seek(0))
-        reindex_status.print_table(rows, terminal)
+        reindex.print_table(rows, terminal)
         heading, *lines = terminal.getvalue().splitlines()
         every = {"generation", "profile", "state", "progress", "waiting", "set", "size", "differs", "since"}
         assert every - set(heading.split()) == missing

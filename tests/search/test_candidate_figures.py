@@ -7,7 +7,7 @@ import pytest
 
 from nearsim_db import Index
 from nearsim_db.admin.verify_index import verify_index
-from nearsim_db.cli.output import profiles
+from nearsim_db.cli.output import summaries
 from tests.builders.sql_world import RULES, World, fill, filled, write_documents
 from tests.servers.databases import Server
 
@@ -55,10 +55,10 @@ def test_candidates_satisfy_an_amplification(database_url: str) -> None:
 def test_table_shows_both_figures_if_they_differ(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     with server.database(fill) as url, filled(url) as known:
         stats = known.index.stats()
-    profiles.print_profiles([stats])
+    summaries.print_profiles([stats])
     heading, _, line = capsys.readouterr().out.split("\n\n")[-1].splitlines()
     assert heading.split("   ")[-2:] == ["linked pairs per document", "candidates per document"]
     figures = stats["linked_pairs_per_document"], stats["candidates_per_document"]
     assert line.split()[-2:] == [f"{figure:.2f}" for figure in figures]
-    profiles.print_profiles([stats | {"linked_pairs_per_document": figures[1]}])
+    summaries.print_profiles([stats | {"linked_pairs_per_document": figures[1]}])
     assert "linked" not in capsys.readouterr().out

@@ -1,12 +1,13 @@
-"""Commands on access: db grant, db revoke, db isolation."""
+"""Commands on access, which add to those of the group db: grant, revoke, isolation."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import options
+from nearsim_db.cli.commands.server import db
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.output import terminal
 
 if TYPE_CHECKING:
     from nearsim_db.admin.access import Isolation
@@ -15,14 +16,9 @@ if TYPE_CHECKING:
 _ROLES: "dict[str, Role]" = {"reader": "reader", "writer": "writer", "admin": "admin"}
 _PREFIX = "nearsim_"
 
-User = Annotated[str, typer.Argument(metavar="USER", help="User or group of the server.", show_default=False)]
+User = Annotated[str, options.argument("USER", "User or group of the server.")]
 RoleName = Annotated[
-    str,
-    typer.Argument(
-        metavar="ROLE",
-        help="reader, writer or admin, with or without the prefix nearsim_.",
-        show_default=False,
-    ),
+    str, options.argument("ROLE", "reader, writer or admin, with or without the prefix nearsim_.")
 ]
 Collections = Annotated[
     list[str] | None,
@@ -35,12 +31,15 @@ Collections = Annotated[
 ]
 
 
+@db.command(
+    epilog="Example: nearsim db grant anna reader, or: nearsim db grant tenant_a writer --collection news"
+)
 def grant(
+    *,
     user: User,
     role: RoleName,
     collection: Collections = None,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Grant a user of the server the role reader, writer or admin.
 
@@ -50,8 +49,6 @@ def grant(
     of a collection that it could write before no longer can.
     """
     from nearsim_db.admin import access
-    from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.store.database import Database
 
     chosen = _role(role)
@@ -60,59 +57,41 @@ def grant(
     with Database.connect() as database:
         is_new = access.grant(database, user, chosen, collection or ())
         more = access.rights_beyond(database, user, chosen, collection or ())
-    if format.is_machine:
-        print_document(
-            format,
-            {"user": user, "role": f"{_PREFIX}{chosen}", "new": is_new, "collections": collection or []},
-        )
-    elif not quiet:
-        sees = f", of {', '.join(collection)}" if collection else ""
-        terminal.print_info(f"{user} is {'now' if is_new else 'already'} a {_PREFIX}{chosen}{sees}")
+    name = f"{_PREFIX}{chosen}"
+    sees = f", of {', '.join(collection)}" if collection else ""
+    done = {"user": user, "role": name, "new": is_new, "collections": collection or []}
+    outcome.show(done, f"{user} is {'now' if is_new else 'already'} a {name}{sees}")
     _warn_of_more(user, chosen, more)
 
 
+@db.command(epilog="Example: nearsim db revoke anna reader")
 def revoke(
+    *,
     user: User,
     role: RoleName,
     collection: Collections = None,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Revoke a role from a user of the server, or with --collection only access to these collections.
 
     With its last role, a user also loses all collections granted to it in this database.
     """
     from nearsim_db.admin import access
-    from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.store.database import Database
 
     chosen = _role(role)
     with Database.connect() as database:
         was_granted = access.revoke(database, user, chosen, collection or ())
         more = [] if chosen == "reader" or collection else access.rights_beyond(database, user, "reader")
-    if format.is_machine:
-        print_document(
-            format,
-            {
-                "user": user,
-                "role": f"{_PREFIX}{chosen}",
-                "revoked": was_granted,
-                "collections": collection or [],
-            },
-        )
-    elif not quiet:
-        what = f"collection {', '.join(collection)}" if collection else f"{_PREFIX}{chosen}"
-        terminal.print_info(
-            f"revoked {what} from {user}" if was_granted else f"{user} was not granted {what}"
-        )
+    name = f"{_PREFIX}{chosen}"
+    what = f"collection {', '.join(collection)}" if collection else name
+    done = {"user": user, "role": name, "revoked": was_granted, "collections": collection or []}
+    outcome.show(done, f"revoked {what} from {user}" if was_granted else f"{user} was not granted {what}")
     _warn_of_more(user, "reader", more)
 
 
 def _warn_of_more(user: str, role: "Role", more: list[str]) -> None:
     """Warn of what a user may do beyond a role that was granted, or that is left."""
-    from nearsim_db.cli.output import terminal
-
     if more:
         terminal.print_warning(
             f"{user} {'; '.join(more)}, and so may do more than a {_PREFIX}{role}; to end that, revoke the membership "
@@ -120,34 +99,27 @@ def _warn_of_more(user: str, role: "Role", more: list[str]) -> None:
         )
 
 
+@db.command(epilog="Example: nearsim db isolation status")
 def isolation(
+    *,
     action: Annotated[
         Literal["on", "off", "status"],
-        typer.Argument(
-            metavar="on|off|status", help="Turn isolation on or off, or show it.", show_default=False
-        ),
+        options.argument("on|off|status", "Turn isolation on or off, or show it."),
     ],
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Isolate collections: readers and writers then see only those granted to them.
 
     Grant collections first: nearsim db grant USER reader --collection NAME. Admins always see all collections.
     """
-    from dataclasses import asdict
-
     from nearsim_db.admin import access
-    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.store.database import Database
 
     with Database.connect() as database:
         if action != "status":
             access.set_isolation(database, wanted=action == "on")
         state = access.read_isolation(database)
-    if format.is_machine:
-        print_document(format, asdict(state))
-    elif not quiet:
-        _print_isolation(state)
+    outcome.show(state, lambda: _print_isolation(state))
 
 
 def _role(name: str) -> "Role":
@@ -158,7 +130,7 @@ def _role(name: str) -> "Role":
 
 
 def _print_isolation(state: "Isolation") -> None:
-    from nearsim_db.cli.output import tables, terminal
+    from nearsim_db.cli.output import tables
 
     if state.access:
         rows = [[one.collection, one.role, one.may_write] for one in state.access]

@@ -2,13 +2,15 @@
 
 import sys
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, inputs, options
+from nearsim_db.cli import inputs, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import InputError, none_usable
 
 if TYPE_CHECKING:
@@ -21,12 +23,7 @@ DUPLICATES_FOUND = 3
 
 _Files = Annotated[
     list[Path] | None,
-    typer.Argument(
-        metavar="FILE",
-        parser=inputs.path,
-        help="Files as for ingest; or give --text.",
-        show_default=False,
-    ),
+    options.argument("FILE", "Files as for ingest; or give --text.", parser=inputs.path),
 ]
 _ExitCode = Annotated[
     bool,
@@ -51,10 +48,7 @@ def check(
     file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
     rejects: inputs.Rejects = None,
-    format: formats.AnswerFormat = None,
-    output: formats.Output = None,
-    limit: options.MatchLimit = None,
-    quiet: options.Quiet = False,
+    rows: options.MatchRows,
 ) -> None:
     """Check documents against a collection for near-duplicates, without storing them.
 
@@ -65,16 +59,14 @@ def check(
     With --limit also has_more, whether there are more matches. csv has the number of matches.
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
-    chosen = formats.chosen_format(format, output)
-    from nearsim_db.cli.output import ingest as ingest_output
-    from nearsim_db.cli.output import layouts, streams, terminal
+    from nearsim_db.cli.output import layouts, summaries
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
     from nearsim_db.search.queries import Queries
 
     paths = files or []
     source = Source(paths, file_options.fields(), reading=file_options.reading())
-    refuse_overwriting_inputs([rejects, output], paths if vectors is None else [*paths, vectors])
+    refuse_overwriting_inputs([rejects, rows.output], paths if vectors is None else [*paths, vectors])
     with (
         open_vectors(vectors) as beside,
         RejectWriter(rejects) as writer,
@@ -82,19 +74,21 @@ def check(
     ):
         beside.check(source)
         queries = _Documents(beside.joined(source), writer) if text is None else [Document("", title, text)]
-        answers = _Answers(index.check_many(queries, min_similarity, limit))
-        layout = layouts.CHECKS if limit is None else layouts.LIMITED_CHECKS
-        streams.write(layout, answers.stream(), chosen, output, None, quiet=quiet)
+        answers = _Answers(index.check_many(queries, min_similarity, rows.limit))
+        layout = layouts.CHECKS if rows.limit is None else layouts.LIMITED_CHECKS
+        replace(rows, limit=None).write(layout, answers.stream())
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
         warnings = [
             *source.warnings,
             *beside.warnings,
             *layouts.of_unstored(index, collection, min_similarity),
         ]
-    ingest_output.print_rejects(summary, rejects, sys.stderr)
+    summaries.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(warnings)
-    if answers.limited and not quiet:
-        terminal.print_info(f"documents with more matches than --limit {limit} lists: {answers.limited:,}")
+    if answers.limited and not rows.quiet:
+        terminal.print_info(
+            f"documents with more matches than --limit {rows.limit} lists: {answers.limited:,}"
+        )
     if writer.count and not answers.count:
         raise InputError(none_usable(writer.count))
     if exit_code and answers.duplicates:

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, options
+from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
-from nearsim_db.cli.formats import Format
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
@@ -14,53 +13,39 @@ if TYPE_CHECKING:
 
     from nearsim_db.store.database import Database
 
-collections = typer.Typer(
+collection = typer.Typer(
     no_args_is_help=True,
     help="Create, list, show, rename and delete collections: sets of documents to compare.",
 )
 
 _NONE = "no collections yet; ingest creates one, or run: nearsim collection create NAME"
 
-NewName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.", show_default=False)]
+NewName = Annotated[str, options.argument("NAME", "Name of the collection.")]
 Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        autocompletion=completion.collections,
-        help="Name of the collection.",
-        show_default=False,
-    ),
+    str, options.argument("NAME", "Name of the collection.", autocompletion=options.complete_collection)
 ]
 
 
-@collections.command(epilog="Example: nearsim collection create news")
-def create(name: NewName, format: formats.ResultFormat = Format.TABLE, quiet: options.Quiet = False) -> None:
+@collection.command(epilog="Example: nearsim collection create news")
+def create(name: NewName, outcome: options.Outcome) -> None:
     """Create an empty collection; ingest also creates a missing one."""
-    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.store.database import Database
 
     with Database.connect() as database:
         database.create_collection(name)
-    print_outcome(format, {"created": name}, f"created collection {name}", quiet=quiet)
+    outcome.show({"created": name}, f"created collection {name}")
 
 
-@collections.command("list", epilog="Example: nearsim collection list --json")
-def list_collections(
-    format: formats.AnswerFormat = None,
-    output: formats.Output = None,
-    limit: options.Limit = None,
-    quiet: options.Quiet = False,
-) -> None:
+@collection.command("list", epilog="Example: nearsim collection list --json")
+def list_collections(rows: options.Rows) -> None:
     """List the collections."""
-    from nearsim_db.cli.output import layouts, streams
+    from nearsim_db.cli.output import layouts
     from nearsim_db.store.database import Database
 
-    chosen = formats.chosen_format(format, output)
-    layout = layouts.of_facts(
-        "collections", ("collection", "documents", "follows", "created_at"), if_empty=_NONE
-    )
+    columns = ("collection", "documents", "follows", "created_at")
+    layout = layouts.of_facts("collections", columns, if_empty=_NONE)
     with Database.connect() as database:
-        streams.write(layout, _described(database), chosen, output, limit, quiet=quiet)
+        rows.write(layout, _described(database))
 
 
 def _described(database: "Database") -> "Generator[dict[str, object], None, None]":
@@ -78,54 +63,39 @@ def _described(database: "Database") -> "Generator[dict[str, object], None, None
         }
 
 
-@collections.command(epilog="Example: nearsim collection show news")
-def show(name: Name, format: formats.ResultFormat = Format.TABLE) -> None:
+@collection.command(epilog="Example: nearsim collection show news")
+def show(name: Name, result: options.Result) -> None:
     """Show a collection: its documents, the table it follows, its profiles, and what is queued."""
     from nearsim_db.cli.output import tables
-    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.search.answers import describe_collection
     from nearsim_db.store.database import Database
 
     with Database.connect() as database:
         found = describe_collection(database, name)
-    if format.is_machine:
-        print_document(format, found)
-        return
     profiles = [
         f"{one['profile']} ({one['state']}, threshold {one['threshold']:g})" for one in found["profiles"]
     ]
-    tables.print_facts(
-        {key.replace("_", " "): value for key, value in found.items()}
-        | {"profiles": "\n".join(profiles) or "none yet; ingest creates one"}
-    )
+    shown = found | {"profiles": "\n".join(profiles) or "none yet; ingest creates one"}
+    result.show(found, lambda: tables.print_named(shown))
 
 
-@collections.command(epilog="Example: nearsim collection rename news wire")
+@collection.command(epilog="Example: nearsim collection rename news wire")
 def rename(
     name: Name,
-    new_name: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.", show_default=False)],
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    new_name: Annotated[str, options.argument("NEW", "Its new name.")],
+    outcome: options.Outcome,
 ) -> None:
     """Rename a collection; its documents, indexes and queued work are kept."""
-    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.store.database import Database
 
     with Database.connect() as database:
         database.rename_collection(name, new_name)
-    done = {"renamed": name, "collection": new_name}
-    print_outcome(format, done, f"renamed collection {name} to {new_name}", quiet=quiet)
+    outcome.show({"renamed": name, "collection": new_name}, f"renamed collection {name} to {new_name}")
 
 
-@collections.command(epilog="Example: nearsim collection delete news --yes")
-def delete(
-    name: Name,
-    yes: options.Yes = False,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
-) -> None:
+@collection.command(epilog="Example: nearsim collection delete news --yes")
+def delete(*, name: Name, yes: options.Yes = False, outcome: options.Outcome) -> None:
     """Delete a collection with its documents, profiles and indexes; asks for confirmation on a terminal."""
-    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.indexing.drop_generation import delete_collection
     from nearsim_db.store.database import Database
 
@@ -133,4 +103,4 @@ def delete(
     with Database.connect() as database:
         documents = delete_collection(database, name)
     done = f"deleted collection {name} with {count_of(documents, 'document')}"
-    print_outcome(format, {"deleted": name, "documents": documents}, done, quiet=quiet)
+    outcome.show({"deleted": name, "documents": documents}, done)

@@ -1,39 +1,33 @@
 """The command `nearsim curve`: draw the S-curves of bands and recipes."""
 
-import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, options, recipes
+from nearsim_db.cli import options, recipes
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
 from nearsim_db.errors import NotFoundError, RecipeError
 
 if TYPE_CHECKING:
-    from nearsim_db.analysis.curves import Curve, Measures
+    from nearsim_db.analysis.curves import Curve
     from nearsim_db.similarity.lsh import Sensitivity
 
 _MOST = 50  # curves that can be distinguished in one plot
-_POINTS = 100
 
 
 def curve(
     *,
     constructions: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="CURVE",
-            help='Bands x rows, e.g. 25x2; 25x2@3 requires 3 shared bands; or an amplification, "or(4, and(4))".',
-            show_default=False,
+        options.argument(
+            "CURVE",
+            'Bands x rows, e.g. 25x2; 25x2@3 requires 3 shared bands; or an amplification, "or(4, and(4))".',
         ),
     ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
-            "--threshold",
             metavar="SIMILARITY",
             help="Threshold at which to measure false negatives and false positives. "
             "(default: that of the profile or recipe)",
@@ -73,37 +67,21 @@ def curve(
         ),
     ] = None,
     min_shared_bands: Annotated[
-        int,
-        typer.Option(
-            "--min-shared-bands",
-            min=1,
-            metavar="M",
-            help="Shared bands to require without @M.",
-        ),
+        int, typer.Option(min=1, metavar="M", help="Shared bands to require without @M.")
     ] = 1,
     profile: Annotated[
         str | None,
         typer.Option(
-            "--profile",
-            "-p",
+            *("--profile", "-p"),
             metavar="NAME",
-            autocompletion=completion.profiles,
+            autocompletion=options.complete_profile,
             help="Profile whose curve to draw.",
         ),
     ] = None,
     collection: options.Collection = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            parser=formats.path,
-            help="Image file to write, .svg or .png.",
-        ),
-    ] = None,
-    format: formats.ResultFormat = Format.TABLE,
+    output: Annotated[Path | None, options.output_option("Image file to write, .svg or .png.")] = None,
+    result: options.Result,
 ) -> None:
     """Draw S-curves: the probability that two documents become candidates, by their similarity.
 
@@ -111,6 +89,7 @@ def curve(
     alone are of the default recipe.
     """
     from nearsim_db.analysis import curves
+    from nearsim_db.cli.output import plots
 
     if output is not None and output.suffix.lower() not in curves.SUFFIXES:
         raise UsageError(
@@ -139,11 +118,8 @@ def curve(
     measures = [curves.measure(one, threshold) for one in drawn]
     if output is not None:
         curves.draw(drawn, measures, threshold, output)
-    if format.is_machine:
-        _print_figures(format, drawn, measures, threshold, sensitivities)
-    else:
-        _print(drawn, measures, threshold)
-        _print_sensitivities(sensitivities)
+    figures = plots.figures(drawn, measures, threshold, sensitivities)
+    result.show(figures, lambda: plots.print_curves(drawn, measures, threshold, sensitivities))
 
 
 def _of_text(text: str, min_shared_bands: int) -> "Curve":
@@ -220,106 +196,3 @@ def _chosen_threshold(drawn: "list[Curve]", wanted: float | None) -> float | Non
     if not low <= wanted <= high:
         raise UsageError(f"--threshold {wanted:g} is outside the axis, {low:g} to {high:g}")
     return wanted
-
-
-def _print(drawn: "list[Curve]", measures: "list[Measures]", threshold: float | None) -> None:
-    from nearsim_db.analysis.curves import AXES
-    from nearsim_db.cli.output import plots, tables, terminal
-
-    low, high = min(one.low for one in drawn), max(one.high for one in drawn)
-    plots.draw([one.probability for one in drawn], low, high, threshold, sys.stdout)
-    terminal.print_line()
-    if drawn[0].metric != "jaccard":
-        terminal.print_line(f"The axis is the {AXES[drawn[0].metric]}.")
-    for number, one in enumerate(drawn):
-        terminal.print_line(f"{plots.mark(number)} {one.label}, {one.amplification.functions:,} functions")
-    terminal.print_line()
-    tables.print_table(
-        ("", "steepest at", "(1/b)^(1/r)", "fixed point"),
-        [
-            (plots.mark(number), measured.steepest, measured.approximate_steepest, measured.fixed_point)
-            for number, measured in enumerate(measures)
-        ],
-    )
-    if threshold is None:
-        return
-    terminal.print_line()
-    terminal.print_line(f"At the threshold {threshold:g}, with the error areas in units of the axis:")
-    tables.print_table(
-        ("", "probability", "false negatives", "false positives"),
-        [
-            (
-                plots.mark(number),
-                measured.found,
-                measured.areas.false_negatives,
-                measured.areas.false_positives,
-            )
-            for number, measured in enumerate(measures)
-            if measured.areas is not None
-        ],
-    )
-
-
-def _print_sensitivities(found: "list[Sensitivity] | None") -> None:
-    from nearsim_db.cli.output import plots, tables, terminal
-
-    if found is None:
-        return
-    near, far = found[0].near_distance, found[0].far_distance
-    terminal.print_line()
-    terminal.print_line(f"At distances of at most d1 = {near:g} and of at least d2 = {far:g}:")
-    tables.print_table(
-        ("", "p1: at least", "p2: at most"),
-        [
-            (plots.mark(number), _below_one(one.near_probability), f"{one.far_probability:.7g}")
-            for number, one in enumerate(found)
-        ],
-    )
-
-
-def _below_one(probability: float) -> str:
-    """Format a lower bound; one below 1 is not rounded to 1."""
-    shown = f"{probability:.7g}"
-    return "0.9999999" if shown == "1" and probability < 1 else shown
-
-
-def _print_figures(
-    format: Format,
-    drawn: "list[Curve]",
-    measures: "list[Measures]",
-    threshold: float | None,
-    sensitivities: "list[Sensitivity] | None",
-) -> None:
-    from nearsim_db.cli.output.documents import print_document
-
-    print_document(
-        format,
-        {
-            "metric": drawn[0].metric,
-            "threshold": threshold,
-            "curves": [
-                _described(one, measured, None if sensitivities is None else sensitivities[number])
-                for number, (one, measured) in enumerate(zip(drawn, measures, strict=True))
-            ],
-        },
-    )
-
-
-def _described(one: "Curve", measured: "Measures", sensitivity: "Sensitivity | None") -> dict[str, object]:
-    construction = one.amplification
-    steps = (one.low + (one.high - one.low) * step / _POINTS for step in range(_POINTS + 1))
-    return {
-        "name": one.name,
-        "amplification": str(construction),
-        "functions": construction.functions,
-        "bands": construction.bands,
-        "rows": construction.rows,
-        "steepest_point": measured.steepest,
-        "approximate_steepest_point": measured.approximate_steepest,
-        "fixed_point": measured.fixed_point,
-        "probability_at_threshold": measured.found,
-        "false_negative_area": measured.areas.false_negatives if measured.areas else None,
-        "false_positive_area": measured.areas.false_positives if measured.areas else None,
-        "sensitivity": None if sensitivity is None else asdict(sensitivity),
-        "points": [[round(at, 10), one.probability(at)] for at in steps],
-    }

@@ -3,14 +3,13 @@
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import InputError
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import STANDARD_OUTPUT
@@ -20,18 +19,12 @@ _OTHER_FORMATS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parque
 
 _Output = Annotated[
     Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        parser=formats.path,
-        help="File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst), "
+    options.output_option(
+        "File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst), "
         ".parquet, otherwise that of the input. - is standard output.",
         show_default=False,
     ),
 ]
-
-
 _OutputFormat = Annotated[
     FileFormat | None,
     typer.Option(
@@ -40,9 +33,11 @@ _OutputFormat = Annotated[
         show_default=False,
     ),
 ]
-
-
 _MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
+
+
+def _lines_option(what: str) -> Any:
+    return typer.Option(metavar="PATH", parser=formats.path, help=f"File for the {what}, as JSON lines.")
 
 
 def dedupe(
@@ -50,21 +45,8 @@ def dedupe(
     files: inputs.Files,
     output: _Output,
     output_format: _OutputFormat = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            "--pairs", metavar="PATH", parser=formats.path, help="File for the pairs, as JSON lines."
-        ),
-    ] = None,
-    clusters: Annotated[
-        Path | None,
-        typer.Option(
-            "--clusters",
-            metavar="PATH",
-            parser=formats.path,
-            help="File for the clusters, as JSON lines.",
-        ),
-    ] = None,
+    pairs: Annotated[Path | None, _lines_option("pairs")] = None,
+    clusters: Annotated[Path | None, _lines_option("clusters")] = None,
     threshold: recipes.Threshold = None,
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.VectorFileOptions,
@@ -73,8 +55,7 @@ def dedupe(
     max_rejected: _MaxRejected = None,
     strict: inputs.Strict = False,
     jobs: options.Jobs = None,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Remove near-duplicates from files, without a database.
 
@@ -87,8 +68,7 @@ def dedupe(
     _check_outputs(output, output_format, [one for one in (pairs, clusters) if one is not None])
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
-    from nearsim_db.cli.output import ingest as ingest_output
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output import summaries
     from nearsim_db.readers import Source
     from nearsim_db.readers.spool import readable_twice
 
@@ -96,17 +76,12 @@ def dedupe(
     most_rejected = 0 if max_rejected is None and rejects is None else max_rejected
     reading = file_options.reading()
     outputs = Outputs(output, pairs, clusters, rejects, output_format)
-    is_silent = quiet or format.is_machine
     with ExitStack() as stack:
-        with progress_bars(is_silent) as progress:
+        with outcome.progress() as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
-        source = Source(
-            readable,
-            file_options.fields(),
-            reading=reading,
-            originals=dict(zip(readable, files, strict=True)),
-        )
-        with progress_bars(is_silent, source) as progress:
+        originals = dict(zip(readable, files, strict=True))
+        source = Source(readable, file_options.fields(), reading=reading, originals=originals)
+        with outcome.progress(source) as progress:
             summary = run(
                 source,
                 chosen,
@@ -118,10 +93,8 @@ def dedupe(
                 threads=jobs,
             )
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
-    if format.is_machine:
-        ingest_output.print_dedupe_document(format, summary, output, stream)
-    elif not quiet:
-        ingest_output.print_dedupe_summary(summary, output, rejects, stream)
+    done = summaries.dedupe_document(summary, output)
+    outcome.show(done, lambda: summaries.print_dedupe_summary(summary, output, rejects, stream), stream)
     terminal.print_warnings([*source.warnings, *summary.warnings])
     if summary.rejected is not None:
         if most_rejected is not None and summary.ingest.rejected > most_rejected:

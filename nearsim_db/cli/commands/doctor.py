@@ -1,29 +1,177 @@
-"""The command doctor: checks with advice."""
+"""Commands that examine an installation and its indexes: doctor, verify-index."""
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output import terminal
+from nearsim_db.errors import count_of
+
+if TYPE_CHECKING:
+    from nearsim_db.admin.verify_index import IndexCheck, VerifyResult
+
+_FAULTS = 3
+
+Generation = Annotated[
+    int | None,
+    typer.Option(
+        "--generation",
+        "-g",
+        metavar="N",
+        help="A built generation instead of the live one.",
+        show_default=False,
+    ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample",
+        metavar="N",
+        min=1,
+        help="Number of documents to check. (default: 1,000)",
+        show_default=False,
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="Check everything, and that nothing else is stored.")]
+Repair = Annotated[bool, typer.Option("--repair", help="Repair what differs, and check again.")]
 
 
-def doctor(format: formats.ResultFormat = Format.TABLE, quiet: options.Quiet = False) -> None:
+def doctor(outcome: options.Outcome) -> None:
     """Check the installation, the server and the indexes, with advice on what to change.
 
     The exit code is 1 if there is a problem; warnings do not count. With --quiet only problems and warnings are shown.
     """
-    from dataclasses import asdict
-
     from nearsim_db.admin.doctor import examine
     from nearsim_db.cli.output import tables
-    from nearsim_db.cli.output.documents import print_document
 
     findings = examine()
     is_sound = all(one.verdict != "problem" for one in findings)
-    if quiet:
-        findings = [one for one in findings if one.verdict != "ok"]
-    if format.is_machine:
-        print_document(format, {"ok": is_sound, "checks": [asdict(one) for one in findings]})
-    else:
-        tables.print_checks([(one.verdict, one.check, one.finding, one.advice) for one in findings])
+    shown = [one for one in findings if not outcome.quiet or one.verdict != "ok"]
+    options.Result(outcome.format).show(
+        {"ok": is_sound, "checks": shown},
+        lambda: tables.print_checks((one.verdict, one.check, one.finding, one.advice) for one in shown),
+    )
     if not is_sound:
         raise typer.Exit(1)
+
+
+def verify_index(
+    *,
+    collection: options.Collection = options.DEFAULT,
+    profile: options.Profile = None,
+    generation: Generation = None,
+    sample: Sample = None,
+    everything: All = False,
+    repair: Repair = False,
+    outcome: options.Outcome,
+) -> None:
+    """Compare an index with its documents, a sample of them or all: sketches, bands, pairs and clusters.
+
+    The exit code is 3 if anything differs and is not repaired. An index that cannot be repaired in place is rebuilt
+    beside the old one, which answers meanwhile as far as it can.
+    """
+    from nearsim_db.admin.verify_index import DEFAULT_SAMPLE
+    from nearsim_db.admin.verify_index import verify_index as verify
+    from nearsim_db.store.database import Database
+
+    if everything and sample is not None:
+        raise UsageError("give either --sample or --all, not both")
+    warnings: list[str] = []
+    with outcome.progress() as progress, Database.connect() as database:
+        result = verify(
+            database,
+            collection,
+            profile,
+            generation=generation,
+            sample=None if everything else sample or DEFAULT_SAMPLE,
+            repair=repair,
+            progress=progress,
+            warn=warnings.append,
+        )
+    terminal.print_warnings(warnings)
+    selection = _selection(generation, sample, everything=everything)
+    options.Result(outcome.format).show(
+        _outline(result), lambda: _print(result, selection, quiet=outcome.quiet)
+    )
+    if not result.is_sound:
+        raise typer.Exit(_FAULTS)
+
+
+def _selection(generation: int | None, sample: int | None, *, everything: bool) -> list[str]:
+    """Return the options that select what is checked, for a command that repairs it."""
+    numbers = {"--generation": generation, "--sample": sample}
+    words = [word for name, value in numbers.items() if value is not None for word in (name, str(value))]
+    return [*words, "--all"] if everything else words
+
+
+def _print(result: "VerifyResult", selection: list[str], *, quiet: bool) -> None:
+    if not quiet:
+        _print_faults(result.found)
+    if not quiet or not result.is_sound:
+        terminal.print_info(_verdict(result, selection))
+
+
+def _print_faults(check: "IndexCheck") -> None:
+    from nearsim_db.cli.output import tables
+
+    if check.faults:
+        rows = [
+            (one.kind, one.table, one.count, "; ".join(", ".join(ids) for ids in one.examples))
+            for one in check.faults
+        ]
+        tables.print_table(["fault", "table", "count", "examples"], rows, wrap=["examples"])
+
+
+_CHECKED = {"documents": "documents", "heads": "heads", "pairs": "stored pairs", "clusters": "clusters"}
+
+
+def _verdict(result: "VerifyResult", selection: list[str]) -> str:
+    from nearsim_db.errors import suggested_command
+
+    found, after = result.found, result.after
+    if found.generation is None:
+        return f"collection {result.collection!r} has no documents, and so no index to verify yet"
+    index = f"generation {found.generation} of profile {result.profile}"
+    counts = [f"{found.checked[key]:,} {name}" for key, name in _CHECKED.items() if key in found.checked]
+    checked = f" ({', '.join(counts)})" if counts else ""
+    changing = (
+        f"; queued work will resolve {count_of(found.changing, 'more difference')}" if found.changing else ""
+    )
+    rebuild = suggested_command("reindex start", result.collection, result.profile)
+    repair = suggested_command("verify-index", result.collection, result.profile, *selection, "--repair")
+    if not found.faults:
+        return f"{index} agrees with the documents{checked}{changing}"
+    if result.is_repaired:
+        how = "repaired" if result.rebuilt is None else f"replaced by generation {result.rebuilt}"
+        return f"{index} differed and was {how}{changing}"
+    if after is not None:
+        left = sum(one.count for one in after.faults)
+        faults = count_of(left, "fault")
+        return f"{index} still differs after the repair: {faults} left; try again, or rebuild: {rebuild}"
+    if any(one.kind == "other_scheme" for one in found.faults):
+        return f"{index} was built by another scheme; to rebuild it: {rebuild}; or: {repair}"
+    return f"{index} differs{checked}{changing}; to repair it: {repair}"
+
+
+def _outline(result: "VerifyResult") -> dict[str, object]:
+    found, after = result.found, result.after
+    return {
+        "collection": result.collection,
+        "profile": result.profile,
+        "generation": found.generation,
+        "checked": found.checked,
+        "changing": found.changing,
+        "faults": _faults(found),
+        "repaired": result.is_repaired,
+        "rebuilt": result.rebuilt,
+        "left": None if after is None else _faults(after),
+    }
+
+
+def _faults(check: "IndexCheck") -> list[dict[str, object]]:
+    return [
+        {"kind": one.kind, "table": one.table, "count": one.count, "examples": one.examples}
+        for one in check.faults
+    ]

@@ -4,25 +4,24 @@ import sys
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NotFoundError, count_of
 
 
 def get(
-    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the document.", show_default=False)],
+    id: Annotated[str, options.argument("ID", "Id of the document.")],
     collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.JSON,
 ) -> None:
     """Show a stored document."""
     from nearsim_db.cli.output import tables
-    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.search.answers import Answers
 
     with Answers.connect(collection=collection) as answers:
@@ -30,10 +29,7 @@ def get(
     shown = {"id": values.pop("external_id"), **values, "collection": collection}
     shown["vector"] = _with_names_of_numbers(shown["vector"])
     del shown["collection_id"]
-    if format.is_machine:
-        print_document(format, shown)
-    else:
-        tables.print_facts(shown)
+    options.Result(format).show(shown, lambda: tables.print_facts(shown))
 
 
 def _with_names_of_numbers(vector: object) -> object:
@@ -46,7 +42,7 @@ def _with_names_of_numbers(vector: object) -> object:
 
 
 def delete(
-    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of documents.", show_default=False)],
+    ids: Annotated[list[str], options.argument("ID", "Ids of documents.")],
     collection: options.Collection = options.DEFAULT,
     purge: Annotated[
         bool,
@@ -70,55 +66,50 @@ def delete(
     """
     if rejects and not purge:
         raise UsageError("--rejects requires --purge")
-    from nearsim_db.cli.output import purge as purge_output
-    from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.index import Index
+    from nearsim_db.cli.output import summaries
 
+    outcome = options.Outcome(format, quiet)
     verb = "Purge" if purge else "Delete"
     confirm(f"{verb} {count_of(len(ids), 'document')} from collection {collection!r}?", yes=yes)
-    with (
-        progress_bars(quiet or format.is_machine) as progress,
-        Index.connect(collection=collection, progress=progress) as index,
-    ):
+    with outcome.index(collection) as index:
         purged = index.purge(ids, rejects or ()) if purge else None
         deleted = index.delete(ids) if purged is None else purged.deleted
-    missing = sorted(set(ids) - set(deleted)) if purged is None else purged.not_found
-    if format.is_machine:
-        found = {} if purged is None else {"purged": purge_output.purge_document(purged)}
-        print_document(format, {"deleted": deleted, "not_found": missing, **found})
-    elif not quiet:
-        for id in deleted:
-            terminal.print_line(f"deleted {id}")
-        if purged is not None:
-            purge_output.print_purge(purged)
-    terminal.print_warnings(index.warnings)
+        missing = sorted(set(ids) - set(deleted)) if purged is None else purged.not_found
+        found = {} if purged is None else {"purged": summaries.purge_document(purged)}
+
+        def print_text() -> None:
+            for id in deleted:
+                terminal.print_line(f"deleted {id}")
+            if purged is not None:
+                summaries.print_purge(purged)
+
+        outcome.show({"deleted": deleted, "not_found": missing, **found}, print_text)
     if missing:
         raise NotFoundError(f"collection {collection!r} has no document {', '.join(map(repr, missing))}")
 
 
 def stats(
+    *,
     collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     recount: Annotated[
         bool,
         typer.Option("--recount", help="Count the buckets now; otherwise they are shown as of the build."),
     ] = False,
-    format: formats.ResultFormat = Format.TABLE,
+    result: options.Result,
 ) -> None:
     """Show the statistics of a collection and its index: counts, bytes and probabilities."""
-    from nearsim_db.cli.output import profiles as profiles_output
-    from nearsim_db.cli.output import tables
-    from nearsim_db.cli.output.documents import print_document
+    from nearsim_db.cli.output import summaries, tables
     from nearsim_db.search.answers import Answers
 
     with Answers.connect(collection=collection, profile=profile) as answers:
         found = answers.stats(recount=recount)
-    if format.is_machine:
-        print_document(format, found)
-        return
-    tables.print_facts({_in_words(name): value for name, value in found.items() if _is_plain(value)})
-    profiles_output.print_curve(found)
+
+    def print_text() -> None:
+        tables.print_named({name: one for name, one in found.items() if not isinstance(one, list | dict)})
+        summaries.print_curve(found)
+
+    result.show(found, print_text)
 
 
 def is_interactive(*, yes: bool) -> bool:
@@ -139,11 +130,3 @@ def _is_confirmed(question: str) -> bool:
     except typer.Abort:
         # What Typer makes of Ctrl-C, with the exit code of a refusal.
         raise KeyboardInterrupt from None
-
-
-def _in_words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _is_plain(value: Any) -> bool:
-    return not isinstance(value, list | dict)

@@ -59,6 +59,7 @@ OlderThan = Annotated[
 
 @events.callback()
 def show(
+    *,
     context: typer.Context,
     collection: options.OneCollection = None,
     profile: Profile = None,
@@ -86,9 +87,7 @@ def show(
     chosen = Format.JSONL if is_default else formats.chosen_format(format, output)
     if follow and chosen is Format.TABLE:
         raise UsageError("--follow requires --format jsonl or csv")
-    from nearsim_db.cli.output import events as events_output
-    from nearsim_db.cli.output import streams
-    from nearsim_db.cli.output.logs import NoteHandler, logged_to
+    from nearsim_db.cli.output import layouts, streams, terminal
     from nearsim_db.search.events import Follower, choose, read
     from nearsim_db.store.database import Database
 
@@ -96,22 +95,16 @@ def show(
         wanted = choose(database, collection, profile, _names(kind))
         if follow:
             follower = Follower(database, wanted, after, new=new, stopping=received.is_set)
-            with logged_to(NoteHandler(), "nearsim.events"):
-                events_output.append(follower.follow(), chosen, output, limit)
+            with terminal.logged_to(terminal.NoteHandler(), "nearsim.events"):
+                streams.append(layouts.EVENTS, follower.follow(), chosen, output, limit)
         else:
-            streams.write(
-                events_output.EVENTS, read(database, wanted, after), chosen, output, limit, quiet=quiet
-            )
+            rows = options.Rows(chosen, output, limit, quiet)
+            rows.write(layouts.EVENTS, read(database, wanted, after))
 
 
 @events.command(epilog='Example: nearsim events prune --older-than "2 days"')
-def prune(
-    older_than: OlderThan,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
-) -> None:
+def prune(older_than: OlderThan, outcome: options.Outcome) -> None:
     """Remove old events of all collections; workers also do so periodically."""
-    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.search import events
     from nearsim_db.store.database import Database
 
@@ -120,7 +113,7 @@ def prune(
         raise UsageError("--older-than requires an age")
     with Database.connect() as database:
         removed = events.prune(database.engine, age_seconds)
-    print_outcome(format, {"removed": removed}, f"removed events: {removed:,}", quiet=quiet)
+    outcome.show({"removed": removed}, f"removed events: {removed:,}")
 
 
 def _names(kinds: list[Kind] | None) -> "list[KindName] | None":

@@ -1,14 +1,15 @@
-"""The command `nearsim ingest`: add documents to a collection and its index."""
+"""The commands `nearsim ingest` and `nearsim build`: add documents to a collection, and finish its index."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, inputs, options, recipes
+from nearsim_db.cli import inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import DEFAULT, DuplicateError, InputError, NearsimError, count_of, none_usable
 from nearsim_db.records import OnDuplicate
 
@@ -16,49 +17,134 @@ if TYPE_CHECKING:
     from nearsim_db.index import Index
     from nearsim_db.indexing.query_source import QuerySource
     from nearsim_db.readers import Source
-    from nearsim_db.records import IngestSummary
+    from nearsim_db.records import IngestSummary, ReadDocument, Reject
     from nearsim_db.similarity.recipe import Recipe
 
 _SOURCE_URL = "NEARSIM_SOURCE_URL"
 
-
-_MaxRejected = Annotated[int | None, inputs.max_rejected_option("any number")]
-_OnDuplicate = Annotated[
-    OnDuplicate | None,
-    typer.Option(
-        "--on-duplicate",
-        help="Look up each document before adding it, one at a time: flag adds near-duplicates and counts them, "
-        "skip leaves them out, raise stops at the first.",
-        show_default=False,
-    ),
-]
 _Profile = Annotated[
     str | None,
     options.profile_option(
         "Profile to create if missing, with the recipe given. (default: default)", show_default=False
     ),
 ]
-_FromSql = Annotated[
-    str | None,
-    typer.Option(
-        "--from-sql",
-        metavar="QUERY",
-        help="Read the rows of a query instead of files; its columns are mapped like those of CSV.",
-        show_default=False,
-    ),
-]
-_FromUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--from-url",
-        metavar="URL",
-        envvar=_SOURCE_URL,
-        show_envvar=True,
-        help="PostgreSQL database that --from-sql reads.",
-        show_default=False,
-    ),
-]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be written, without writing it.")]
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A query whose rows are read."""
+
+    from_sql: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUERY",
+            help="Read the rows of a query instead of files; its columns are mapped like those of CSV.",
+            show_default=False,
+        ),
+    ] = None
+    from_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar=_SOURCE_URL,
+            show_envvar=True,
+            help="PostgreSQL database that --from-sql reads.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class _SourceOptions(inputs.VectorFileOptions, _Query):
+    """The documents to read: a query, or how files are read."""
+
+    vectors: inputs.Vectors = None
+
+    def source(self, files: list[Path]) -> "Source | QuerySource":
+        """Return the documents of the files or of the query. Raises UsageError unless one of them is given."""
+        from nearsim_db.readers import Reading, Source
+
+        reading = self.reading()
+        if (self.from_sql is None) == (not files):
+            raise UsageError("give either FILE or --from-sql")
+        if self.from_sql is None:
+            return Source(files, self.fields(), reading=reading)
+        if not self.from_url:
+            raise UsageError(
+                f"--from-sql requires --from-url or {_SOURCE_URL}, the URL of the database to read"
+            )
+        if reading != Reading():
+            raise UsageError(
+                "--input-format, --encoding, --delimiter and --follow-links are for files, not --from-sql"
+            )
+        from nearsim_db.indexing.query_source import QuerySource
+
+        return QuerySource(self.from_url, self.from_sql, self.fields())
+
+
+@dataclass(frozen=True)
+class _Handling:
+    """What is done with records that are rejected, and with near-duplicates."""
+
+    rejects: inputs.Rejects = None
+    max_rejected: Annotated[int | None, inputs.max_rejected_option("any number")] = None
+    strict: inputs.Strict = False
+    on_duplicate: Annotated[
+        OnDuplicate | None,
+        typer.Option(
+            help="Look up each document before adding it, one at a time: flag adds near-duplicates and counts them, "
+            "skip leaves them out, raise stops at the first.",
+            show_default=False,
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report what would be written, without writing it.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for --on-duplicate with --dry-run."""
+        if self.on_duplicate is not None and self.dry_run:
+            raise UsageError(
+                "--on-duplicate cannot be combined with --dry-run; nearsim check looks up without writing"
+            )
+
+    def ingest(
+        self,
+        index: "Index",
+        records: "Iterable[ReadDocument | Reject]",
+        source: "Source | QuerySource",
+        *,
+        writes: bool,
+        outcome: options.Outcome,
+    ) -> "tuple[IngestSummary, NearsimError | None]":
+        """Return the counts and, for programs, the error that ended it; other errors are raised."""
+        try:
+            summary = index.ingest(
+                records,
+                rejects=self.rejects,
+                strict=self.strict,
+                dry_run=not writes,
+                on_duplicate=self.on_duplicate,
+                expected_bytes=getattr(source, "content_bytes", None),
+                resumable=True,
+            )
+        except (InputError, DuplicateError) as error:
+            if error.summary is None or not outcome.format.is_machine:
+                raise
+            return error.summary, error
+        return summary, None
+
+    def refuse(self, damage: InputError | None, summary: "IngestSummary") -> None:
+        """Raise InputError for a file that was not read to its end, and if too many records were rejected, or all."""
+        if damage is not None:
+            is_kept = summary.inserted + summary.updated and not self.dry_run
+            raise InputError(f"{damage}; the records read before are kept") if is_kept else damage
+        if summary.read and summary.rejected == summary.read:
+            raise InputError(none_usable(summary.read))
+        if self.max_rejected is not None and summary.rejected > self.max_rejected:
+            rejected = f"{count_of(summary.rejected, 'record')} of {summary.read:,} rejected"
+            done = "the others were read" if self.dry_run else "the others are kept"
+            inputs.refuse_rejected(rejected, self.max_rejected, done)
 
 
 def ingest(
@@ -68,18 +154,10 @@ def ingest(
     profile: _Profile = None,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
-    from_sql: _FromSql = None,
-    from_url: _FromUrl = None,
-    file_options: inputs.VectorFileOptions,
-    vectors: inputs.Vectors = None,
-    rejects: inputs.Rejects = None,
-    max_rejected: _MaxRejected = None,
-    strict: inputs.Strict = False,
-    on_duplicate: _OnDuplicate = None,
-    dry_run: _DryRun = False,
+    source_options: _SourceOptions,
+    handling: _Handling,
     jobs: options.Jobs = None,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Read documents into a collection and update its index.
 
@@ -88,26 +166,20 @@ def ingest(
     default recipe. --from-sql reads documents from any PostgreSQL database, in a read-only transaction. After an
     interruption, run the same command again to resume.
     """
-    from nearsim_db.cli.output import ingest as ingest_output
-    from nearsim_db.cli.output import profiles as profiles_output
-    from nearsim_db.cli.output import terminal
+    from nearsim_db.cli.output import summaries
     from nearsim_db.index import Index
     from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.readers.rejects import RejectReasons
     from nearsim_db.readers.until_damage import UntilDamage
     from nearsim_db.similarity.recipe import Recipe
 
-    if on_duplicate is not None and dry_run:
-        raise UsageError(
-            "--on-duplicate cannot be combined with --dry-run; nearsim check looks up without writing"
-        )
     chosen = recipe_options.chosen_if_any(threshold)
-    source = _source(files or [], from_sql, from_url, file_options)
-    of_files = source if isinstance(source, Source) else None
-    refuse_overwriting_inputs([rejects], [*(files or []), *([] if vectors is None else [vectors])])
+    source = source_options.source(files or [])
+    of_files, vectors = source if isinstance(source, Source) else None, source_options.vectors
+    refuse_overwriting_inputs([handling.rejects], [*(files or []), *([] if vectors is None else [vectors])])
     with (
         open_vectors(vectors) as beside,
-        progress_bars(quiet or format.is_machine, of_files) as progress,
+        outcome.progress(of_files) as progress,
         Index.connect(collection=collection, progress=progress) as index,
     ):
         index.database.use_jobs(jobs)
@@ -117,69 +189,20 @@ def ingest(
         with recipe_options.advising_reindex(collection, profile or DEFAULT, threshold):
             is_missing = _is_missing(index, profile, chosen)
         # Without a document, neither the collection nor the profile is created.
-        writes = not dry_run and records.has_documents()
+        writes = not handling.dry_run and records.has_documents()
         if is_missing and writes:
             index.create_profile(profile or DEFAULT, chosen or Recipe())
-        error: NearsimError | None = None
-        try:
-            summary = index.ingest(
-                reasons.counted(records),
-                rejects=rejects,
-                strict=strict,
-                dry_run=not writes,
-                on_duplicate=on_duplicate,
-                expected_bytes=None if of_files is None else of_files.content_bytes,
-                resumable=True,
-            )
-        except (InputError, DuplicateError) as refused:
-            if refused.summary is None or not format.is_machine:
-                raise
-            summary, error = refused.summary, refused
-        profiles = profiles_output.live_profile_stats(index) if writes else []
-    if format.is_machine:
-        ingest_output.print_summary_document(
-            format,
-            summary,
-            profiles,
-            dry_run=dry_run,
-            error=error or records.damage,
-            on_duplicate=on_duplicate,
-        )
-    elif not quiet and (summary.read or records.damage is None):
-        ingest_output.print_summary(
-            summary, profiles, dry_run=dry_run, rejects=rejects, on_duplicate=on_duplicate
-        )
+        counted = reasons.counted(records)
+        summary, error = handling.ingest(index, counted, source, writes=writes, outcome=outcome)
+        profiles = summaries.live_profile_stats(index) if writes else []
+    written = summaries.Written(summary, profiles, handling.dry_run, handling.on_duplicate)
+    outcome.show(
+        written.document(error or records.damage), lambda: written.print(handling.rejects, records.damage)
+    )
     terminal.print_warnings([*source.warnings, *reasons.warnings(), *beside.warnings, *index.warnings])
     if error is not None:
         raise error
-    _refuse_damaged(records.damage, summary, dry_run)
-    if max_rejected is not None and summary.rejected > max_rejected:
-        rejected = f"{count_of(summary.rejected, 'record')} of {summary.read:,} rejected"
-        inputs.refuse_rejected(
-            rejected, max_rejected, "the others were read" if dry_run else "the others are kept"
-        )
-
-
-def _source(
-    files: list[Path], query: str | None, url: str | None, file_options: inputs.FileOptions
-) -> "Source | QuerySource":
-    """Return the documents of the files or of the query. Raises UsageError unless one of them is given."""
-    from nearsim_db.readers import Reading, Source
-
-    reading = file_options.reading()
-    if (query is None) == (not files):
-        raise UsageError("give either FILE or --from-sql")
-    if query is None:
-        return Source(files, file_options.fields(), reading=reading)
-    if not url:
-        raise UsageError(f"--from-sql requires --from-url or {_SOURCE_URL}, the URL of the database to read")
-    if reading != Reading():
-        raise UsageError(
-            "--input-format, --encoding, --delimiter and --follow-links are for files, not --from-sql"
-        )
-    from nearsim_db.indexing.query_source import QuerySource
-
-    return QuerySource(url, query, file_options.fields())
+    handling.refuse(records.damage, summary)
 
 
 def _is_missing(index: "Index", profile: str | None, recipe: "Recipe | None") -> bool:
@@ -188,10 +211,15 @@ def _is_missing(index: "Index", profile: str | None, recipe: "Recipe | None") ->
     return is_named and not index.has_profile(profile or DEFAULT, recipe)
 
 
-def _refuse_damaged(damage: InputError | None, summary: "IngestSummary", dry_run: bool) -> None:
-    """Raise InputError if a file could not be read to its end, or if every record was rejected."""
-    if damage is not None:
-        is_kept = summary.inserted + summary.updated and not dry_run
-        raise InputError(f"{damage}; the records read before are kept") if is_kept else damage
-    if summary.read and summary.rejected == summary.read:
-        raise InputError(none_usable(summary.read))
+def build(
+    *, collection: options.Collection = options.DEFAULT, jobs: options.Jobs = None, outcome: options.Outcome
+) -> None:
+    """Finish an interrupted build, and index changes that applications made in SQL."""
+    from nearsim_db.cli.output import summaries
+
+    with outcome.index(collection) as index:
+        index.database.use_jobs(jobs)
+        index.build()
+        profiles = summaries.live_profile_stats(index)
+        done = {"collection": collection, "profiles": summaries.outlines(profiles)}
+        outcome.show(done, lambda: summaries.print_profiles(profiles))

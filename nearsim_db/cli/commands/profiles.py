@@ -4,83 +4,62 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import completion, formats, options, recipes
+from nearsim_db.cli import formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NotFoundError
 
-profiles = typer.Typer(
+profile = typer.Typer(
     no_args_is_help=True, help="Create, show and delete profiles: recipes, each with its own index."
 )
 
-NewName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.", show_default=False)]
+NewName = Annotated[str, options.argument("NAME", "Name of the profile.")]
 Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        autocompletion=completion.profiles,
-        help="Name of the profile.",
-        show_default=False,
-    ),
+    str, options.argument("NAME", "Name of the profile.", autocompletion=options.complete_profile)
 ]
 
 
-@profiles.command(epilog="Example: nearsim profile create strict --set match.threshold=0.9")
+@profile.command(epilog="Example: nearsim profile create strict --set match.threshold=0.9")
 def create(
     *,
     name: NewName,
     collection: options.Collection = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Create a profile from a recipe, by default the preset default, and index the documents of the collection."""
-    from nearsim_db.cli.output import profiles as profiles_output
-    from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.documents import print_document
-    from nearsim_db.index import Index
+    from nearsim_db.cli.output import summaries
     from nearsim_db.search.statistics import describe
 
     chosen = recipe_options.chosen(threshold)
-    with (
-        progress_bars(quiet or format.is_machine) as progress,
-        Index.connect(collection=collection, progress=progress) as index,
-    ):
+    with outcome.index(collection) as index:
         known = {one.name for one in index.database.collections()}
         profile = index.create_profile(name, chosen)
-        built = [one for one in profiles_output.live_profile_stats(index) if one["profile"] == name]
-    if collection not in known and not quiet:
-        terminal.print_info(f"created collection {collection}, which did not exist")
-    if format.is_machine:
-        print_document(
-            format, {"profile": name, "collection": collection, **(built[0] if built else describe(profile))}
-        )
-    elif not quiet:
-        state = "live" if built else "empty; documents are indexed on ingest"
-        profiles_output.print_profile(describe(profile), name, state)
-        if built:
-            terminal.print_line()
-            profiles_output.print_profiles(built)
-    terminal.print_warnings(index.warnings)
+        built = [one for one in summaries.live_profile_stats(index) if one["profile"] == name]
+        if collection not in known and not outcome.quiet:
+            terminal.print_info(f"created collection {collection}, which did not exist")
+
+        def print_text() -> None:
+            state = "live" if built else "empty; documents are indexed on ingest"
+            summaries.print_profile(describe(profile), name, state)
+            if built:
+                terminal.print_line()
+                summaries.print_profiles(built)
+
+        figures = built[0] if built else describe(profile)
+        outcome.show({"profile": name, "collection": collection, **figures}, print_text)
 
 
-@profiles.command("list", epilog="Example: nearsim profile list --collection news")
-def list_profiles(
-    collection: options.Collection = options.DEFAULT,
-    format: formats.AnswerFormat = None,
-    output: formats.Output = None,
-    limit: options.Limit = None,
-    quiet: options.Quiet = False,
-) -> None:
+@profile.command("list", epilog="Example: nearsim profile list --collection news")
+def list_profiles(*, collection: options.Collection = options.DEFAULT, rows: options.Rows) -> None:
     """List the profiles of a collection."""
-    from nearsim_db.cli.output import layouts, streams
+    from nearsim_db.cli.output import layouts
     from nearsim_db.search.answers import list_newest
     from nearsim_db.store.database import Database
 
-    chosen = formats.chosen_format(format, output)
     none = f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
     columns = ("profile", "state", "threshold", "bands", "rows", "created_at")
     with Database.connect() as database:
@@ -95,41 +74,32 @@ def list_profiles(
             }
             for one in list_newest(database, collection)
         )
-        layout = layouts.of_facts("profiles", columns, if_empty=none)
-        streams.write(layout, found, chosen, output, limit, quiet=quiet)
+        rows.write(layouts.of_facts("profiles", columns, if_empty=none), found)
 
 
-@profiles.command("presets", epilog="Example: nearsim profile presets headlines > recipe.toml")
+@profile.command("presets", epilog="Example: nearsim profile presets headlines > recipe.toml")
 def list_presets(
+    *,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME",
-            autocompletion=completion.presets,
-            help="Preset to print as TOML.",
-            show_default=False,
-        ),
+        options.argument("NAME", "Preset to print as TOML.", autocompletion=recipes.complete_preset),
     ] = None,
-    format: formats.AnswerFormat = None,
-    output: formats.Output = None,
-    limit: options.Limit = None,
-    quiet: options.Quiet = False,
+    rows: options.Rows,
 ) -> None:
     """List the recipes that ship with nearsim, or print one as TOML."""
-    if name is not None and (format is not None or output is not None or limit is not None):
+    if name is not None and (rows.format, rows.output, rows.limit) != (None, None, None):
         raise UsageError(f"preset {name} is printed as TOML; omit --format, --json, --output and --limit")
-    from nearsim_db.cli.output import layouts, streams
+    from nearsim_db.cli.output import layouts
     from nearsim_db.similarity import presets
 
     if name is not None:
         typer.echo(presets.read(name), nl=False)
         return
     found = ({"preset": one, "purpose": presets.purpose(one)} for one in presets.names())
-    layout = layouts.of_facts("presets", ("preset", "purpose"), wrap=("purpose",))
-    streams.write(layout, found, formats.chosen_format(format, output), output, limit, quiet=quiet)
+    rows.write(layouts.of_facts("presets", ("preset", "purpose"), wrap=("purpose",)), found)
 
 
-@profiles.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
+@profile.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
 def show(
     name: Name,
     collection: options.Collection = options.DEFAULT,
@@ -142,9 +112,7 @@ def show(
     """Show the recipe of a profile, the bands chosen for it, and its expected recall and size."""
     if format.is_machine and as_toml:
         raise UsageError(f"give either --format {format} or --toml, not both")
-    from nearsim_db.cli.output import profiles as profiles_output
-    from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.documents import print_document
+    from nearsim_db.cli.output import summaries
     from nearsim_db.search.answers import Answers
     from nearsim_db.search.statistics import describe
     from nearsim_db.similarity import recipe_warnings
@@ -155,30 +123,31 @@ def show(
     if not found:
         raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
     ((generation, profile),) = found
-    if format.is_machine:
-        print_document(format, {"profile": name, "state": generation.state, **describe(profile)})
-    elif as_toml:
-        terminal.print_toml(to_toml(profile.recipe))
-    else:
-        profiles_output.print_profile(describe(profile), name, generation.state)
+
+    def print_text() -> None:
+        summaries.print_profile(describe(profile), name, generation.state)
         terminal.print_toml("\n" + to_toml(profile.recipe))
         terminal.print_warnings(recipe_warnings.of_profile(profile))
 
+    if as_toml:
+        terminal.print_toml(to_toml(profile.recipe))
+    else:
+        shown = {"profile": name, "state": generation.state, **describe(profile)}
+        options.Result(format).show(shown, print_text)
 
-@profiles.command(epilog="Example: nearsim profile delete strict --yes")
+
+@profile.command(epilog="Example: nearsim profile delete strict --yes")
 def delete(
+    *,
     name: Name,
     collection: options.Collection = options.DEFAULT,
     yes: options.Yes = False,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Delete a profile and its index, but no documents; asks for confirmation on a terminal."""
-    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.index import Index
 
     confirm(f"Delete profile {name!r} of collection {collection!r} and its index?", yes=yes)
     with Index.connect(collection=collection) as index:
         index.delete_profile(name)
-    done = {"deleted": name, "collection": collection}
-    print_outcome(format, done, f"deleted profile {name}", quiet=quiet)
+    outcome.show({"deleted": name, "collection": collection}, f"deleted profile {name}")

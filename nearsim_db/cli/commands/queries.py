@@ -1,4 +1,4 @@
-"""The commands pairs, clusters and similar, which query an index."""
+"""Commands that query an index: pairs, clusters, similar, why, why-not."""
 
 import sys
 from pathlib import Path
@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import InputError
 
 if TYPE_CHECKING:
     from nearsim_db.records import Matches
+    from nearsim_db.search.explanation import Explanation
 
 
 def pairs(
+    *,
     collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
-    format: formats.AnswerFormat = None,
-    output: formats.Output = None,
-    limit: options.Limit = None,
-    quiet: options.Quiet = False,
+    rows: options.Rows,
 ) -> None:
     """List the pairs of near-duplicates.
 
@@ -31,17 +31,17 @@ def pairs(
     projection add distance; intersection and union, the numbers of features in both documents and in either, are null
     unless the metric is Jaccard.
     """
-    chosen = formats.chosen_format(format, output)
-    from nearsim_db.cli.output import layouts, streams, terminal
+    from nearsim_db.cli.output import layouts
     from nearsim_db.search.answers import Answers
 
     with Answers.connect(collection=collection, profile=profile) as answers:
         layout = layouts.with_distance(layouts.PAIRS) if answers.metric() == "euclidean" else layouts.PAIRS
-        streams.write(layout, answers.pairs(min_similarity), chosen, output, limit, quiet=quiet)
+        rows.write(layout, answers.pairs(min_similarity))
         terminal.print_warnings(layouts.of_unstored(answers, collection, min_similarity))
 
 
 def clusters(
+    *,
     collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     min_size: Annotated[
@@ -62,10 +62,7 @@ def clusters(
             help="Show one cluster: that of the document ID or, if no clustered document has that id, of that number.",
         ),
     ] = None,
-    format: formats.AnswerFormat = None,
-    output: formats.Output = None,
-    limit: options.Limit = None,
-    quiet: options.Quiet = False,
+    rows: options.Rows,
 ) -> None:
     """List the clusters of near-duplicates, largest first, each with its survivor and the survivor's title.
 
@@ -75,19 +72,18 @@ def clusters(
     """
     if show is not None and min_size is not None:
         raise UsageError("give either --show or --min-size")
-    chosen = formats.chosen_format(format, output)
-    from nearsim_db.cli.output import layouts, streams
+    from nearsim_db.cli.output import layouts
     from nearsim_db.search.answers import Answers
 
     with Answers.connect(collection=collection, profile=profile) as answers:
         if show is not None:
-            streams.write(layouts.MEMBERS, answers.cluster(show), chosen, output, limit, quiet=quiet)
+            rows.write(layouts.MEMBERS, answers.cluster(show))
         else:
-            found = answers.clusters(min_size or 2)
-            streams.write(layouts.CLUSTERS, found, chosen, output, limit, quiet=quiet)
+            rows.write(layouts.CLUSTERS, answers.clusters(min_size or 2))
 
 
 def similar(
+    *,
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a stored document.")] = None,
     text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="Text to look up.")] = None,
     file: Annotated[
@@ -100,10 +96,7 @@ def similar(
     collection: options.Collection = options.DEFAULT,
     profile: options.Profile = None,
     min_similarity: options.MinSimilarity = 0.0,
-    format: formats.AnswerFormat = None,
-    output: formats.Output = None,
-    limit: options.Limit = None,
-    quiet: options.Quiet = False,
+    rows: options.Rows,
 ) -> None:
     """List the documents similar to a stored document or to a text, without storing the text.
 
@@ -116,18 +109,64 @@ def similar(
         raise UsageError("give one of ID, --text and --file")
     if id is not None and title is not None:
         raise UsageError("--title requires --text or --file; a stored document has its own title")
-    chosen = formats.chosen_format(format, output)
-    from nearsim_db.cli.output import layouts, streams, terminal
+    from nearsim_db.cli.output import layouts
 
     if id is not None:
-        found, warnings = _similar_to_stored(id, collection, profile, min_similarity, limit)
+        found, warnings = _similar_to_stored(id, collection, profile, min_similarity, rows.limit)
     else:
         body = text if file is None else _content(file)
-        found, warnings = _similar_to_text(body or "", title, collection, profile, min_similarity, limit)
+        found, warnings = _similar_to_text(body or "", title, collection, profile, min_similarity, rows.limit)
     layout = layouts.with_distance(layouts.MATCHES) if found.metric == "euclidean" else layouts.MATCHES
-    answers = (match for match in found)
-    streams.write(layout, answers, chosen, output, limit, quiet=quiet, has_more=found.has_more)
+    rows.write(layout, (match for match in found), has_more=found.has_more)
     terminal.print_warnings(warnings)
+
+
+def why(
+    *,
+    one: options.One,
+    other: options.Other,
+    collection: options.Collection = options.DEFAULT,
+    profile: options.Profile = None,
+    outcome: options.Outcome,
+) -> None:
+    """Show the evidence for two documents as a pair, and the words in which they differ.
+
+    The similarity is computed from the texts, also of documents that are no pair. Words of one text only are coloured
+    on a terminal and elsewhere marked [-left-] {+right+}; # marks numbers that the other text lacks. With --quiet only
+    the difference is printed.
+    """
+    found = _explain(one, other, collection, profile)
+    from nearsim_db.analysis.text_diff import compare_inline
+    from nearsim_db.cli.output import explanations, terminal
+
+    diff = compare_inline(found.left.text, found.right.text)
+
+    def print_text() -> None:
+        if not outcome.quiet:
+            explanations.print_evidence(found)
+            terminal.print_line()
+        explanations.print_diff(found, diff)
+
+    options.Result(outcome.format).show(explanations.as_json(found, diff), print_text)
+
+
+def why_not(
+    *,
+    one: options.One,
+    other: options.Other,
+    collection: options.Collection = options.DEFAULT,
+    profile: options.Profile = None,
+    result: options.Result,
+) -> None:
+    """Show why two documents are not a pair, and which settings would make them one.
+
+    Reasons are a verdict, a document that is not indexed or has no features, a similarity below the threshold, too few
+    shared bands, and the bucket limit. The settings are checked on the two texts.
+    """
+    found = _explain(one, other, collection, profile)
+    from nearsim_db.cli.output import explanations
+
+    result.show(explanations.as_json(found), lambda: explanations.print_absence(found))
 
 
 def _similar_to_stored(
@@ -163,3 +202,10 @@ def _content(file: Path) -> str:
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
     return content.decode("utf-8", "replace")
+
+
+def _explain(one: str, other: str, collection: str, profile: str | None) -> "Explanation":
+    from nearsim_db.search.queries import Queries
+
+    with Queries.connect(collection=collection, profile=profile) as index:
+        return index.explain(one, other)

@@ -2,19 +2,24 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nearsim_db.cli import formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.output import terminal
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import DEFAULT, suggested_command
+from nearsim_db.records import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
-    from nearsim_db.admin.reindex import Reindex
+    from nearsim_db.admin.reindex import Limits, Reindex
+
+_EXCEEDED = 3
 
 reindex = typer.Typer(
     no_args_is_help=True,
@@ -22,16 +27,43 @@ reindex = typer.Typer(
 )
 
 
-def _generation_option(help: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        "--generation", "-g", metavar="N", help=help, show_default=False
-    )
-    return option
+def _generation_option(help: str) -> Any:
+    return typer.Option("--generation", "-g", metavar="N", help=help, show_default=False)
+
+
+def _limit(what: str) -> Any:
+    return typer.Option(metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", show_default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _LimitOptions:
+    """How far two generations may differ, by kind of difference."""
+
+    max_lost: Annotated[str | None, _limit("pairs are lost")] = None
+    max_gained: Annotated[str | None, _limit("pairs are gained")] = None
+    max_rescored: Annotated[str | None, _limit("pairs change their similarity")] = None
+    max_merged: Annotated[str | None, _limit("clusters are merged")] = None
+    max_split: Annotated[str | None, _limit("clusters are split")] = None
+
+    def parsed(self) -> "Limits":
+        """Return the limits. Raises RecipeError for a value that is neither share nor count."""
+        from nearsim_db.admin.reindex import Limits
+
+        return Limits.parse(
+            lost=self.max_lost,
+            gained=self.max_gained,
+            rescored=self.max_rescored,
+            merged=self.max_merged,
+            split=self.max_split,
+        )
 
 
 Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the workers.")]
 
 
+@reindex.command(
+    epilog="Example: nearsim reindex start --collection news --set shingle.k=5 --set match.threshold=0.7"
+)
 def start(
     *,
     name: options.ProfileArgument = None,
@@ -42,8 +74,7 @@ def start(
     detach: Detach = False,
     promote: Annotated[bool, typer.Option("--promote", help="Promote it when it is ready.")] = False,
     jobs: options.Jobs = None,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Build a new generation beside the live one, which stays in use, until it is ready to be promoted.
 
@@ -60,77 +91,89 @@ def start(
     is_named = recipe_options.recipe is not None or recipe_options.preset is not None
     chosen = recipe_options.chosen(threshold) if is_named else None
     changes = None if is_named else recipe_options.changes(threshold)
-    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
+    with _reindex(collection, profile, outcome.is_silent) as reindex:
         reindex.database.use_jobs(jobs)
         generation = reindex.start(chosen, changes, detached=detach)
         if promote:
             promoted = reindex.promote(generation.generation_id)
-            output.print_promoted(reindex, *promoted, format=format, quiet=quiet)
+            output.show_promoted(outcome, reindex, *promoted)
         else:
-            output.print_state(reindex, generation, format=format, quiet=quiet)
+            output.show_state(outcome, reindex, generation)
 
 
-def resume(
+@reindex.command(epilog="Example: nearsim reindex status --collection news")
+def status(
+    *,
     name: options.ProfileArgument = None,
     profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
-    detach: Detach = False,
-    jobs: options.Jobs = None,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    result: options.Result,
 ) -> None:
-    """Continue a build that was paused or left behind, until it is ready to be promoted."""
+    """Show the generations of a profile, or of all, and the progress of each."""
+    from nearsim_db.admin.reindex.status import read_status
     from nearsim_db.cli.output import reindex as output
+    from nearsim_db.store.database import Database
 
-    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
-        reindex.database.use_jobs(jobs)
-        generation = reindex.resume(detached=detach)
-        output.print_state(reindex, generation, format=format, quiet=quiet)
+    with Database.connect() as database, database.transaction() as connection:
+        found = read_status(connection, collection, profile)
+    result.show(list(map(output.outline, found)), lambda: output.print_status(found, collection))
 
 
-def pause(
+@reindex.command(epilog="Example: nearsim reindex diff --collection news --max-lost 0.1% --output diff.html")
+def diff(
+    *,
     name: options.ProfileArgument = None,
     profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    generation: Annotated[
+        int | None, _generation_option("Compare this one instead of the pending one.")
+    ] = None,
+    samples: Annotated[
+        int,
+        typer.Option("--samples", metavar="N", min=0, max=1000, help="At most so many samples of each kind."),
+    ] = 20,
+    limit_options: _LimitOptions,
+    output: Annotated[
+        Path | None, options.output_option("Write an HTML page to this file, with texts side by side.")
+    ] = None,
+    outcome: options.Outcome,
 ) -> None:
-    """Pause a build, or its catching up, at the next step; later changes are queued for it."""
-    from nearsim_db.cli.output import reindex as output
+    """Compare the pending generation, or another, with the live one: pairs lost, gained and re-scored, clusters.
 
-    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
-        generation = reindex.pause()
-        output.print_state(reindex, generation, format=format, quiet=quiet)
+    Nothing is changed. Pairs are those that nearsim pairs shows, twins expanded. The exit code is 3 if the differences
+    exceed a --max option. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
+    """
+    from nearsim_db.admin.reindex import Reindex
+    from nearsim_db.cli.output import diff as diff_output
+    from nearsim_db.readers.output import open_output
+    from nearsim_db.store.database import Database
+
+    allowed = limit_options.parsed()
+    _refuse_output(output, is_machine=outcome.format.is_machine)
+    with outcome.progress() as progress, Database.connect() as database:
+        found = Reindex(database, collection, profile, progress).diff(
+            generation, samples=samples, limits=allowed
+        )
+    if output is not None:
+        from nearsim_db.analysis.report import render_difference
+
+        page = render_difference(found)
+        with open_output(output) as stream:
+            stream.write(page)
+    outcome.show(found, lambda: diff_output.print_difference(found, output))
+    if found.exceeded:
+        raise typer.Exit(_EXCEEDED)
 
 
-def abandon(
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
-    yes: options.Yes = False,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
-) -> None:
-    """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
-    from nearsim_db.cli.output import reindex as output
-
-    with _reindex(collection, profile, quiet=True) as reindex:
-        if is_interactive(yes=yes):
-            what = output.describe(reindex, [reindex.pending()])
-            confirm(f"Abandon {what}? It cannot be resumed.")
-        generation = reindex.abandon()
-        output.print_state(reindex, generation, format=format, quiet=quiet)
-
-
+@reindex.command(epilog="Example: nearsim reindex promote --collection news --max-lost 0.1%")
 def promote(
     *,
     name: options.ProfileArgument = None,
     profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
     generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
-    limit_options: options.LimitOptions,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    limit_options: _LimitOptions,
+    outcome: options.Outcome,
 ) -> None:
     """Make the ready generation live, in one short transaction; the previous one is kept for a rollback.
 
@@ -141,32 +184,33 @@ def promote(
     from nearsim_db.errors import LimitsExceededError
 
     allowed = limit_options.parsed()
-    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
+    with _reindex(collection, profile, outcome.is_silent) as reindex:
         try:
             promoted = reindex.promote(generation, allowed)
         except LimitsExceededError as error:
-            if format.is_machine:
-                output.print_refused(format, reindex, error)
+            outcome.show(output.refused(reindex, error), lambda: None)
             raise
-        output.print_promoted(reindex, *promoted, format=format, quiet=quiet)
+        output.show_promoted(outcome, reindex, *promoted)
 
 
+@reindex.command(epilog="Example: nearsim reindex rollback --collection news")
 def rollback(
+    *,
     name: options.ProfileArgument = None,
     profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Make the previous generation live again; it has been kept up to date with the documents."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, profile, quiet or format.is_machine) as reindex:
-        generation, previous = reindex.rollback()
-        output.print_promoted(reindex, generation, previous, is_rollback=True, format=format, quiet=quiet)
+    with _reindex(collection, profile, outcome.is_silent) as reindex:
+        output.show_promoted(outcome, reindex, *reindex.rollback(), is_rollback=True)
 
 
+@reindex.command(epilog="Example: nearsim reindex drop --collection news --yes")
 def drop(
+    *,
     context: typer.Context,
     name: options.ProfileArgument = None,
     profile: options.ProfileOrArgument = None,
@@ -174,8 +218,7 @@ def drop(
     generation: Annotated[int | None, _generation_option("Drop only this one.")] = None,
     every: Annotated[bool, typer.Option("--all", help="For all profiles of the collection.")] = False,
     yes: options.Yes = False,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Drop retired and abandoned generations, or one; no other session is blocked. Asks first on a terminal.
 
@@ -189,30 +232,77 @@ def drop(
         chosen = reindex.find_droppable(generation, every=every)
         if chosen and is_interactive(yes=yes):
             confirm(f"Drop {output.describe(reindex, chosen)}? This cannot be undone.")
-        output.print_dropped(reindex.drop(chosen), format=format, quiet=quiet)
+        output.show_dropped(outcome, reindex.drop(chosen))
 
 
-def status(
+@reindex.command(epilog="Example: nearsim reindex pause --collection news")
+def pause(
+    *,
     name: options.ProfileArgument = None,
     profile: options.ProfileOrArgument = None,
     collection: options.Collection = options.DEFAULT,
-    format: formats.ResultFormat = Format.TABLE,
+    outcome: options.Outcome,
 ) -> None:
-    """Show the generations of a profile, or of all, and the progress of each."""
-    from nearsim_db.admin.reindex.status import read_status
-    from nearsim_db.cli.output.reindex_status import print_status
-    from nearsim_db.store.database import Database
+    """Pause a build, or its catching up, at the next step; later changes are queued for it."""
+    from nearsim_db.cli.output import reindex as output
 
-    with Database.connect() as database, database.transaction() as connection:
-        found = read_status(connection, collection, profile)
-    print_status(found, collection, format=format)
+    with _reindex(collection, profile, outcome.is_silent) as reindex:
+        generation = reindex.pause()
+        output.show_state(outcome, reindex, generation)
+
+
+@reindex.command(epilog="Example: nearsim reindex resume --collection news")
+def resume(
+    *,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
+    collection: options.Collection = options.DEFAULT,
+    detach: Detach = False,
+    jobs: options.Jobs = None,
+    outcome: options.Outcome,
+) -> None:
+    """Continue a build that was paused or left behind, until it is ready to be promoted."""
+    from nearsim_db.cli.output import reindex as output
+
+    with _reindex(collection, profile, outcome.is_silent) as reindex:
+        reindex.database.use_jobs(jobs)
+        generation = reindex.resume(detached=detach)
+        output.show_state(outcome, reindex, generation)
+
+
+@reindex.command(epilog="Example: nearsim reindex abandon strict --collection news --yes")
+def abandon(
+    *,
+    name: options.ProfileArgument = None,
+    profile: options.ProfileOrArgument = None,
+    collection: options.Collection = options.DEFAULT,
+    yes: options.Yes = False,
+    outcome: options.Outcome,
+) -> None:
+    """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
+    from nearsim_db.cli.output import reindex as output
+
+    with _reindex(collection, profile, quiet=True) as reindex:
+        if is_interactive(yes=yes):
+            what = output.describe(reindex, [reindex.pending()])
+            confirm(f"Abandon {what}? It cannot be resumed.")
+        generation = reindex.abandon()
+        output.show_state(outcome, reindex, generation)
+
+
+def _refuse_output(output: Path | None, *, is_machine: bool) -> None:
+    if output is None:
+        return
+    if is_machine and output == STANDARD_OUTPUT:
+        raise UsageError("--json and --output - would both write to standard output; give --output a path")
+    if output.suffix.lower() not in ("", ".html", ".htm"):
+        raise UsageError(f"--output {output} is an HTML page; choose a name that ends in .html")
 
 
 @contextmanager
 def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Reindex]":
     from nearsim_db.admin.reindex import Reindex
     from nearsim_db.cli.output import reindex as output
-    from nearsim_db.cli.output import terminal
     from nearsim_db.errors import BuildStoppedError, NearsimError
     from nearsim_db.store.database import Database
 
@@ -223,12 +313,9 @@ def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Rei
             reindex = Reindex(database, collection, profile, progress, warnings.append)
             yield reindex
     except (KeyboardInterrupt, NearsimError) as error:
-        if (
-            reindex is not None
-            and reindex.left_behind is not None
-            and not isinstance(error, BuildStoppedError)
-        ):
-            output.print_left(reindex.left_behind)
+        left = None if reindex is None or isinstance(error, BuildStoppedError) else reindex.left_behind
+        if left is not None:
+            output.print_left(left)
         raise
     finally:
         terminal.print_warnings(warnings)

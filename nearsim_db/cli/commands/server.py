@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.output import terminal
 from nearsim_db.records import CitusUse
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ Patience = Annotated[
 
 @db.command(epilog="Example: NEARSIM_DATABASE_URL=postgresql://me@host/mine nearsim db init")
 def init(
+    *,
     patience: Patience = 300.0,
     citus: Annotated[
         CitusUse,
@@ -40,19 +41,14 @@ def init(
             help="Keep band rows on the nodes of a Citus cluster; auto does so on a coordinator with nodes.",
         ),
     ] = "auto",
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Create the schema nearsim in the database, or upgrade it while it is in use."""
-    _upgrade(patience, citus, format, quiet=quiet)
+    _upgrade(patience, citus, outcome)
 
 
 @db.command(epilog="Example: nearsim db upgrade --patience 60")
-def upgrade(
-    patience: Patience = 300.0,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
-) -> None:
+def upgrade(*, patience: Patience = 300.0, outcome: options.Outcome) -> None:
     """Upgrade the schema nearsim while it is in use; fails if the database has none."""
     from nearsim_db.errors import SchemaError
     from nearsim_db.store.database import Database
@@ -60,27 +56,24 @@ def upgrade(
 
     if Database.inspect(database_url()).revision is None:
         raise SchemaError("the database has no schema nearsim to upgrade; create it with: nearsim db init")
-    _upgrade(patience, "auto", format, quiet=quiet)
+    _upgrade(patience, "auto", outcome)
 
 
-def _upgrade(patience: float, citus: CitusUse, format: Format, *, quiet: bool) -> None:
+def _upgrade(patience: float, citus: CitusUse, outcome: options.Outcome) -> None:
     from nearsim_db.admin import access
-    from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.store.database import Database
 
-    is_silent = quiet or format.is_machine
     revision = Database.initialise(
         patience_seconds=patience,
-        report=(lambda message: None) if is_silent else terminal.print_info,
+        report=(lambda message: None) if outcome.is_silent else terminal.print_info,
         citus=citus,
     )
     with Database.connect() as database:
         is_distributed = database.is_distributed
         missing = access.missing_roles(database)
     found = {"schema_revision": revision, "distributed": is_distributed, "missing_roles": missing}
-    print_outcome(format, found, f"the schema nearsim is at revision {revision}", quiet=quiet)
-    if is_silent:
+    outcome.show(found, f"the schema nearsim is at revision {revision}")
+    if outcome.is_silent:
         return
     if is_distributed:
         terminal.print_info("band rows are on the nodes of the Citus cluster")
@@ -92,45 +85,38 @@ def _upgrade(patience: float, citus: CitusUse, format: Format, *, quiet: bool) -
 
 
 @db.command(epilog="Example: nearsim db start")
-def start(format: formats.ResultFormat = Format.TABLE, quiet: options.Quiet = False) -> None:
+def start(outcome: options.Outcome) -> None:
     """Start the embedded server and keep it running until nearsim db stop."""
     settings = _embedded_settings()
-    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.store import embedded
 
     embedded.start(settings.home)
-    started = "the embedded server is running; stop it with: nearsim db stop"
-    print_outcome(format, {"running": True}, started, quiet=quiet)
+    outcome.show({"running": True}, "the embedded server is running; stop it with: nearsim db stop")
 
 
 @db.command(epilog="Example: nearsim db status --json")
-def status(format: formats.ResultFormat = Format.TABLE) -> None:
+def status(result: options.Result) -> None:
     """Show which database is used and whether it responds, without starting a server."""
     from nearsim_db.cli.output import tables
-    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.store.settings import from_environment
 
     settings = from_environment()
     found = _own_server(settings.database_url) if settings.database_url else _embedded_server(settings)
-    if format.is_machine:
-        print_document(format, found)
-    else:
-        plain = {**found, "pid": str(found["pid"])} if found.get("pid") else found
-        if "nodes" in plain:
-            plain = {**plain, "nodes": "\n".join(map(_describe_node, plain["nodes"]))}
-        tables.print_facts({name.replace("_", " "): value for name, value in plain.items()})
+    plain = {**found, "pid": str(found["pid"])} if found.get("pid") else found
+    if "nodes" in plain:
+        plain = {**plain, "nodes": "\n".join(map(_describe_node, plain["nodes"]))}
+    result.show(found, lambda: tables.print_named(plain))
 
 
 @db.command(epilog="Example: nearsim db stop")
-def stop(format: formats.ResultFormat = Format.TABLE, quiet: options.Quiet = False) -> None:
+def stop(outcome: options.Outcome) -> None:
     """Stop the embedded server; its data is kept."""
     settings = _embedded_settings()
-    from nearsim_db.cli.output.documents import print_outcome
     from nearsim_db.store import embedded
 
     stopped = embedded.stop(settings.home)
     done = "stopped the embedded server" if stopped else "the embedded server was not running"
-    print_outcome(format, {"running": False, "stopped": stopped}, done, quiet=quiet)
+    outcome.show({"running": False, "stopped": stopped}, done)
 
 
 @db.command(epilog='Example: psql "$(nearsim db url)"')

@@ -7,12 +7,10 @@ import typer
 
 from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output.progress import progress_bars
-from nearsim_db.cli.output.terminal import print_warnings
+from nearsim_db.cli.output import terminal
 
 if TYPE_CHECKING:
-    from nearsim_db.analysis.tuning import Sample, Tuning
+    from nearsim_db.analysis.tuning import Sample
     from nearsim_db.readers import Source
     from nearsim_db.records import Progress
     from nearsim_db.similarity.recipe import Recipe
@@ -22,12 +20,7 @@ _SHINGLE_KEYS = ("scheme", "k")
 
 _Files = Annotated[
     list[Path] | None,
-    typer.Argument(
-        metavar="FILE",
-        parser=inputs.path,
-        help="Files as for ingest; or give --collection.",
-        show_default=False,
-    ),
+    options.argument("FILE", "Files as for ingest; or give --collection.", parser=inputs.path),
 ]
 _Collection = Annotated[
     str | None,
@@ -35,12 +28,8 @@ _Collection = Annotated[
 ]
 _Output = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="R.toml",
-        parser=formats.path,
-        help="File for the recipe, commented with the reasons; - for standard output.",
+    options.output_option(
+        "File for the recipe, commented with the reasons; - for standard output.", metavar="R.toml"
     ),
 ]
 _Labels = Annotated[
@@ -87,8 +76,7 @@ def tune(
     seed: _Seed = 1,
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.FileOptions,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Propose a recipe for your documents: shingles, threshold and bands, with the cost of each choice.
 
@@ -111,14 +99,18 @@ def tune(
     labelled = None if labels is None else read_labels(labels)
     reading = file_options.reading()
     source = Source(paths, file_options.fields(), reading=reading) if paths else None
-    with progress_bars(quiet or format.is_machine, source) as progress:
+    with outcome.progress(source) as progress:
         ids = set() if labelled is None else labelled.ids
         sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)
         tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings))
         found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
-    _report(found, output, format, quiet)
+    from nearsim_db.cli.output import tuning
+
+    tuning.write_recipe(found, output)
+    tuning.show(outcome, found, output)
+    found.required()
     if source is not None:
-        print_warnings(source.warnings)
+        terminal.print_warnings(source.warnings)
 
 
 def _check(files: list[Path] | None, collection: str | None, recall: float) -> None:
@@ -126,18 +118,6 @@ def _check(files: list[Path] | None, collection: str | None, recall: float) -> N
         raise UsageError("give either FILE or --collection")
     if not 0 < recall < 1:
         raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
-
-
-def _report(found: "Tuning", output: Path | None, format: Format, quiet: bool) -> None:
-    """Write and print the result. Raises RecipeError, after printing, if no recipe is proposed."""
-    from nearsim_db.cli.output import tuning
-
-    tuning.write_recipe(found, output)
-    if format.is_machine:
-        tuning.print_figures(format, found, output)
-    elif not quiet:
-        tuning.print_tuning(found, output)
-    found.required()
 
 
 class _Extent(NamedTuple):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NotFoundError, count_of
 from nearsim_db.records import WorkStage
 
@@ -21,86 +21,74 @@ if TYPE_CHECKING:
 work = typer.Typer(no_args_is_help=True, help="Show the work queue; retry or discard work that failed.")
 
 
-Ids = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[ID]...", help="Ids as nearsim work list shows them.", show_default=False),
-]
+Ids = Annotated[list[str] | None, options.argument("[ID]...", "Ids as nearsim work list shows them.")]
 All = Annotated[bool, typer.Option("--all", help="All work that failed or was set aside.")]
 
 
 @work.command("list", epilog="Example: nearsim work list --failed --collection news")
 def list_work(
+    *,
     collection: options.OneCollection = None,
     stage: Annotated[WorkStage | None, typer.Option("--stage", help="Only this stage.")] = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only work that is failing or was set aside.")
     ] = False,
-    format: formats.AnswerFormat = None,
-    output: formats.Output = None,
-    limit: options.Limit = None,
-    quiet: options.Quiet = False,
+    rows: options.Rows,
 ) -> None:
     """Show work that is waiting, in progress, failing, or was set aside after its last attempt.
 
     Work for an index is held while it is being built or its build is paused. Deleted documents are shown by number, as
     #7; #0 is a whole index.
     """
-    from nearsim_db.cli.output import layouts, streams
+    from nearsim_db.cli.output import layouts
     from nearsim_db.store.database import Database
 
-    chosen, states = formats.chosen_format(format, output), Counter[str]()
+    states = Counter[str]()
     with Database.connect() as database:
         changes = _count_changes(database, collection)
         items = _counted(_items(database, collection, stage, failed=failed), states)
-        facts = {"changes_waiting": changes}
-        streams.write(layouts.WORK, items, chosen, output, limit, quiet=quiet, facts=facts)
-    if not chosen.is_machine and not quiet:
+        rows.write(layouts.WORK, items, facts={"changes_waiting": changes})
+    if not rows.chosen().is_machine and not rows.quiet:
         _print_totals(states, changes)
 
 
 @work.command(epilog="Example: nearsim work retry story-17")
 def retry(
+    *,
     ids: Ids = None,
     everything: All = False,
     collection: options.OneCollection = None,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Retry documents that failed or were set aside: a worker takes them next.
 
     The exit code is 1 if some of the ids neither failed nor were set aside; the rest are retried.
     """
-    from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.store.database import Database
     from nearsim_db.store.work import work_items
 
     wanted = _wanted(ids, everything)
     with Database.connect() as database, database.transaction() as connection:
         found = work_items.retry(connection, _collection_id(database, collection), wanted)
-    if format.is_machine:
-        print_document(format, {"retried": sorted(found)})
-    elif not quiet:
-        terminal.print_info(f"to be retried: {len(found):,}" if found else "nothing to retry")
+    done = f"to be retried: {len(found):,}" if found else "nothing to retry"
+    outcome.show({"retried": sorted(found)}, done)
     _refuse_unknown(wanted, found)
 
 
 @work.command(epilog="Example: nearsim work discard story-17 --yes")
 def discard(
+    *,
     ids: Ids = None,
     everything: All = False,
     collection: options.OneCollection = None,
     yes: options.Yes = False,
-    format: formats.ResultFormat = Format.TABLE,
-    quiet: options.Quiet = False,
+    outcome: options.Outcome,
 ) -> None:
     """Remove documents that failed or were set aside from the queue. Asks first on a terminal.
 
     Until they change again, they are missing from the index, lack some pairs, or are indexed by an older text. The exit
     code is 1 if some of the ids neither failed nor were set aside; the rest are discarded.
     """
-    from nearsim_db.cli.output import terminal
-    from nearsim_db.cli.output.documents import print_document
     from nearsim_db.store.database import Database
     from nearsim_db.store.work import work_items
 
@@ -113,11 +101,9 @@ def discard(
     )
     with Database.connect() as database, database.transaction() as connection:
         found = work_items.discard(connection, _collection_id(database, collection), wanted)
-    if format.is_machine:
-        print_document(format, {"discarded": sorted(found)})
-    elif not quiet:
-        stays = "their index entries stay unchanged until the documents change again"
-        terminal.print_info(f"discarded: {len(found):,}; {stays}" if found else "nothing to discard")
+    stays = "their index entries stay unchanged until the documents change again"
+    done = f"discarded: {len(found):,}; {stays}" if found else "nothing to discard"
+    outcome.show({"discarded": sorted(found)}, done)
     _refuse_unknown(wanted, found)
 
 
@@ -148,7 +134,6 @@ def _count_changes(database: "Database", collection: str | None) -> int:
 
 
 def _print_totals(states: Counter[str], changes: int) -> None:
-    from nearsim_db.cli.output import terminal
 
     if states:
         order = ("waiting", "held", "being done", "failing", "set aside")

@@ -60,7 +60,7 @@ def worker(
     a summary of the work each minute.
     """
     from nearsim_db.cli.commands import metrics_server
-    from nearsim_db.cli.output.logs import logged_to, stderr_handler
+    from nearsim_db.cli.output.terminal import logged_to, stderr_handler
     from nearsim_db.search.events import kept_seconds
     from nearsim_db.worker.worker import Worker
 

@@ -8,13 +8,19 @@ from nearsim_db.admin.reindex.diff_result import SampledPair
 from nearsim_db.admin.reindex.limits import CheckedLimit
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import count_of, suggested_command
+from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.store.diffs import ChangedCluster, PairInGeneration
 
 _SHOWN = 5
 
 
 def print_difference(found: Difference, page: Path | None) -> None:
-    """Print the recipe changes, counts and shares, a few samples, the limits, and the next steps."""
+    """Print the recipe changes, counts and shares, a few samples, the limits, and the next steps.
+
+    Nothing if the page is on standard output.
+    """
+    if page == STANDARD_OUTPUT:
+        return
     terminal.print_line(
         f"generation {found.new.generation} ({found.new.state}) of profile {found.profile}, compared with the live "
         f"generation {found.live.generation}"

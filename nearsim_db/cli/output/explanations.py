@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from nearsim_db.analysis.text_diff import InlineDiff, InlineHunk, Run
-from nearsim_db.cli.output import columns, tables, terminal
+from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import escaped_cell, width_of
 from nearsim_db.errors import suggested_command
 from nearsim_db.search.explanation import ExplainedDocument, Explanation
@@ -187,7 +187,7 @@ def print_runs(lines: Iterable[Sequence[Run]]) -> None:
     width = width_of(sys.stdout)
     for runs in lines:
         text = "".join(_marked(run) for run in runs).rstrip()
-        sys.stdout.write("".join(f"{line}\n" for line in columns.wrap(text, width)))
+        sys.stdout.write("".join(f"{line}\n" for line in tables.wrap_text(text, width)))
 
 
 def _print_coloured(lines: Iterable[Sequence[Run]]) -> None:

@@ -4,11 +4,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from nearsim_db.errors import suggested_command
-from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Pair
-from nearsim_db.store.work.work_items import WorkItem
+from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Pair, Verdict
+
+if TYPE_CHECKING:
+    from nearsim_db.search.events import Event
+    from nearsim_db.store.work.work_items import WorkItem
 
 _MEMBERS_SHOWN = 10
 _NUMBERS = re.compile(r"([0-9]+)")
@@ -30,11 +33,12 @@ class Layout(Generic[Answer]):
     """
 
     plural: str
-    as_json: Callable[[Answer], object]
-    csv_columns: Sequence[str]
-    csv_rows: Callable[[Answer], Iterable[Row]]
-    table_columns: Sequence[str]
-    table_row: Callable[[Answer], Row]
+    columns: Sequence[str]  # of CSV, and of a table unless it has its own
+    row: Callable[[Answer], Row]
+    rows: Callable[[Answer], Iterable[Row]] | None = None  # of CSV, if an answer has several
+    as_json: Callable[[Answer], object] | None = None  # by default an object of the columns
+    shown: Sequence[str] = ()  # the table's own columns, of `shown_row`
+    shown_row: Callable[[Answer], Row] | None = None
     order: Callable[[Answer], Any] | None = None
     shorten: Sequence[str] = ()
     wrap: Sequence[str] = ()
@@ -42,6 +46,20 @@ class Layout(Generic[Answer]):
     key: str = ""
     if_empty: str = ""
     optional: Sequence[str] = ()
+
+    def json_value(self, answer: Answer) -> object:
+        """Return an answer as it is in JSON."""
+        if self.as_json is not None:
+            return self.as_json(answer)
+        return dict(zip(self.columns, self.row(answer), strict=True))
+
+    def csv_rows(self, answer: Answer) -> Iterable[Row]:
+        """Return the rows of an answer in CSV."""
+        return (self.row(answer),) if self.rows is None else self.rows(answer)
+
+    def table(self, answers: Iterable[Answer]) -> tuple[Sequence[str], list[Row]]:
+        """Return the columns and rows of a table."""
+        return self.shown or self.columns, list(map(self.shown_row or self.row, answers))
 
 
 def _natural(id: str) -> tuple[str | int, ...]:
@@ -72,7 +90,9 @@ def _cluster_row(cluster: Cluster) -> Row:
     return cluster.survivor, cluster.title, len(cluster.members), shown
 
 
-def _measured_object(columns: Sequence[str], row: Callable[[Measured], Row]) -> Callable[[Measured], object]:
+def _measured_object(
+    columns: Sequence[str], row: Callable[[Measured], Row]
+) -> Callable[[Measured], dict[str, object]]:
     """Return how an answer is written as an object, which has a distance only if its metric measures one."""
 
     def as_object(answer: Measured) -> dict[str, object]:
@@ -109,13 +129,9 @@ def _limited_check_object(check: Check) -> dict[str, object]:
     return _check_object(check) | {"has_more": check[1].has_more}
 
 
-def _work_row(item: WorkItem) -> Row:
+def _work_row(item: "WorkItem") -> Row:
     *values, error = (getattr(item, name) for name in _WORK_SHOWN)
     return *values, error and " ".join(error.split())
-
-
-def _one_row(row: Callable[[Answer], Row]) -> Callable[[Answer], Iterable[Row]]:
-    return lambda answer: (row(answer),)
 
 
 _CHECK_COLUMNS = ("id", "duplicate", "duplicate_of", "similarity", "matches", "verified")
@@ -129,92 +145,71 @@ _match_row: Callable[[Match], Row] = attrgetter("external_id", "title", *_EVIDEN
 _match_object = _measured_object(_MATCH_COLUMNS, _match_row)
 
 
-def of_facts(
-    plural: str, columns: Sequence[str], *, if_empty: str = "", wrap: Sequence[str] = ()
-) -> Layout[Mapping[str, object]]:
+def _itself(record: object) -> object:
+    return record
+
+
+def of_facts(plural: str, columns: Sequence[str], **more: Any) -> Layout[Mapping[str, object]]:
     """Return a layout of rows that are mappings with these keys."""
-    row = itemgetter(*columns)
-    return Layout(
-        plural=plural,
-        as_json=lambda values: values,
-        csv_columns=columns,
-        csv_rows=_one_row(row),
-        table_columns=columns,
-        table_row=row,
-        wrap=wrap,
-        if_empty=if_empty,
-    )
+    return Layout(plural, columns, itemgetter(*columns), **more)
 
 
 def with_distance(layout: Layout[Measured]) -> Layout[Measured]:
     """Return a layout of pairs or matches with a column for the distance."""
-
-    def row(answer: Measured) -> Row:
-        return *layout.table_row(answer), answer.distance
-
     return replace(
         layout,
-        csv_columns=(*layout.csv_columns, "distance"),
-        csv_rows=_one_row(row),
-        table_columns=(*layout.table_columns, "distance"),
-        table_row=row,
+        columns=(*layout.columns, "distance"),
+        row=lambda answer: (*layout.row(answer), answer.distance),
     )
 
 
 PAIRS: Layout[Pair] = Layout(
-    plural="pairs",
+    "pairs",
+    _PAIR_COLUMNS,
+    _pair_row,
     as_json=_measured_object(_PAIR_COLUMNS, _pair_row),
-    csv_columns=_PAIR_COLUMNS,
-    csv_rows=_one_row(_pair_row),
-    table_columns=_PAIR_COLUMNS,
-    table_row=_pair_row,
     order=_pair_order,
     shorten=("left_title", "right_title"),
     wrap=("shared_bands",),
     optional=("intersection", "union", "estimate", "shared_bands"),
 )
 CLUSTERS: Layout[Cluster] = Layout(
-    plural="clusters",
-    as_json=lambda cluster: cluster,
-    csv_columns=("cluster", "survivor", "member"),
-    csv_rows=_cluster_rows,
-    table_columns=("survivor", "title", "documents", "members"),
-    table_row=_cluster_row,
+    "clusters",
+    ("cluster", "survivor", "member"),
+    _cluster_row,
+    rows=_cluster_rows,
+    as_json=_itself,
+    shown=("survivor", "title", "documents", "members"),
     shorten=("title",),
     order=_cluster_order,
     wrap=("members",),
 )
 _MEMBER_COLUMNS = ("cluster", "id", "title", *_MEMBER_FIGURES)
 MEMBERS: Layout[ClusterMember] = Layout(
-    plural="documents of the cluster",
+    "documents of the cluster",
+    _MEMBER_COLUMNS,
+    _member_row,
     key="members",
-    as_json=lambda member: dict(zip(_MEMBER_COLUMNS, _member_row(member), strict=True)),
-    csv_columns=_MEMBER_COLUMNS,
-    csv_rows=_one_row(_member_row),
-    table_columns=_MEMBER_COLUMNS[1:],
-    table_row=lambda member: _member_row(member)[1:],
+    shown=_MEMBER_COLUMNS[1:],
+    shown_row=lambda member: _member_row(member)[1:],
     shorten=("title", "source"),
     wrap=("is_survivor", "numbers_differ"),
     optional=("published_at", "source"),
 )
 MATCHES: Layout[Match] = Layout(
-    plural="similar documents",
+    "similar documents",
+    _MATCH_COLUMNS,
+    _match_row,
     as_json=_match_object,
-    csv_columns=_MATCH_COLUMNS,
-    csv_rows=_one_row(_match_row),
-    table_columns=_MATCH_COLUMNS,
-    table_row=_match_row,
     order=_match_order,
     shorten=("title",),
     wrap=("shared_bands",),
 )
 CHECKS: Layout[Check] = Layout(
-    plural="documents checked",
+    "documents checked",
+    _CHECK_COLUMNS,
+    _check_row,
     as_json=_check_object,
-    csv_columns=_CHECK_COLUMNS,
-    csv_rows=_one_row(_check_row),
-    table_columns=_CHECK_COLUMNS,
-    table_row=_check_row,
     order=_check_order,
     limits_rows=False,
 )
@@ -224,16 +219,56 @@ _WORK_COLUMNS = (
     *("worker", "error"),
 )
 _WORK_SHOWN = ("id", "collection", "profile", "stage", "state", "attempts", "due_at", "worker", "error")
-WORK: Layout[WorkItem] = Layout(
-    plural="documents in the work queue",
+WORK: "Layout[WorkItem]" = Layout(
+    "documents in the work queue",
+    _WORK_COLUMNS,
+    attrgetter(*_WORK_COLUMNS),
     key="work",
-    as_json=lambda item: item,
-    csv_columns=_WORK_COLUMNS,
-    csv_rows=_one_row(attrgetter(*_WORK_COLUMNS)),
-    table_columns=_WORK_SHOWN,
-    table_row=_work_row,
+    shown=_WORK_SHOWN,
+    shown_row=_work_row,
     shorten=("id",),
     wrap=("error",),
+)
+_VERDICT_SHOWN = ("left", "right", "verdict", "by", "at", "why")
+_VERDICT_COLUMNS = (*_VERDICT_SHOWN, "undone_by", "undone_at", "undone_why")
+UNDONE_VERDICTS: Layout[Verdict] = Layout(
+    "verdicts",
+    _VERDICT_COLUMNS,
+    attrgetter(*_VERDICT_COLUMNS),
+    as_json=_itself,
+    key="verdicts",
+    wrap=("why", "undone_why"),
+)
+VERDICTS = replace(UNDONE_VERDICTS, shown=_VERDICT_SHOWN, shown_row=attrgetter(*_VERDICT_SHOWN))
+_EVENT_COLUMNS = (
+    *("event_id", "kind", "at", "collection", "profile", "left", "right", "similarity", "survivor"),
+    *("left_id", "right_id", "cluster_id", "survivor_id", "other_ids", "other_survivor_ids", "generation_id"),
+)
+_EVENT_SHOWN = (
+    "event_id",
+    "at",
+    "kind",
+    "collection",
+    "profile",
+    "left",
+    "right",
+    "similarity",
+    "cluster_id",
+)
+
+
+def _event_shown(event: "Event") -> Row:
+    other_ids = ", ".join(map(str, event.other_ids or ()))
+    return *attrgetter(*_EVENT_SHOWN)(event), event.survivor, other_ids or None
+
+
+EVENTS: "Layout[Event]" = Layout(
+    "events",
+    _EVENT_COLUMNS,
+    attrgetter(*_EVENT_COLUMNS),
+    as_json=_itself,
+    shown=(*_EVENT_SHOWN, "survivor", "other_ids"),
+    shown_row=_event_shown,
 )
 
 

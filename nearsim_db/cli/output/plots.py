@@ -1,14 +1,21 @@
-"""Curves drawn with characters, each with its own mark, so that they differ without colours."""
+"""Curves drawn with characters, each with its own mark, so that they differ without colours, and their figures."""
 
+import sys
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.streams import values_of
+
+if TYPE_CHECKING:
+    from nearsim_db.analysis.curves import Curve, Measures
+    from nearsim_db.similarity.lsh import Sensitivity
 
 MARKS = "ox+*#@%&abcdefghijklmnpqrstuvwyzABCDEFGHIJKLMNPQRST"
 _COLOURS = ("cyan", "yellow", "green", "magenta", "red", "blue", "white", "bright_black")
 _ROWS, _GUTTER = 20, 6
 _NARROW, _WIDE, _IN_A_PIPE = 40, 160, 80
+_POINTS = 100  # of a curve in JSON
 _FINE, _PLAIN = "│└─┊┴", "|+-:+"
 
 Probability = Callable[[float], float]
@@ -36,6 +43,86 @@ def draw(
     axis = "".join(lines[4] if column == line else lines[2] for column in range(width))
     terminal.print_painted(f"{'':{_GUTTER - 1}}{lines[1]}{axis}", stream)
     terminal.print_painted(_ticks(low, high, width), stream)
+
+
+def print_curves(
+    drawn: "list[Curve]",
+    measures: "list[Measures]",
+    threshold: float | None,
+    sensitivities: "list[Sensitivity] | None",
+) -> None:
+    """Print curves in one plot, and their figures below."""
+    from nearsim_db.analysis.curves import AXES
+
+    low, high = min(one.low for one in drawn), max(one.high for one in drawn)
+    draw([one.probability for one in drawn], low, high, threshold, sys.stdout)
+    terminal.print_line()
+    if drawn[0].metric != "jaccard":
+        terminal.print_line(f"The axis is the {AXES[drawn[0].metric]}.")
+    for number, one in enumerate(drawn):
+        terminal.print_line(f"{mark(number)} {one.label}, {one.amplification.functions:,} functions")
+    terminal.print_line()
+    points = [(one.steepest, one.approximate_steepest, one.fixed_point) for one in measures]
+    _print_marked(("steepest at", "(1/b)^(1/r)", "fixed point"), points)
+    if threshold is not None:
+        terminal.print_line()
+        terminal.print_line(f"At the threshold {threshold:g}, with the error areas in units of the axis:")
+        areas = [
+            (one.found, one.areas.false_negatives, one.areas.false_positives)
+            for one in measures
+            if one.areas is not None
+        ]
+        _print_marked(("probability", "false negatives", "false positives"), areas)
+    if sensitivities is not None:
+        near, far = sensitivities[0].near_distance, sensitivities[0].far_distance
+        terminal.print_line()
+        terminal.print_line(f"At distances of at most d1 = {near:g} and of at least d2 = {far:g}:")
+        bounds = [(_below_one(one.near_probability), f"{one.far_probability:.7g}") for one in sensitivities]
+        _print_marked(("p1: at least", "p2: at most"), bounds)
+
+
+def _print_marked(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a row for each curve, after its mark."""
+    tables.print_table(("", *columns), [(mark(number), *row) for number, row in enumerate(rows)])
+
+
+def _below_one(probability: float) -> str:
+    """Format a lower bound; one below 1 is not rounded to 1."""
+    shown = f"{probability:.7g}"
+    return "0.9999999" if shown == "1" and probability < 1 else shown
+
+
+def figures(
+    drawn: "list[Curve]",
+    measures: "list[Measures]",
+    threshold: float | None,
+    sensitivities: "list[Sensitivity] | None",
+) -> dict[str, object]:
+    """Return the figures of curves for programs."""
+    bounds: Sequence[Sensitivity | None] = sensitivities or [None] * len(drawn)
+    return {
+        "metric": drawn[0].metric,
+        "threshold": threshold,
+        "curves": [_described(*one) for one in zip(drawn, measures, bounds, strict=True)],
+    }
+
+
+def _described(one: "Curve", measured: "Measures", sensitivity: "Sensitivity | None") -> dict[str, object]:
+    construction = one.amplification
+    steps = (one.low + (one.high - one.low) * step / _POINTS for step in range(_POINTS + 1))
+    return {
+        "name": one.name,
+        "amplification": str(construction),
+        **values_of(construction, "functions", "bands", "rows"),
+        "steepest_point": measured.steepest,
+        "approximate_steepest_point": measured.approximate_steepest,
+        "fixed_point": measured.fixed_point,
+        "probability_at_threshold": measured.found,
+        "false_negative_area": measured.areas.false_negatives if measured.areas else None,
+        "false_positive_area": measured.areas.false_positives if measured.areas else None,
+        "sensitivity": sensitivity,
+        "points": [[round(at, 10), one.probability(at)] for at in steps],
+    }
 
 
 def mark(number: int) -> str:

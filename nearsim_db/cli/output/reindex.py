@@ -1,30 +1,154 @@
-"""Output of `nearsim reindex`: a generation after a command, promoted or dropped."""
+"""Output of `nearsim reindex`: the generations, one a row, and a generation after a command, promoted or dropped."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TextIO
 
-from nearsim_db.admin.reindex import Reindex, Status
-from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output import terminal
-from nearsim_db.cli.output.documents import print_document
-from nearsim_db.cli.output.reindex_status import how_to_continue, outline, size
+from nearsim_db.cli.options import Outcome, Result
+from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.streams import values_of
 from nearsim_db.errors import LimitsExceededError, suggested_command
-from nearsim_db.indexing.drop_generation import Dropped
 from nearsim_db.records import GenerationId
-from nearsim_db.store.generation_rows import Generation
+
+if TYPE_CHECKING:
+    from nearsim_db.admin.reindex import Reindex, Status
+    from nearsim_db.indexing.drop_generation import Dropped
+    from nearsim_db.store.generation_rows import Generation
+
+_STAGES = {"sign": "signing", "bands": "storing band keys", "pairs": "verifying", "clusters": "clustering"}
+_COLUMNS = (
+    *("generation", "profile", "state", "progress", "waiting", "set aside", "size", "differs in", "since"),
+)
+_WRAPPED = ["progress", "differs in"]
+_OPTIONAL = ("since", "profile", "size")  # omitted on a narrow terminal, in this order
 
 
-def print_state(reindex: Reindex, generation: Generation, *, format: Format, quiet: bool) -> None:
+def print_status(found: "Sequence[Status]", collection: str) -> None:
+    """Print all generations, one per row, and advice on those that need a decision."""
+    if not found:
+        build = suggested_command("build", collection)
+        terminal.print_info(f"no generations: the collection has no profile yet; create one with: {build}")
+        return
+    print_table([dict(zip(_COLUMNS, _row(one), strict=True)) for one in found])
+    for one in found:
+        if text := _advice(one):
+            terminal.print_info(f"{_name(one.generation)} {text}")
+
+
+def print_table(rows: Sequence[Mapping[str, object]], stream: TextIO | None = None) -> None:
+    """Print the rows; on a narrow terminal empty columns are omitted first, then optional ones."""
+    shown = list(_COLUMNS)
+    empty = [name for name in _COLUMNS if all(row[name] in (0, "", "-") for row in rows)]
+    several = len({row["profile"] for row in rows}) > 1
+    for name in (*empty, *(one for one in _OPTIONAL if not (one == "profile" and several))):
+        if name in shown and not tables.fits(shown, _select(rows, shown), wrap=_WRAPPED, stream=stream):
+            shown.remove(name)
+    tables.print_table(shown, _select(rows, shown), wrap=_WRAPPED, stream=stream)
+
+
+def _select(rows: Sequence[Mapping[str, object]], shown: Sequence[str]) -> list[list[object]]:
+    return [[row[name] for name in shown] for row in rows]
+
+
+def _row(one: "Status") -> list[object]:
+    generation = one.generation
+    return [
+        generation.generation_id,
+        generation.profile,
+        one.state_label,
+        _progress(one),
+        one.waiting,
+        one.set_aside,
+        _size(one.bytes),
+        ", ".join(f"{key}={terminal.visible(value)}" for key, value in one.differs.items()),
+        _since(generation),
+    ]
+
+
+def _progress(one: "Status") -> str:
+    """Return e.g. `12 %, signing · about 3 min left`; the share is of the whole build."""
+    if one.percent is None:
+        return "-"
+    stage = _STAGES.get(one.generation.stage)
+    text = f"{one.percent:.0f} %" if stage is None else f"{one.percent:.0f} %, {stage}"
+    if one.waits_for_worker:
+        return f"{text} · waits for a worker"
+    return text if one.seconds_left is None else f"{text} · about {_duration(one.seconds_left)} left"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.1f} MiB" if count < 2**30 else f"{count / 2**30:,.1f} GiB"
+
+
+def _since(generation: "Generation") -> datetime | None:
+    """Return when its current state began, if recorded."""
+    if generation.dropping:
+        return generation.retired_at
+    since = {
+        "building": generation.created_at,
+        "ready": generation.ready_at,
+        "live": generation.live_at,
+        "retired": generation.retired_at,
+    }
+    return since.get(generation.state)
+
+
+def _advice(one: "Status") -> str | None:
+    generation = one.generation
+    if generation.dropping:
+        again = generation.advice("reindex drop")
+        return f"is being dropped but still in use; a worker drops it later, or run: {again}"
+    if one.is_left_behind:
+        return f"was {_how_to_continue(generation)}"
+    if (remedy := one.remedy_where_refused) is not None:
+        return f"cannot be written to by this version: {remedy}"
+    if one.waits_for_worker:
+        worker = suggested_command("worker", generation.collection)
+        return f"waits for a worker, and none is running: {worker}"
+    return None
+
+
+def _how_to_continue(generation: "Generation") -> str:
+    resume, abandon = generation.advice("reindex resume"), generation.advice("reindex abandon")
+    return f"left unfinished; to resume it: {resume}; to abandon it: {abandon}"
+
+
+def outline(one: "Status") -> dict[str, Any]:
+    """Return a status as it is printed in JSON."""
+    generation = one.generation
+    return {
+        "generation": generation.generation_id,
+        **values_of(generation, "profile", "state", "stage"),
+        **values_of(one, "done", "total"),
+        "percent": None if one.percent is None else round(one.percent, 1),
+        "seconds_left": None if one.seconds_left is None else round(one.seconds_left, 1),
+        **values_of(one, "waiting", "set_aside", "bytes"),
+        "attended": one.is_attended,
+        "waits_for_worker": one.waits_for_worker,
+        "left_behind": one.is_left_behind,
+        **values_of(generation, "detached", "dropping", "replaces"),
+        "differs": dict(one.differs),
+        **values_of(generation, "created_at", "ready_at", "live_at", "retired_at", "fingerprint"),
+    }
+
+
+def show_state(outcome: Outcome, reindex: "Reindex", generation: "Generation") -> None:
     """Print the state of a generation and the next command."""
     (found,) = [one for one in reindex.status() if one.generation.generation_id == generation.generation_id]
-    if format.is_machine:
-        print_document(format, outline(found))
-    elif not quiet:
-        terminal.print_info(
-            f"generation {generation.generation_id} of profile {generation.profile} is {_next(found)}"
-        )
+    outcome.show(outline(found), f"{_name(generation)} is {_next(found)}")
 
 
-def _next(found: Status) -> str:
+def _name(generation: "Generation") -> str:
+    return f"generation {generation.generation_id} of profile {generation.profile}"
+
+
+def _next(found: "Status") -> str:
     advised, worker = found.generation.advice, suggested_command("worker", found.generation.collection)
     match found.generation.state:
         case "building" if found.waits_for_worker:
@@ -46,13 +170,15 @@ def _next(found: Status) -> str:
             return state
 
 
-def describe(reindex: Reindex, chosen: Sequence[Generation]) -> str:
+def describe(reindex: "Reindex", chosen: "Sequence[Generation]") -> str:
     """Return generations as text, e.g. "generation 13 (abandoned, 0.6 MiB) of profile default in ..."."""
     ids = {one.generation_id for one in chosen}
     profiles = None if len({one.profile for one in chosen}) > 1 else chosen[0].profile
+    from nearsim_db.admin.reindex import Reindex
+
     found = Reindex(reindex.database, reindex.collection, profiles).status()
     descriptions = [
-        f"generation {one.generation.generation_id} ({one.state_label}, {size(one.bytes)}) "
+        f"generation {one.generation.generation_id} ({one.state_label}, {_size(one.bytes)}) "
         f"of profile {one.generation.profile}"
         for one in found
         if one.generation.generation_id in ids
@@ -60,81 +186,57 @@ def describe(reindex: Reindex, chosen: Sequence[Generation]) -> str:
     return f"{', '.join(descriptions)} in collection {reindex.collection}"
 
 
-def print_promoted(
-    reindex: Reindex,
-    generation: Generation,
+def show_promoted(
+    outcome: Outcome,
+    reindex: "Reindex",
+    generation: "Generation",
     before: GenerationId | None,
     *,
     is_rollback: bool = False,
-    format: Format,
-    quiet: bool,
 ) -> None:
     """Print which generation is live now, and how to return to the previous one."""
-    if format.is_machine:
-        print_document(
-            format,
-            {
-                "collection": reindex.collection,
-                "profile": generation.profile,
-                "live": generation.generation_id,
-                "retired": before,
-                "promoted": True,
-            },
-        )
-    elif not quiet:
-        back = (
-            generation.advice("reindex promote", "--generation", str(before))
-            if is_rollback
-            else generation.advice("reindex rollback")
-        )
-        kept = f"; generation {before} is kept; to go back to it: {back}" if before is not None else ""
-        terminal.print_info(
-            f"generation {generation.generation_id} of profile {generation.profile} is live now{kept}"
-        )
+    again = ("reindex promote", "--generation", str(before)) if is_rollback else ("reindex rollback",)
+    back = generation.advice(*again)
+    kept = f"; generation {before} is kept; to go back to it: {back}" if before is not None else ""
+    promoted = {
+        "collection": reindex.collection,
+        "profile": generation.profile,
+        "live": generation.generation_id,
+        "retired": before,
+        "promoted": True,
+    }
+    outcome.show(promoted, f"{_name(generation)} is live now{kept}")
 
 
-def print_refused(format: Format, reindex: Reindex, refused: LimitsExceededError) -> None:
-    """Print the exceeded limits for programs."""
-    print_document(
-        format,
-        {
-            "promoted": False,
-            "collection": reindex.collection,
-            "profile": refused.profile,
-            "limits": refused.limits,
-        },
-    )
+def refused(reindex: "Reindex", error: LimitsExceededError) -> dict[str, object]:
+    """Return the exceeded limits for programs."""
+    return {"promoted": False, "collection": reindex.collection, **values_of(error, "profile", "limits")}
 
 
-def print_dropped(dropped: Sequence[Dropped], *, format: Format, quiet: bool) -> None:
+def show_dropped(outcome: Outcome, dropped: "Sequence[Dropped]") -> None:
     """Print the generations dropped, and those still in use."""
-    if format.is_machine:
-        print_document(
-            format,
-            [
-                {
-                    "generation": one.generation.generation_id,
-                    "profile": one.generation.profile,
-                    "dropped": one.finished,
-                    "held_by": one.held_by,
-                }
-                for one in dropped
-            ],
-        )
-        return
+    found = [
+        {
+            "generation": one.generation.generation_id,
+            "profile": one.generation.profile,
+            "dropped": one.finished,
+            "held_by": one.held_by,
+        }
+        for one in dropped
+    ]
+    Result(outcome.format).show(found, lambda: _print_dropped(dropped, quiet=outcome.quiet))
+
+
+def _print_dropped(dropped: "Sequence[Dropped]", *, quiet: bool) -> None:
     for one in dropped:
         held = f"read by {', '.join(one.held_by)}" if one.held_by else "in use"
         waits = f"is still {held}; a worker drops it later, or run: {one.generation.advice('reindex drop')}"
-        state = "is dropped" if one.finished else waits
         if not quiet or not one.finished:
-            terminal.print_info(
-                f"generation {one.generation.generation_id} of profile {one.generation.profile} {state}"
-            )
+            terminal.print_info(f"{_name(one.generation)} {'is dropped' if one.finished else waits}")
     if not dropped and not quiet:
         terminal.print_info("nothing to drop: no generation is retired or abandoned")
 
 
-def print_left(generation: Generation) -> None:
+def print_left(generation: "Generation") -> None:
     """Warn that this process leaves a build unfinished."""
-    name = f"generation {generation.generation_id} of profile {generation.profile}"
-    terminal.print_warning(f"{name} is {how_to_continue(generation)}")
+    terminal.print_warning(f"{_name(generation)} is {_how_to_continue(generation)}")

@@ -1,18 +1,20 @@
-"""Answers streamed as a table, JSON lines or CSV, to standard output or a file."""
+"""Answers and results as a table, JSON or CSV, to standard output or a file."""
 
 import heapq
 import io
+import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import fields, is_dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO, assert_never
+from typing import BinaryIO, TextIO, assert_never
 
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.cli.output.documents import csv_lines, json_row
 from nearsim_db.cli.output.layouts import Answer, Layout
-from nearsim_db.readers.output import open_output
+from nearsim_db.errors import NearsimError
+from nearsim_db.readers.output import json_line, open_output
 from nearsim_db.readers.writers.delimited import DelimitedLines
 from nearsim_db.records import STANDARD_OUTPUT
 
@@ -59,6 +61,38 @@ def write(
         terminal.print_info(f"there are more {layout.plural}; raise --limit to list them")
 
 
+def append(
+    layout: Layout[Answer],
+    answers: Generator[Answer, None, None],
+    format: Format,
+    output: Path | None,
+    limit: int | None,
+) -> None:
+    """Append each answer to standard output or a file as soon as there is one, as JSON lines or CSV."""
+    with closing(answers), _appending(output) as stream:
+        cells = csv_lines(format, stream)
+        if format is not Format.JSONL and not (stream.seekable() and stream.tell()):
+            stream.write(cells.line(layout.columns).encode())
+        for answer in islice(answers, limit):
+            if format is Format.JSONL:
+                stream.write(json_row(layout.json_value(answer), stream))
+            else:
+                stream.write("".join(map(cells.line, layout.csv_rows(answer))).encode())
+            stream.flush()
+
+
+@contextmanager
+def _appending(path: Path | None) -> Iterator[BinaryIO]:
+    if path is None or path == STANDARD_OUTPUT:
+        yield sys.stdout.buffer
+        return
+    try:
+        with path.open("ab") as stream:
+            yield stream
+    except OSError as error:
+        raise NearsimError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
 class _Counted(Iterator[Answer]):
     """An iterator that counts its answers."""
 
@@ -74,7 +108,7 @@ class _Counted(Iterator[Answer]):
 
 def _write_json(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> int:
     for answer in answers:
-        stream.write(json_row(layout.as_json(answer), stream))
+        stream.write(json_row(layout.json_value(answer), stream))
     return answers.count
 
 
@@ -84,7 +118,7 @@ def _write_document(
     stream.write(f'{{"{layout.key}": ['.encode() if layout.key else b"[")
     for answer in answers:
         stream.write(b"\n" if answers.count == 1 else b",\n")
-        stream.write(json_row(layout.as_json(answer), stream).rstrip(b"\n"))
+        stream.write(json_row(layout.json_value(answer), stream).rstrip(b"\n"))
     stream.write(b"\n]" if answers.count else b"]")
     if layout.key:
         more = json_row(dict(facts), stream).strip()[1:] if facts else b"}"
@@ -97,7 +131,7 @@ def _write_csv(
     layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, cells: DelimitedLines
 ) -> int:
     with _as_text(stream) as text:
-        text.write(cells.line(layout.csv_columns))
+        text.write(cells.line(layout.columns))
         for answer in answers:
             text.writelines(map(cells.line, layout.csv_rows(answer)))
     return answers.count
@@ -118,7 +152,7 @@ def _write_table(
     with _as_text(stream) as text:
         left_out: Sequence[str] = ()
         if shown:
-            columns, rows = _without_verified(layout.table_columns, list(map(layout.table_row, shown)))
+            columns, rows = _without_verified(*layout.table(shown))
             left_out = tables.print_fitting(
                 columns,
                 rows,
@@ -172,3 +206,58 @@ def _count(layout: Layout[Answer], shown: int, seen: int, *, has_more: bool) -> 
         return f"\n{layout.plural}: {seen:,}\n"
     remedy = f"--limit {seen} or --format jsonl" if layout.limits_rows else "--format jsonl"
     return f"\n{layout.plural}: {seen:,}, of which {more:,} are not shown; {remedy} shows all\n"
+
+
+def csv_lines(format: Format, stream: BinaryIO | TextIO) -> DelimitedLines:
+    """Return the lines of an output format on a stream: control characters are escaped for a terminal."""
+    escape = terminal.escaped_cell if stream.isatty() else None
+    return DelimitedLines(marked=format is not Format.CSV_EXACT, escape=escape)
+
+
+def json_row(record: object, stream: BinaryIO) -> bytes:
+    """Serialise a record as `json_line` does, for a terminal with C1 and direction controls escaped too."""
+    line = json_line(record)
+    return terminal.escaped_strings(line.decode()).encode() if stream.isatty() else line
+
+
+def print_document(format: Format, value: object, stream: TextIO | None = None) -> None:
+    """Print a mapping, a dataclass or a list of them, on standard output by default.
+
+    As jsonl and csv, a list has a line for each item, and anything else is one line. Columns of csv are the keys, in
+    order of first appearance; nested values are JSON.
+    """
+    target = stream or sys.stdout
+    rows = value if isinstance(value, list) else [value]
+    if format is Format.JSONL:
+        for row in rows:
+            terminal.print_json_line(row, target)
+    elif format in (Format.CSV, Format.CSV_EXACT):
+        _print_csv([_mapping(row) for row in rows], format, target)
+    else:
+        terminal.print_json(value, target)
+
+
+def values_of(value: object, *names: str) -> dict[str, object]:
+    """Return attributes by their names."""
+    return {name: getattr(value, name) for name in names}
+
+
+def _mapping(row: object) -> Mapping[str, object]:
+    if isinstance(row, Mapping):
+        return row
+    assert is_dataclass(row)
+    return {field.name: getattr(row, field.name) for field in fields(row)}
+
+
+def _print_csv(rows: Sequence[Mapping[str, object]], format: Format, stream: TextIO) -> None:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = csv_lines(format, stream)
+    if columns:
+        stream.write(cells.line(columns))
+    for row in rows:
+        stream.write(cells.line([_cell(row.get(name)) for name in columns]))
+
+
+def _cell(value: object) -> object:
+    is_nested = isinstance(value, dict | list | tuple) or is_dataclass(value)
+    return terminal.json_text(value) if is_nested else value

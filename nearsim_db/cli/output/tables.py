@@ -1,14 +1,18 @@
-"""Tables for a terminal: columns, name-value lists and check results."""
+"""Tables for a terminal: columns, name-value lists and check results; widths are in character cells."""
 
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TextIO
 
-from nearsim_db.cli.output import columns as layout
 from nearsim_db.cli.output.terminal import paint, visible, width_of
 
 _GAP, _NARROW_GAP, _FACTS_GAP = 3, 2, 2
 _SHORTEST, _READABLE = 12, 20
+_INVISIBLE = ("Mn", "Me", "Cf")  # combining marks and format characters
+_PART_ENDS = re.compile(r"(?<=[_ ])")
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
@@ -41,15 +45,13 @@ def print_table(
 
     def lines(texts: Sequence[str], *, is_heading: bool = False) -> list[str]:
         broken = [
-            (layout.wrap_heading if is_heading else layout.wrap)(text, width)
-            if name in wrap
-            else [layout.cut(text, width)]
+            (_wrap_heading if is_heading else wrap_text)(text, width) if name in wrap else [_cut(text, width)]
             for name, text, width in zip(columns, texts, widths, strict=True)
         ]
         if is_heading:
             height = max(map(len, broken))
             broken = [[""] * (height - len(one)) + one for one in broken]
-        return layout.beside(broken, widths, gap, numeric)
+        return _beside(broken, widths, gap, numeric)
 
     heading = [
         paint(line, "bold", target) for line in lines([visible(name) for name in columns], is_heading=True)
@@ -73,7 +75,7 @@ def print_fitting(
     """
     readable = [
         [
-            layout.cut(visible(value), _READABLE) if name in shorten else value
+            _cut(visible(value), _READABLE) if name in shorten else value
             for name, value in zip(columns, row, strict=True)
         ]
         for row in rows
@@ -116,17 +118,17 @@ def _widths(
     gap: int,
 ) -> list[int]:
     """Return the width of each column: that of its content, reduced in columns that may wrap or be shortened."""
-    longest = [max((layout.cell_width(row[at]) for row in cells), default=0) for at in range(len(columns))]
+    longest = [max((_cell_width(row[at]) for row in cells), default=0) for at in range(len(columns))]
     widths = _content_widths(columns, cells)
     excess = _total(widths, gap) - available
     # Headings longer than their cells wrap first.
-    for at in sorted(range(len(columns)), key=lambda at: longest[at] >= layout.cell_width(columns[at])):
+    for at in sorted(range(len(columns)), key=lambda at: longest[at] >= _cell_width(columns[at])):
         if excess > 0 and columns[at] in shorten:
             excess -= _shorten(widths, [at for at, name in enumerate(columns) if name in shorten], excess)
         elif excess > 0 and columns[at] in wrap:
-            heading = [part.rstrip() for part in layout.heading_parts(columns[at])]
+            heading = [part.rstrip() for part in _heading_parts(columns[at])]
             texts = [heading, *(row[at].split() for row in cells)]
-            words = [layout.cell_width(word) for text in texts for word in text]
+            words = [_cell_width(word) for text in texts for word in text]
             least = min(widths[at], max([min(_SHORTEST, longest[at]), *words]))
             reduction = min(excess, widths[at] - least)
             widths[at] -= reduction
@@ -148,8 +150,7 @@ def _shorten(widths: list[int], chosen: Sequence[int], excess: int) -> int:
 
 def _content_widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
     return [
-        max(layout.cell_width(name), *(layout.cell_width(row[at]) for row in cells), 0)
-        for at, name in enumerate(columns)
+        max(_cell_width(name), *(_cell_width(row[at]) for row in cells), 0) for at, name in enumerate(columns)
     ]
 
 
@@ -161,13 +162,18 @@ def print_facts(values: Mapping[str, object], stream: TextIO | None = None, widt
     """Print names and values, one per line, on standard output by default; wrapped to `width` if given."""
     target = stream or sys.stdout
     names = [visible(name) for name in values]
-    first = max(map(layout.cell_width, names), default=0)
+    first = max(map(_cell_width, names), default=0)
     second = max((width or width_of(target)) - first - _FACTS_GAP, 1)
     for name, value in zip(names, values.values(), strict=True):
         parts = value.split("\n") if isinstance(value, str) else [value]
-        cells = [[name], layout.wrap("\n".join(map(visible, parts)), second)]
-        line, *more = layout.beside(cells, (first, 0), _FACTS_GAP, (False, False))
+        cells = [[name], wrap_text("\n".join(map(visible, parts)), second)]
+        line, *more = _beside(cells, (first, 0), _FACTS_GAP, (False, False))
         _write([paint(line[: len(name)], "bold", target) + line[len(name) :], *more], target)
+
+
+def print_named(values: Mapping[str, object]) -> None:
+    """Print keys and values, the keys in words."""
+    print_facts({name.replace("_", " "): value for name, value in values.items()})
 
 
 def print_checks(
@@ -179,14 +185,100 @@ def print_checks(
         (verdict, visible(check), visible(finding), visible(advice))
         for verdict, check, finding, advice in findings
     ]
-    widths = [max((layout.cell_width(one[at]) for one in given), default=0) for at in range(2)]
+    widths = [max((_cell_width(one[at]) for one in given), default=0) for at in range(2)]
     rest = max((width or width_of(target)) - sum(widths) - 2 * _FACTS_GAP, 1)
     for verdict, check, finding, advice in given:
         text = finding + (f"\n{advice}" if advice else "")
-        cells = [[verdict], [check], layout.wrap(text, rest)]
-        line, *more = layout.beside(cells, (*widths, 0), _FACTS_GAP, (False, False, False))
+        cells = [[verdict], [check], wrap_text(text, rest)]
+        line, *more = _beside(cells, (*widths, 0), _FACTS_GAP, (False, False, False))
         _write([paint(verdict, _COLOURS[verdict], target) + line[len(verdict) :], *more], target)
 
 
 def _write(lines: Iterable[str], stream: TextIO) -> None:
     stream.write("".join(f"{line}\n" for line in lines))
+
+
+def _cell_width(text: str) -> int:
+    """Return the number of cells that a terminal needs for a text: two for wide characters."""
+    return len(text) if text.isascii() else sum(map(_character_width, text))
+
+
+@cache
+def _character_width(character: str) -> int:
+    if unicodedata.category(character) in _INVISIBLE:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _cut(text: str, width: int) -> str:
+    """Return a text, truncated with an ellipsis if it is wider."""
+    return text if _cell_width(text) <= width else f"{_beginning(text, width - 1)}…"
+
+
+def wrap_text(text: str, width: int) -> list[str]:
+    """Break each line of a text between words, and words that are wider."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        current = ""
+        for word in _fitting(line.split(" "), width):
+            longer = f"{current} {word}" if current else word
+            if _cell_width(longer) > width and current:
+                lines.append(current)
+                longer = word
+            current = longer
+        lines.append(current)
+    return lines
+
+
+def _heading_parts(heading: str) -> list[str]:
+    """Split a heading after its spaces and underscores."""
+    return [part for part in _PART_ENDS.split(heading) if part]
+
+
+def _wrap_heading(heading: str, width: int) -> list[str]:
+    """Break a heading after spaces and underscores."""
+    lines = [""]
+    for part in _heading_parts(heading):
+        if lines[-1] and _cell_width(f"{lines[-1]}{part}".rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return [line.rstrip() for line in lines]
+
+
+def _beside(
+    cells: Sequence[Sequence[str]], widths: Sequence[int], gap: int, right: Sequence[bool]
+) -> list[str]:
+    """Return the lines of a row, whose cells are lists of lines; `right` says which columns are aligned right."""
+    spaced = []
+    for number in range(max(map(len, cells))):
+        padded = (
+            _padded(cell[number] if number < len(cell) else "", width, to_right)
+            for cell, width, to_right in zip(cells, widths, right, strict=True)
+        )
+        spaced.append((" " * gap).join(padded).rstrip())
+    return spaced
+
+
+def _padded(text: str, width: int, to_right: bool) -> str:
+    blanks = " " * (width - _cell_width(text))
+    return blanks + text if to_right else text + blanks
+
+
+def _fitting(words: Sequence[str], width: int) -> Iterator[str]:
+    for word in words:
+        rest = word
+        while _cell_width(rest) > width:
+            part = _beginning(rest, width) or rest[0]
+            yield part
+            rest = rest[len(part) :]
+        yield rest
+
+
+def _beginning(text: str, width: int) -> str:
+    """Return as much of a text as fits."""
+    used = 0
+    for position, character in enumerate(text):
+        used += _character_width(character)
+        if used > width:
+            return text[:position]
+    return text

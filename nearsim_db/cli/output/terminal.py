@@ -1,12 +1,14 @@
-"""Terminal and plain output: messages, JSON documents, and values as text.
+"""Terminal and plain output: messages, JSON documents, values as text, and log records.
 
 On a terminal, output is coloured and fits the width; elsewhere nothing is cut or coloured.
 """
 
+import logging
 import shutil
 import sys
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TextIO
 
 import orjson
@@ -132,3 +134,65 @@ def print_painted(line: str, stream: TextIO) -> None:
     """Print a line as it is: of `visible` and `paint`."""
     stream.write(f"{line}\n")
     stream.flush()
+
+
+class TextFormatter(logging.Formatter):
+    """One line a record: the time, the level from warnings on, and the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        message = visible(" ".join(record.getMessage().split()))
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        return f"{_time(record).isoformat(timespec='seconds')} {level}{message}"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a record: time, level, event, message, and the facts of the event."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the object on one line."""
+        values = record.__dict__
+        shown = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "event": values["event"],
+            "message": record.getMessage(),
+            **values.get("facts", {}),
+        }
+        return escaped_strings(json_text(shown))
+
+
+class NoteHandler(logging.Handler):
+    """Prints a message as other commands print notes, and as a warning if it is an error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the message."""
+        show = print_warning if record.levelno >= logging.ERROR else print_info
+        show(record.getMessage())
+
+
+def stderr_handler(*, as_json: bool) -> logging.Handler:
+    """Return a handler that writes lines of text or JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
+    return handler
+
+
+@contextmanager
+def logged_to(handler: logging.Handler, name: str, least: int = logging.INFO) -> Iterator[logging.Logger]:
+    """Send the records of a logger, from a level on, to a handler during the block."""
+    logger = logging.getLogger(name)
+    level, propagate = logger.level, logger.propagate
+    logger.setLevel(least)
+    logger.propagate = False
+    logger.addHandler(handler)
+    try:
+        yield logger
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+def _time(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)

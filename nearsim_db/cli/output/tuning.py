@@ -12,9 +12,9 @@ from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.corpus import Forecast
 from nearsim_db.analysis.tuning.labels import thin_out
 from nearsim_db.analysis.tuning.shingling import Shingling
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.options import Outcome
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.cli.output.documents import print_document
+from nearsim_db.cli.output.streams import values_of
 from nearsim_db.errors import count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.records import STANDARD_OUTPUT
@@ -41,9 +41,15 @@ def _heading(found: Tuning) -> str:
     )
 
 
-def print_tuning(found: Tuning, output: Path | None) -> None:
-    """Print the findings, the proposal last; on standard error if the recipe goes to standard output."""
+def show(outcome: Outcome, found: Tuning, output: Path | None) -> None:
+    """Print the findings, on standard error if the recipe goes to standard output."""
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
+    written = None if output is None or found.proposed is None else str(output)
+    outcome.show(_document(found) | {"output": written}, lambda: _print(found, output, stream), stream)
+
+
+def _print(found: Tuning, output: Path | None, stream: TextIO) -> None:
+    """Print the findings, the proposal last."""
     width = terminal.width_of(stream) if stream.isatty() else _WIDTH
 
     def headline(text: str) -> None:
@@ -193,13 +199,6 @@ def _next_step(output: Path | None) -> str:
     return f"wrote {output}; use it with: nearsim profile create NAME --recipe {output}"
 
 
-def print_figures(format: Format, found: Tuning, output: Path | None) -> None:
-    """Print the figures for programs, on standard error where the recipe is on standard output."""
-    stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
-    written = output if found.proposed else None
-    print_document(format, _document(found) | {"output": None if written is None else str(written)}, stream)
-
-
 def _document(found: Tuning) -> dict[str, Any]:
     sample, spread = found.sample, found.histogram
     bins = len(spread.pairs)
@@ -215,12 +214,12 @@ def _document(found: Tuning) -> dict[str, Any]:
             "identical_pairs": spread.identical,
             "valley": found.valley,
         },
-        "checks": [asdict(check) for check in found.checks],
+        "checks": found.checks,
         "shingles": [_shingling_row(one) for one in found.shinglings],
         "proposal": _proposal_document(found),
         "refusal": found.refusal or None,
-        "alternatives": [asdict(one) for one in found.alternatives],
-        "thresholds": [asdict(one) for one in found.thresholds],
+        "alternatives": found.alternatives,
+        "thresholds": found.thresholds,
         "labels": _labels_document(found),
         "recipe": None if found.proposed is None else to_mapping(found.proposed.profile.recipe),
     }
@@ -240,16 +239,11 @@ def _proposal_document(found: Tuning) -> dict[str, Any] | None:
 
 def _shingling_row(one: Shingling) -> dict[str, Any]:
     return {
-        "scheme": one.scheme,
-        "k": one.k,
-        "near": one.near,
-        "random": one.random,
-        "gap": one.gap,
+        **values_of(one, "scheme", "k", "near", "random", "gap"),
         "shingles_per_document": one.shingles,
         "k_rule": {"c": one.rule.alphabet, "l": one.rule.length, "ratio": one.rule.ratio}
         | {"verdict": one.rule.verdict},
-        "short": one.short,
-        "best_f1": one.best_f1,
+        **values_of(one, "short", "best_f1"),
     }
 
 
@@ -257,11 +251,9 @@ def _labels_document(found: Tuning) -> dict[str, Any] | None:
     if found.labels is None or found.label_scores is None:
         return None
     return {
-        "duplicates": found.label_scores.duplicates,
-        "distinct": found.label_scores.distinct,
+        **values_of(found.label_scores, "duplicates", "distinct"),
         "bad_lines": found.labels.bad,
         "unknown_pairs": found.labels.unknown,
         "first_reasons": found.labels.reasons,
-        "best": asdict(found.label_scores.best),
-        "points": [asdict(one) for one in found.label_scores.points],
+        **values_of(found.label_scores, "best", "points"),
     }

@@ -1,0 +1,259 @@
+"""What commands that write have done: ingest, dedupe, delete --purge; and the figures of profiles."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output.streams import values_of
+from nearsim_db.errors import NearsimError, count_of
+from nearsim_db.records import STANDARD_OUTPUT, IngestSummary, OnDuplicate
+
+if TYPE_CHECKING:
+    from nearsim_db.analysis.dedupe_files import DedupeSummary
+    from nearsim_db.index import Index
+    from nearsim_db.indexing.purge import Purged
+    from nearsim_db.store.generation_rows import Generation
+
+_OUTLINE = (
+    *("profile", "state", "documents", "pairs", "clusters", "bands", "rows"),
+    *("linked_pairs_per_document", "candidates_per_document"),
+)
+
+
+def live_profile_stats(index: "Index") -> list[dict[str, Any]]:
+    """Return the statistics of every profile that has a live index."""
+    return [
+        index.stats(generation.profile) for generation, _ in index.profiles() if generation.state == "live"
+    ]
+
+
+def outlines(profiles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the figures of each profile that a summary shows."""
+    return [{name: one[name] for name in _OUTLINE} for one in profiles]
+
+
+def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
+    """Print the figures of the profiles, one per row; linked pairs if they are not the same as candidates."""
+    if not profiles:
+        return
+    ratios = ["linked_pairs_per_document", "candidates_per_document"]
+    if all(one[ratios[0]] == one[ratios[1]] for one in profiles):
+        del ratios[0]
+    headings = [name.replace("_", " ") for name in ratios]
+    tables.print_table(
+        ("profile", "documents", "pairs", "clusters", "bands x rows", *headings),
+        [
+            (
+                one["profile"],
+                one["documents"],
+                one["pairs"],
+                one["clusters"],
+                f"{one['bands']} x {one['rows']}",
+                *(one[name] for name in ratios),
+            )
+            for one in profiles
+        ],
+        decimals=dict.fromkeys(headings, 2),
+    )
+
+
+def print_profile(description: dict[str, Any], name: str, state: str) -> None:
+    """Print what a profile resolves to: bands, expected recall and size, and the S-curve."""
+    tables.print_facts(
+        {
+            "profile": name,
+            "state": state,
+            "fingerprint": description["fingerprint"],
+            "threshold": f"{description['threshold']:g}",
+            "window": _window(description["recipe"]["retain"]["age"]),
+            "bands x rows": f"{description['bands']} x {description['rows']}",
+            "unused rows": description["unused_rows"],
+            "amplification": description["amplification"],
+            "expected recall": f"{description['expected_recall']:.4f} at the threshold",
+            "expected bytes per document": description["expected_bytes_per_document"],
+        }
+    )
+    print_curve(description)
+
+
+def _window(age: str) -> str:
+    return "all documents" if age == "none" else f"documents of the last {age}"
+
+
+def print_curve(description: dict[str, Any]) -> None:
+    """Print the probability of becoming a candidate by similarity and, for projection, by distance."""
+    curve = description["curve"]
+    terminal.print_line()
+    if description["recipe"]["sketch"]["family"] != "projection":
+        terminal.print_line("Probability that a pair becomes a candidate, by similarity:")
+        tables.print_table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in curve])
+        return
+    terminal.print_line(
+        "Probability that a pair becomes a candidate, by distance; similarity is 1 / (1 + distance):"
+    )
+    rows = [(f"{1 / s - 1:.4g}" if s else "-", f"{s:.2f}", f"{p:.4f}") for s, p in curve]
+    tables.print_table(("distance", "similarity", "probability"), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an ingest wrote."""
+
+    summary: IngestSummary
+    profiles: list[dict[str, Any]]
+    dry_run: bool
+    on_duplicate: OnDuplicate | None
+
+    def document(self, error: NearsimError | None) -> dict[str, object]:
+        """Return it for programs; `error` is None unless the ingest ended early."""
+        found = self.summary
+        return {
+            **values_of(found, "read", "inserted", "updated", "unchanged", "rejected", "replaced"),
+            **values_of(found, "unreadable_dates", "replaced_characters"),
+            **({} if self.on_duplicate is None else _duplicates(found)),
+            "dry_run": self.dry_run,
+            "error": None if error is None else str(error),
+            "first_rejects": [
+                {"file": one.file, "line": one.line, "id": one.external_id, "reason": one.reason}
+                for one in found.first_rejects
+            ],
+            "profiles": outlines(self.profiles),
+        }
+
+    def print(self, rejects: Path | None, damage: NearsimError | None) -> None:
+        """Print counts, the first rejects with their reasons, and the profiles; nothing if nothing could be read."""
+        found = self.summary
+        if damage is not None and not found.read:
+            return
+        if self.dry_run:
+            terminal.print_line("Dry run: nothing was written.")
+        facts = values_of(
+            found, "read", "inserted", "updated", "unchanged", "rejected", "replaced_characters"
+        )
+        if found.replaced:
+            facts["replaced within this call"] = found.replaced
+        if found.unreadable_dates:
+            facts["unreadable_dates"] = found.unreadable_dates
+        if self.on_duplicate is not None:
+            facts |= {"duplicates": len(found.duplicates), "skipped": found.skipped}
+        tables.print_named(facts)
+        print_rejects(found, rejects)
+        if self.profiles:
+            terminal.print_line()
+            print_profiles(self.profiles)
+
+
+def _duplicates(summary: IngestSummary) -> dict[str, object]:
+    return {
+        "skipped": summary.skipped,
+        "duplicates": [
+            {
+                "id": one.external_id,
+                "duplicate_of": one.matches[0].external_id,
+                "similarity": one.matches[0].similarity,
+                "matches": len(one.matches),
+                "verified": one.matches[0].verified,
+            }
+            for one in summary.duplicates
+        ],
+    }
+
+
+def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO | None = None) -> None:
+    """Print the first rejects with their reasons, and the path of the reject file."""
+    if not summary.rejected:
+        return
+    from nearsim_db.readers.rejects import place_of
+
+    terminal.print_line(stream=stream)
+    for one in summary.first_rejects:
+        terminal.print_line(f"rejected: {place_of(one)}: {one.reason}", stream)
+    more = summary.rejected - len(summary.first_rejects)
+    if more:
+        terminal.print_line(f"... and {more:,} more", stream)
+    if rejects is not None:
+        terminal.print_line(f"all rejects are in {rejects}", stream)
+    elif more:
+        terminal.print_line("write all rejects to a file with --rejects PATH", stream)
+
+
+def dedupe_document(summary: "DedupeSummary", output: Path) -> dict[str, object]:
+    """Return the counts for programs."""
+    ingest, profile = summary.ingest, summary.profile
+    return {
+        "read": ingest.read,
+        **values_of(summary, "unique", "duplicates"),
+        **values_of(ingest, "rejected", "unreadable_dates", "replaced_characters"),
+        **values_of(summary, "pairs", "clusters"),
+        "threshold": profile.recipe.match.threshold,
+        **values_of(profile, "bands", "rows"),
+        "output": str(output),
+    }
+
+
+def print_dedupe_summary(
+    summary: "DedupeSummary", output: Path, rejects: Path | None, stream: TextIO
+) -> None:
+    """Print counts, and the first rejects with their reasons."""
+    place = "standard output" if output == STANDARD_OUTPUT else output
+    ingest, profile = summary.ingest, summary.profile
+    tables.print_facts(
+        {
+            "read": ingest.read,
+            "unique": f"{summary.unique:,} written to {place}",
+            "duplicates": summary.duplicates,
+            "rejected": ingest.rejected,
+            "replaced characters": ingest.replaced_characters,
+            **({"unreadable dates": ingest.unreadable_dates} if ingest.unreadable_dates else {}),
+            "clusters": summary.clusters,
+            "bands x rows": f"{profile.bands} x {profile.rows}",
+        },
+        stream,
+    )
+    print_rejects(ingest, rejects, stream)
+
+
+def purge_document(purged: "Purged") -> dict[str, Any]:
+    """Return the places that a purge erased documents from, with the number of rows or lines."""
+
+    def named(generation: "Generation") -> dict[str, object]:
+        return {
+            "profile": generation.profile,
+            "generation": generation.generation_id,
+            "state": generation.state,
+        }
+
+    return {
+        "document": len(purged.deleted),
+        "generations": [named(generation) | asdict(traces) for generation, traces in purged.generations],
+        "later": [named(generation) for generation in purged.later],
+        **values_of(purged, "work", "changes", "probes", "events", "verdicts"),
+        "rejects": [{"path": str(path), "lines": lines} for path, lines in purged.rejects],
+        "caches": f"emptied at {purged.caches_emptied_at.isoformat()}",
+    }
+
+
+def print_purge(purged: "Purged") -> None:
+    """Print the places that a purge erased documents from."""
+
+    def named(generation: "Generation") -> str:
+        return f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})"
+
+    facts: dict[str, object] = {"documents": len(purged.deleted)}
+    for generation, traces in purged.generations:
+        facts[named(generation)] = (
+            f"{count_of(traces.signatures, 'signature')}, {count_of(traces.bands, 'band')}, "
+            f"{count_of(traces.pairs, 'pair')}, {count_of(traces.cluster_rows, 'cluster row')}"
+        )
+    for generation in purged.later:
+        facts[named(generation)] = (
+            "is still being built, and drops the documents once caught up; to drop it "
+            f"now: {generation.advice('reindex abandon')}, then {generation.advice('reindex drop')}"
+        )
+    facts |= values_of(purged, "work", "changes", "probes", "events", "verdicts")
+    facts |= {f"rejects in {path}": count_of(lines, "line") for path, lines in purged.rejects}
+    facts["caches"] = f"emptied at {purged.caches_emptied_at.isoformat(sep=' ', timespec='seconds')}"
+    terminal.print_line()
+    tables.print_facts(facts)
