@@ -102,7 +102,7 @@ class EncodedRecords:
             sketches.write(np.ascontiguousarray(encoded.sketches).data)
             features.write(np.concatenate(encoded.features).view(np.uint8).data)
         self._sample(batch, encoded)
-        nothing = encoded.sketches[:0]
+        nothing = encoded.sketches[:0].copy()  # a view would keep all sketches in memory
         self._parts.append(Encoded(encoded.counts, encoded.digests, nothing, encoded.numbers))
 
     def _sample(self, batch: _Batch, encoded: Encoded) -> None:
