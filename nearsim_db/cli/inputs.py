@@ -1,9 +1,8 @@
 """Options of the commands that read files: what is read, which fields hold what, and how."""
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -94,16 +93,7 @@ def _delimiter(help: str) -> Any:
 OutputDelimiter = Annotated[str | None, _delimiter("Character between the columns of CSV; tab is a tab.")]
 
 
-class InputFormat(StrEnum):
-    """Format of input files."""
-
-    JSONL = "jsonl"
-    JSON = "json"
-    CSV = "csv"
-    TSV = "tsv"
-    PARQUET = "parquet"
-    ARROW = "arrow"
-    TXT = "txt"
+InputFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt"]
 
 
 def _field(what: str) -> Any:

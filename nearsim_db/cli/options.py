@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from nearsim_db.index import Index
     from nearsim_db.readers import Source
     from nearsim_db.records import Progress
+    from nearsim_db.search.answers import Answers
+    from nearsim_db.search.queries import Queries
 
 _PATIENCE_SECONDS = 2  # the shortest that the driver waits for a server
 
@@ -103,8 +105,6 @@ def limit_option(help: str) -> Any:
     return typer.Option("--limit", "-n", metavar="N", min=1, help=help, show_default=False)
 
 
-One = Annotated[str, argument("ID", "Id of a document.")]
-Other = Annotated[str, argument("ID", "Id of another document.")]
 CHOSEN_PROFILE = "Profile to use; required if there are several and none is named default."
 Collection = Annotated[str, collection_option("Collection to use.")]
 OneCollection = Annotated[str | None, collection_option("Only this collection. (default: all)")]
@@ -149,6 +149,34 @@ MatchLimit = Annotated[
     ),
 ]
 ExportLimit = Annotated[int | None, limit_option("Maximum number of documents. (default: all)")]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The collection and profile that are used."""
+
+    collection: Collection = DEFAULT
+    profile: Profile = None
+
+    def answers(self) -> "Answers":
+        """Open what is stored."""
+        from nearsim_db.search.answers import Answers
+
+        return Answers.connect(collection=self.collection, profile=self.profile)
+
+    def queries(self) -> "Queries":
+        """Open what is stored, to look up texts in it."""
+        from nearsim_db.search.queries import Queries
+
+        return Queries.connect(collection=self.collection, profile=self.profile)
+
+
+@dataclass(frozen=True)
+class TwoDocuments:
+    """Two documents, by their ids."""
+
+    one: Annotated[str, argument("ID", "Id of a document.")]
+    other: Annotated[str, argument("ID", "Id of another document.")]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Commands on access, which add to those of the group db: grant, revoke, isolation."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -7,7 +8,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.server import db
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import tables, terminal
 
 if TYPE_CHECKING:
     from nearsim_db.admin.access import Isolation
@@ -16,31 +17,38 @@ if TYPE_CHECKING:
 _ROLES: "dict[str, Role]" = {"reader": "reader", "writer": "writer", "admin": "admin"}
 _PREFIX = "nearsim_"
 
-User = Annotated[str, options.argument("USER", "User or group of the server.")]
-RoleName = Annotated[
-    str, options.argument("ROLE", "reader, writer or admin, with or without the prefix nearsim_.")
-]
-Collections = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--collection",
-        "-c",
-        metavar="NAME",
-        help="Also grant access to this collection, if collections are isolated (repeat).",
-    ),
-]
+
+@dataclass(frozen=True)
+class _Membership:
+    """A user, a role, and collections."""
+
+    user: Annotated[str, options.argument("USER", "User or group of the server.")]
+    role: Annotated[
+        str, options.argument("ROLE", "reader, writer or admin, with or without the prefix nearsim_.")
+    ]
+    collection: Annotated[
+        list[str] | None,
+        typer.Option(
+            *("--collection", "-c"),
+            metavar="NAME",
+            help="Also grant access to this collection, if collections are isolated (repeat).",
+        ),
+    ] = None
+
+    def given(self) -> "tuple[str, Role, list[str]]":
+        """Return the user, the role without its prefix, and the collections. Raises UsageError for another role."""
+        try:
+            return self.user, _ROLES[self.role.removeprefix(_PREFIX)], self.collection or []
+        except KeyError:
+            raise UsageError(
+                f"role {self.role!r} does not exist; available roles: {', '.join(_ROLES)}"
+            ) from None
 
 
 @db.command(
     epilog="Example: nearsim db grant anna reader, or: nearsim db grant tenant_a writer --collection news"
 )
-def grant(
-    *,
-    user: User,
-    role: RoleName,
-    collection: Collections = None,
-    outcome: options.Outcome,
-) -> None:
+def grant(member: _Membership, outcome: options.Outcome) -> None:
     """Grant a user of the server the role reader, writer or admin.
 
     Readers query; writers also write documents and verdicts; admins also build indexes, run workers, purge and grant.
@@ -51,27 +59,21 @@ def grant(
     from nearsim_db.admin import access
     from nearsim_db.store.database import Database
 
-    chosen = _role(role)
-    if collection and chosen == "admin":
+    user, chosen, collections = member.given()
+    if collections and chosen == "admin":
         raise UsageError("an admin sees all collections; use --collection with reader or writer")
     with Database.connect() as database:
-        is_new = access.grant(database, user, chosen, collection or ())
-        more = access.rights_beyond(database, user, chosen, collection or ())
+        is_new = access.grant(database, user, chosen, collections)
+        more = access.rights_beyond(database, user, chosen, collections)
     name = f"{_PREFIX}{chosen}"
-    sees = f", of {', '.join(collection)}" if collection else ""
-    done = {"user": user, "role": name, "new": is_new, "collections": collection or []}
+    sees = f", of {', '.join(collections)}" if collections else ""
+    done = {"user": user, "role": name, "new": is_new, "collections": collections}
     outcome.show(done, f"{user} is {'now' if is_new else 'already'} a {name}{sees}")
     _warn_of_more(user, chosen, more)
 
 
 @db.command(epilog="Example: nearsim db revoke anna reader")
-def revoke(
-    *,
-    user: User,
-    role: RoleName,
-    collection: Collections = None,
-    outcome: options.Outcome,
-) -> None:
+def revoke(member: _Membership, outcome: options.Outcome) -> None:
     """Revoke a role from a user of the server, or with --collection only access to these collections.
 
     With its last role, a user also loses all collections granted to it in this database.
@@ -79,13 +81,13 @@ def revoke(
     from nearsim_db.admin import access
     from nearsim_db.store.database import Database
 
-    chosen = _role(role)
+    user, chosen, collections = member.given()
     with Database.connect() as database:
-        was_granted = access.revoke(database, user, chosen, collection or ())
-        more = [] if chosen == "reader" or collection else access.rights_beyond(database, user, "reader")
+        was_granted = access.revoke(database, user, chosen, collections)
+        more = [] if chosen == "reader" or collections else access.rights_beyond(database, user, "reader")
     name = f"{_PREFIX}{chosen}"
-    what = f"collection {', '.join(collection)}" if collection else name
-    done = {"user": user, "role": name, "revoked": was_granted, "collections": collection or []}
+    what = f"collection {', '.join(collections)}" if collections else name
+    done = {"user": user, "role": name, "revoked": was_granted, "collections": collections}
     outcome.show(done, f"revoked {what} from {user}" if was_granted else f"{user} was not granted {what}")
     _warn_of_more(user, "reader", more)
 
@@ -122,15 +124,7 @@ def isolation(
     outcome.show(state, lambda: _print_isolation(state))
 
 
-def _role(name: str) -> "Role":
-    try:
-        return _ROLES[name.removeprefix(_PREFIX)]
-    except KeyError:
-        raise UsageError(f"role {name!r} does not exist; available roles: {', '.join(_ROLES)}") from None
-
-
 def _print_isolation(state: "Isolation") -> None:
-    from nearsim_db.cli.output import tables
 
     if state.access:
         rows = [[one.collection, one.role, one.may_write] for one in state.access]

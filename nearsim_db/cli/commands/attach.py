@@ -8,7 +8,7 @@ from nearsim_db.cli import formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import summaries, tables, terminal
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ def _column(what: str) -> Any:
     return typer.Option(metavar="COL", help=f"Column of the {what}.")
 
 
+_COUNTS = ("new", "changed", "gone", "unusable")
+
+
 def attach(
     *,
     table: Table = None,
@@ -67,7 +70,6 @@ def attach(
         raise UsageError("name the table, --id and --text; or give --list")
     from nearsim_db.admin import attach as service
     from nearsim_db.admin.attach import undo_if_failed
-    from nearsim_db.cli.output import summaries
     from nearsim_db.index import Index
     from nearsim_db.store.attached.tables import Columns
     from nearsim_db.store.database import Database
@@ -93,7 +95,9 @@ def attach(
         summaries.print_profiles(profiles)
 
     done = {"collection": attached.collection, "table": attached.table, "columns": attached.columns.named()}
-    outcome.show({**done, **_counts(swept), "profiles": summaries.outlines(profiles)}, print_text)
+    outcome.show(
+        {**done, **terminal.values_of(swept, *_COUNTS), "profiles": summaries.outlines(profiles)}, print_text
+    )
     terminal.print_warnings([*attached.warnings, *_warnings(swept), *index.warnings])
 
 
@@ -108,7 +112,9 @@ def sweep(
     with outcome.index(chosen) as index:
         swept = index.sweep()
         text = f"swept collection {chosen}: {_summary(swept)}"
-        outcome.show({"collection": chosen, **_counts(swept)}, lambda: terminal.print_line(text))
+        outcome.show(
+            {"collection": chosen, **terminal.values_of(swept, *_COUNTS)}, lambda: terminal.print_line(text)
+        )
         terminal.print_warnings(_warnings(swept))
 
 
@@ -116,8 +122,7 @@ def detach(
     name: options.CollectionArgument = None,
     collection: DetachedCollection = None,
     keep: Annotated[
-        bool,
-        typer.Option("--keep", help="Keep the collection and its index, with copies of the texts."),
+        bool, typer.Option("--keep", help="Keep the collection and its index, with copies of the texts.")
     ] = False,
     format: formats.ResultFormat = Format.TABLE,
     yes: options.Yes = False,
@@ -152,7 +157,6 @@ def _required(collection: str | None) -> str:
 
 def _list(result: options.Result) -> None:
     from nearsim_db.admin import attach as service
-    from nearsim_db.cli.output import tables
     from nearsim_db.store.database import Database
 
     with Database.connect() as database:
@@ -170,18 +174,11 @@ def _list(result: options.Result) -> None:
 
 def _row(one: "Attachment") -> dict[str, Any]:
     return {
-        "collection": one.collection,
-        "table": one.table,
+        **terminal.values_of(one, "collection", "table"),
         "columns": one.columns.named(),
-        "attached_at": one.attached_at,
-        "swept_at": one.swept_at,
-        "unusable": one.unusable,
+        **terminal.values_of(one, "attached_at", "swept_at", "unusable"),
         "trouble": "is being detached" if one.detaching else one.problem,
     }
-
-
-def _counts(swept: "SweepResult") -> dict[str, int]:
-    return {"new": swept.new, "changed": swept.changed, "gone": swept.gone, "unusable": swept.unusable}
 
 
 def _summary(swept: "SweepResult") -> str:

@@ -1,6 +1,7 @@
 """The command `nearsim check`: near-duplicates of documents that are not stored."""
 
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import typer
 
 from nearsim_db.cli import inputs, options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import layouts, summaries, terminal
 from nearsim_db.errors import InputError, none_usable
 
 if TYPE_CHECKING:
@@ -22,14 +23,12 @@ DUPLICATES_FOUND = 3
 
 
 _Files = Annotated[
-    list[Path] | None,
-    options.argument("FILE", "Files as for ingest; or give --text.", parser=inputs.path),
+    list[Path] | None, options.argument("FILE", "Files as for ingest; or give --text.", parser=inputs.path)
 ]
 _ExitCode = Annotated[
     bool,
     typer.Option(
-        "--exit-code",
-        help=f"Exit with {DUPLICATES_FOUND} if any document has near-duplicates, else with 0.",
+        "--exit-code", help=f"Exit with {DUPLICATES_FOUND} if any document has near-duplicates, else with 0."
     ),
 ]
 
@@ -41,8 +40,7 @@ def check(
         str | None, typer.Option("--text", metavar="TEXT", help="Text to check, instead of files.")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of --text.")] = None,
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
+    scope: options.Scope,
     min_similarity: options.MinSimilarity = 0.0,
     exit_code: _ExitCode = False,
     file_options: inputs.VectorFileOptions,
@@ -59,39 +57,34 @@ def check(
     With --limit also has_more, whether there are more matches. csv has the number of matches.
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
-    from nearsim_db.cli.output import layouts, summaries
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary
-    from nearsim_db.search.queries import Queries
 
-    paths = files or []
+    paths, counts = files or [], Counter[str]()
     source = Source(paths, file_options.fields(), reading=file_options.reading())
     refuse_overwriting_inputs([rejects, rows.output], paths if vectors is None else [*paths, vectors])
-    with (
-        open_vectors(vectors) as beside,
-        RejectWriter(rejects) as writer,
-        Queries.connect(collection=collection, profile=profile) as index,
-    ):
+    with open_vectors(vectors) as beside, RejectWriter(rejects) as writer, scope.queries() as index:
         beside.check(source)
-        queries = _Documents(beside.joined(source), writer) if text is None else [Document("", title, text)]
-        answers = _Answers(index.check_many(queries, min_similarity, rows.limit))
+        queries = (
+            [Document("", title, text)] if text is not None else _documents(beside.joined(source), writer)
+        )
+        answers = _counted(index.check_many(queries, min_similarity, rows.limit), counts)
         layout = layouts.CHECKS if rows.limit is None else layouts.LIMITED_CHECKS
-        replace(rows, limit=None).write(layout, answers.stream())
+        replace(rows, limit=None).write(layout, answers)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
         warnings = [
             *source.warnings,
             *beside.warnings,
-            *layouts.of_unstored(index, collection, min_similarity),
+            *layouts.of_unstored(index, scope.collection, min_similarity),
         ]
     summaries.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(warnings)
-    if answers.limited and not rows.quiet:
-        terminal.print_info(
-            f"documents with more matches than --limit {rows.limit} lists: {answers.limited:,}"
-        )
-    if writer.count and not answers.count:
+    if counts["limited"] and not rows.quiet:
+        limited = f"documents with more matches than --limit {rows.limit} lists: {counts['limited']:,}"
+        terminal.print_info(limited)
+    if writer.count and not counts["documents"]:
         raise InputError(none_usable(writer.count))
-    if exit_code and answers.duplicates:
+    if exit_code and counts["duplicates"]:
         raise typer.Exit(DUPLICATES_FOUND)
 
 
@@ -106,35 +99,19 @@ def _refuse_conflicting_options(
         raise UsageError("--title requires --text; documents of files have their own title")
 
 
-class _Documents:
-    """The documents of a source; rejected records go to the reject file."""
+def _documents(records: "Iterator[ReadDocument | Reject]", rejects: "RejectWriter") -> "Iterator[Document]":
+    """Yield the documents; rejected records go to the reject file."""
+    from nearsim_db.records import ReadDocument
 
-    def __init__(self, records: "Iterator[ReadDocument | Reject]", rejects: "RejectWriter") -> None:
-        self._records = records
-        self._rejects = rejects
-
-    def __iter__(self) -> "Iterator[Document]":
-        from nearsim_db.records import ReadDocument
-
-        for record in self._records:
-            if isinstance(record, ReadDocument):
-                yield record.document
-            else:
-                self._rejects.write(record)
+    for record in records:
+        if isinstance(record, ReadDocument):
+            yield record.document
+        else:
+            rejects.write(record)
 
 
-class _Answers:
-    """A stream of answers that counts them, those with duplicates, and those with more than the limit."""
-
-    def __init__(self, answers: "Iterator[Check]") -> None:
-        self._answers = answers
-        self.count = 0
-        self.duplicates = 0
-        self.limited = 0
-
-    def stream(self) -> "Generator[Check, None, None]":
-        for answer in self._answers:
-            self.count += 1
-            self.duplicates += bool(answer[1])
-            self.limited += answer[1].has_more
-            yield answer
+def _counted(answers: "Iterator[Check]", counts: Counter[str]) -> "Generator[Check, None, None]":
+    """Count answers, those with duplicates, and those with more than the limit."""
+    for document, matches in answers:
+        counts.update(documents=1, duplicates=bool(matches), limited=matches.has_more)
+        yield document, matches

@@ -6,6 +6,7 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
+from nearsim_db.cli.output import layouts, tables
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ collection = typer.Typer(
     help="Create, list, show, rename and delete collections: sets of documents to compare.",
 )
 
-_NONE = "no collections yet; ingest creates one, or run: nearsim collection create NAME"
+_LAYOUT = layouts.of_facts(
+    "collections",
+    ("collection", "documents", "follows", "created_at"),
+    if_empty="no collections yet; ingest creates one, or run: nearsim collection create NAME",
+)
 
 NewName = Annotated[str, options.argument("NAME", "Name of the collection.")]
 Name = Annotated[
@@ -39,13 +44,10 @@ def create(name: NewName, outcome: options.Outcome) -> None:
 @collection.command("list", epilog="Example: nearsim collection list --json")
 def list_collections(rows: options.Rows) -> None:
     """List the collections."""
-    from nearsim_db.cli.output import layouts
     from nearsim_db.store.database import Database
 
-    columns = ("collection", "documents", "follows", "created_at")
-    layout = layouts.of_facts("collections", columns, if_empty=_NONE)
     with Database.connect() as database:
-        rows.write(layout, _described(database))
+        rows.write(_LAYOUT, _described(database))
 
 
 def _described(database: "Database") -> "Generator[dict[str, object], None, None]":
@@ -66,7 +68,6 @@ def _described(database: "Database") -> "Generator[dict[str, object], None, None
 @collection.command(epilog="Example: nearsim collection show news")
 def show(name: Name, result: options.Result) -> None:
     """Show a collection: its documents, the table it follows, its profiles, and what is queued."""
-    from nearsim_db.cli.output import tables
     from nearsim_db.search.answers import describe_collection
     from nearsim_db.store.database import Database
 
@@ -81,9 +82,7 @@ def show(name: Name, result: options.Result) -> None:
 
 @collection.command(epilog="Example: nearsim collection rename news wire")
 def rename(
-    name: Name,
-    new_name: Annotated[str, options.argument("NEW", "Its new name.")],
-    outcome: options.Outcome,
+    name: Name, new_name: Annotated[str, options.argument("NEW", "Its new name.")], outcome: options.Outcome
 ) -> None:
     """Rename a collection; its documents, indexes and queued work are kept."""
     from nearsim_db.store.database import Database

@@ -9,7 +9,7 @@ import typer
 
 from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import summaries, terminal
 from nearsim_db.errors import InputError
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import STANDARD_OUTPUT
@@ -68,7 +68,6 @@ def dedupe(
     _check_outputs(output, output_format, [one for one in (pairs, clusters) if one is not None])
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
-    from nearsim_db.cli.output import summaries
     from nearsim_db.readers import Source
     from nearsim_db.readers.spool import readable_twice
 

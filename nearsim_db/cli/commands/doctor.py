@@ -6,7 +6,7 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ def doctor(outcome: options.Outcome) -> None:
     The exit code is 1 if there is a problem; warnings do not count. With --quiet only problems and warnings are shown.
     """
     from nearsim_db.admin.doctor import examine
-    from nearsim_db.cli.output import tables
 
     findings = examine()
     is_sound = all(one.verdict != "problem" for one in findings)
@@ -59,8 +58,7 @@ def doctor(outcome: options.Outcome) -> None:
 
 def verify_index(
     *,
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
+    scope: options.Scope,
     generation: Generation = None,
     sample: Sample = None,
     everything: All = False,
@@ -82,8 +80,8 @@ def verify_index(
     with outcome.progress() as progress, Database.connect() as database:
         result = verify(
             database,
-            collection,
-            profile,
+            scope.collection,
+            scope.profile,
             generation=generation,
             sample=None if everything else sample or DEFAULT_SAMPLE,
             repair=repair,
@@ -114,7 +112,6 @@ def _print(result: "VerifyResult", selection: list[str], *, quiet: bool) -> None
 
 
 def _print_faults(check: "IndexCheck") -> None:
-    from nearsim_db.cli.output import tables
 
     if check.faults:
         rows = [
@@ -158,20 +155,9 @@ def _verdict(result: "VerifyResult", selection: list[str]) -> str:
 def _outline(result: "VerifyResult") -> dict[str, object]:
     found, after = result.found, result.after
     return {
-        "collection": result.collection,
-        "profile": result.profile,
-        "generation": found.generation,
-        "checked": found.checked,
-        "changing": found.changing,
-        "faults": _faults(found),
+        **terminal.values_of(result, "collection", "profile"),
+        **terminal.values_of(found, "generation", "checked", "changing", "faults"),
         "repaired": result.is_repaired,
         "rebuilt": result.rebuilt,
-        "left": None if after is None else _faults(after),
+        "left": None if after is None else after.faults,
     }
-
-
-def _faults(check: "IndexCheck") -> list[dict[str, object]]:
-    return [
-        {"kind": one.kind, "table": one.table, "count": one.count, "examples": one.examples}
-        for one in check.faults
-    ]

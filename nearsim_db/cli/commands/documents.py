@@ -11,7 +11,7 @@ import typer
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import summaries, tables, terminal
 from nearsim_db.errors import NotFoundError, count_of
 
 
@@ -21,10 +21,7 @@ def get(
     format: formats.ResultFormat = Format.JSON,
 ) -> None:
     """Show a stored document."""
-    from nearsim_db.cli.output import tables
-    from nearsim_db.search.answers import Answers
-
-    with Answers.connect(collection=collection) as answers:
+    with options.Scope(collection).answers() as answers:
         values = answers.get(id)
     shown = {"id": values.pop("external_id"), **values, "collection": collection}
     shown["vector"] = _with_names_of_numbers(shown["vector"])
@@ -66,7 +63,6 @@ def delete(
     """
     if rejects and not purge:
         raise UsageError("--rejects requires --purge")
-    from nearsim_db.cli.output import summaries
 
     outcome = options.Outcome(format, quiet)
     verb = "Purge" if purge else "Delete"
@@ -90,8 +86,7 @@ def delete(
 
 def stats(
     *,
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
+    scope: options.Scope,
     recount: Annotated[
         bool,
         typer.Option("--recount", help="Count the buckets now; otherwise they are shown as of the build."),
@@ -99,10 +94,7 @@ def stats(
     result: options.Result,
 ) -> None:
     """Show the statistics of a collection and its index: counts, bytes and probabilities."""
-    from nearsim_db.cli.output import summaries, tables
-    from nearsim_db.search.answers import Answers
-
-    with Answers.connect(collection=collection, profile=profile) as answers:
+    with scope.answers() as answers:
         found = answers.stats(recount=recount)
 
     def print_text() -> None:

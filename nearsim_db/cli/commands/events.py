@@ -13,6 +13,7 @@ import typer
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
+from nearsim_db.cli.output import layouts, terminal
 
 if TYPE_CHECKING:
     from nearsim_db.search.events import Kind as KindName
@@ -87,7 +88,7 @@ def show(
     chosen = Format.JSONL if is_default else formats.chosen_format(format, output)
     if follow and chosen is Format.TABLE:
         raise UsageError("--follow requires --format jsonl or csv")
-    from nearsim_db.cli.output import layouts, streams, terminal
+    from nearsim_db.cli.output import streams
     from nearsim_db.search.events import Follower, choose, read
     from nearsim_db.store.database import Database
 

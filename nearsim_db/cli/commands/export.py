@@ -54,8 +54,8 @@ _PageFormatOption = Annotated[
 
 
 def export(
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
+    *,
+    scope: options.Scope,
     keep: _Keep = "survivors",
     columns: _Columns = None,
     format: formats.FileFormatOption = None,
@@ -83,6 +83,7 @@ def export(
         raise UsageError(str(error)) from error
     target = Target(output, encoding, terminal.escaped_cell, terminal.escaped_strings)
     with progress_bars(quiet) as progress, Database.connect() as database:
+        collection, profile = scope.collection, scope.profile
         written, warnings = write_export(database, collection, profile, keep, chosen, target, limit, progress)
     if not quiet:
         if output != STANDARD_OUTPUT:
@@ -91,11 +92,11 @@ def export(
 
 
 def report(
+    *,
     output: Annotated[
         Path | None, options.output_option("HTML or JSON file to write; - for standard output.")
     ] = None,
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
+    scope: options.Scope,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")] = None,
     top: Annotated[
         int, typer.Option("--top", metavar="N", min=1, max=1000, help="Maximum number of rows per table.")
@@ -126,7 +127,7 @@ def report(
     readers.refuse_overwriting_inputs([place], rejects or [])
     chosen = Options(top, diffs, title, tuple(rejects or ()))
     with progress_bars(quiet or as_json) as progress, Database.connect() as database:
-        found = gather(database, collection, profile, chosen, progress)
+        found = gather(database, scope.collection, scope.profile, chosen, progress)
         page = None if as_json else render_page(found)
     with open_output(place) as stream:
         content = json_row(found, stream) if page is None else page

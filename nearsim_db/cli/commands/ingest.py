@@ -9,7 +9,7 @@ import typer
 
 from nearsim_db.cli import inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import summaries, terminal
 from nearsim_db.errors import DEFAULT, DuplicateError, InputError, NearsimError, count_of, none_usable
 from nearsim_db.records import OnDuplicate
 
@@ -166,7 +166,6 @@ def ingest(
     default recipe. --from-sql reads documents from any PostgreSQL database, in a read-only transaction. After an
     interruption, run the same command again to resume.
     """
-    from nearsim_db.cli.output import summaries
     from nearsim_db.index import Index
     from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.readers.rejects import RejectReasons
@@ -215,7 +214,6 @@ def build(
     *, collection: options.Collection = options.DEFAULT, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
     """Finish an interrupted build, and index changes that applications made in SQL."""
-    from nearsim_db.cli.output import summaries
 
     with outcome.index(collection) as index:
         index.database.use_jobs(jobs)

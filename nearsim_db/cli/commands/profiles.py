@@ -8,7 +8,7 @@ from nearsim_db.cli import formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import layouts, summaries, terminal
 from nearsim_db.errors import NotFoundError
 
 profile = typer.Typer(
@@ -31,7 +31,6 @@ def create(
     outcome: options.Outcome,
 ) -> None:
     """Create a profile from a recipe, by default the preset default, and index the documents of the collection."""
-    from nearsim_db.cli.output import summaries
     from nearsim_db.search.statistics import describe
 
     chosen = recipe_options.chosen(threshold)
@@ -56,12 +55,12 @@ def create(
 @profile.command("list", epilog="Example: nearsim profile list --collection news")
 def list_profiles(*, collection: options.Collection = options.DEFAULT, rows: options.Rows) -> None:
     """List the profiles of a collection."""
-    from nearsim_db.cli.output import layouts
-    from nearsim_db.search.answers import list_newest
-    from nearsim_db.store.database import Database
 
     none = f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
     columns = ("profile", "state", "threshold", "bands", "rows", "created_at")
+    from nearsim_db.search.answers import list_newest
+    from nearsim_db.store.database import Database
+
     with Database.connect() as database:
         found = (
             {
@@ -89,7 +88,6 @@ def list_presets(
     """List the recipes that ship with nearsim, or print one as TOML."""
     if name is not None and (rows.format, rows.output, rows.limit) != (None, None, None):
         raise UsageError(f"preset {name} is printed as TOML; omit --format, --json, --output and --limit")
-    from nearsim_db.cli.output import layouts
     from nearsim_db.similarity import presets
 
     if name is not None:
@@ -105,20 +103,17 @@ def show(
     collection: options.Collection = options.DEFAULT,
     format: formats.ResultFormat = Format.TABLE,
     as_toml: Annotated[
-        bool,
-        typer.Option("--toml", callback=formats.is_toml, help="Print the recipe as TOML, for --recipe."),
+        bool, typer.Option("--toml", callback=formats.is_toml, help="Print the recipe as TOML, for --recipe.")
     ] = False,
 ) -> None:
     """Show the recipe of a profile, the bands chosen for it, and its expected recall and size."""
     if format.is_machine and as_toml:
         raise UsageError(f"give either --format {format} or --toml, not both")
-    from nearsim_db.cli.output import summaries
-    from nearsim_db.search.answers import Answers
     from nearsim_db.search.statistics import describe
     from nearsim_db.similarity import recipe_warnings
     from nearsim_db.similarity.recipe import to_toml
 
-    with Answers.connect(collection=collection) as answers:
+    with options.Scope(collection).answers() as answers:
         found = [one for one in answers.profiles() if one[0].profile == name]
     if not found:
         raise NotFoundError(f"collection {collection!r} has no profile {name!r}")

@@ -8,7 +8,7 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import layouts, terminal
 from nearsim_db.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
     from nearsim_db.search.explanation import Explanation
 
 
-def pairs(
-    *,
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
-    min_similarity: options.MinSimilarity = 0.0,
-    rows: options.Rows,
-) -> None:
+def pairs(*, scope: options.Scope, min_similarity: options.MinSimilarity = 0.0, rows: options.Rows) -> None:
     """List the pairs of near-duplicates.
 
     A table lists the most similar first; columns that the terminal is too narrow for are left out and named. Each line
@@ -31,19 +25,16 @@ def pairs(
     projection add distance; intersection and union, the numbers of features in both documents and in either, are null
     unless the metric is Jaccard.
     """
-    from nearsim_db.cli.output import layouts
-    from nearsim_db.search.answers import Answers
 
-    with Answers.connect(collection=collection, profile=profile) as answers:
+    with scope.answers() as answers:
         layout = layouts.with_distance(layouts.PAIRS) if answers.metric() == "euclidean" else layouts.PAIRS
         rows.write(layout, answers.pairs(min_similarity))
-        terminal.print_warnings(layouts.of_unstored(answers, collection, min_similarity))
+        terminal.print_warnings(layouts.of_unstored(answers, scope.collection, min_similarity))
 
 
 def clusters(
     *,
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
+    scope: options.Scope,
     min_size: Annotated[
         int | None,
         typer.Option(
@@ -72,10 +63,8 @@ def clusters(
     """
     if show is not None and min_size is not None:
         raise UsageError("give either --show or --min-size")
-    from nearsim_db.cli.output import layouts
-    from nearsim_db.search.answers import Answers
 
-    with Answers.connect(collection=collection, profile=profile) as answers:
+    with scope.answers() as answers:
         if show is not None:
             rows.write(layouts.MEMBERS, answers.cluster(show))
         else:
@@ -93,8 +82,7 @@ def similar(
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Title of --text or --file.")
     ] = None,
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
+    scope: options.Scope,
     min_similarity: options.MinSimilarity = 0.0,
     rows: options.Rows,
 ) -> None:
@@ -109,35 +97,27 @@ def similar(
         raise UsageError("give one of ID, --text and --file")
     if id is not None and title is not None:
         raise UsageError("--title requires --text or --file; a stored document has its own title")
-    from nearsim_db.cli.output import layouts
 
     if id is not None:
-        found, warnings = _similar_to_stored(id, collection, profile, min_similarity, rows.limit)
+        found, warnings = _similar_to_stored(id, scope, min_similarity, rows.limit)
     else:
         body = text if file is None else _content(file)
-        found, warnings = _similar_to_text(body or "", title, collection, profile, min_similarity, rows.limit)
+        found, warnings = _similar_to_text(body or "", title, scope, min_similarity, rows.limit)
     layout = layouts.with_distance(layouts.MATCHES) if found.metric == "euclidean" else layouts.MATCHES
     rows.write(layout, (match for match in found), has_more=found.has_more)
     terminal.print_warnings(warnings)
 
 
-def why(
-    *,
-    one: options.One,
-    other: options.Other,
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
-    outcome: options.Outcome,
-) -> None:
+def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.Outcome) -> None:
     """Show the evidence for two documents as a pair, and the words in which they differ.
 
     The similarity is computed from the texts, also of documents that are no pair. Words of one text only are coloured
     on a terminal and elsewhere marked [-left-] {+right+}; # marks numbers that the other text lacks. With --quiet only
     the difference is printed.
     """
-    found = _explain(one, other, collection, profile)
+    found = _explain(documents, scope)
     from nearsim_db.analysis.text_diff import compare_inline
-    from nearsim_db.cli.output import explanations, terminal
+    from nearsim_db.cli.output import explanations
 
     diff = compare_inline(found.left.text, found.right.text)
 
@@ -150,50 +130,34 @@ def why(
     options.Result(outcome.format).show(explanations.as_json(found, diff), print_text)
 
 
-def why_not(
-    *,
-    one: options.One,
-    other: options.Other,
-    collection: options.Collection = options.DEFAULT,
-    profile: options.Profile = None,
-    result: options.Result,
-) -> None:
+def why_not(documents: options.TwoDocuments, scope: options.Scope, result: options.Result) -> None:
     """Show why two documents are not a pair, and which settings would make them one.
 
     Reasons are a verdict, a document that is not indexed or has no features, a similarity below the threshold, too few
     shared bands, and the bucket limit. The settings are checked on the two texts.
     """
-    found = _explain(one, other, collection, profile)
+    found = _explain(documents, scope)
     from nearsim_db.cli.output import explanations
 
     result.show(explanations.as_json(found), lambda: explanations.print_absence(found))
 
 
 def _similar_to_stored(
-    id: str, collection: str, profile: str | None, min_similarity: float, limit: int | None
+    id: str, scope: options.Scope, min_similarity: float, limit: int | None
 ) -> "tuple[Matches, list[str]]":
-    from nearsim_db.cli.output import layouts
-    from nearsim_db.search.answers import Answers
 
-    with Answers.connect(collection=collection, profile=profile) as answers:
+    with scope.answers() as answers:
         found = answers.similar(id, min_similarity, limit)
-        return found, [*answers.warnings, *layouts.of_unstored(answers, collection, min_similarity)]
+        return found, [*answers.warnings, *layouts.of_unstored(answers, scope.collection, min_similarity)]
 
 
 def _similar_to_text(
-    body: str,
-    title: str | None,
-    collection: str,
-    profile: str | None,
-    min_similarity: float,
-    limit: int | None,
+    body: str, title: str | None, scope: options.Scope, min_similarity: float, limit: int | None
 ) -> "tuple[Matches, list[str]]":
-    from nearsim_db.cli.output import layouts
-    from nearsim_db.search.queries import Queries
 
-    with Queries.connect(collection=collection, profile=profile) as index:
+    with scope.queries() as index:
         found = index.similar_to_text(body, title, min_similarity, limit)
-        return found, [*index.warnings, *layouts.of_unstored(index, collection, min_similarity)]
+        return found, [*index.warnings, *layouts.of_unstored(index, scope.collection, min_similarity)]
 
 
 def _content(file: Path) -> str:
@@ -204,8 +168,6 @@ def _content(file: Path) -> str:
     return content.decode("utf-8", "replace")
 
 
-def _explain(one: str, other: str, collection: str, profile: str | None) -> "Explanation":
-    from nearsim_db.search.queries import Queries
-
-    with Queries.connect(collection=collection, profile=profile) as index:
-        return index.explain(one, other)
+def _explain(documents: options.TwoDocuments, scope: options.Scope) -> "Explanation":
+    with scope.queries() as index:
+        return index.explain(documents.one, documents.other)

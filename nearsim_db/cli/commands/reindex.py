@@ -58,6 +58,39 @@ class _LimitOptions:
         )
 
 
+@dataclass(frozen=True)
+class _Target:
+    """The profile whose index is replaced."""
+
+    name: options.ProfileArgument = None
+    profile: options.ProfileOrArgument = None
+    collection: options.Collection = options.DEFAULT
+
+    @contextmanager
+    def open(self, quiet: bool, *, every: bool = False) -> "Iterator[Reindex]":
+        """Open the profile, or all of the collection; warns of a build that is left unfinished."""
+        from nearsim_db.admin.reindex import Reindex
+        from nearsim_db.cli.output import reindex as output
+        from nearsim_db.errors import BuildStoppedError, NearsimError
+        from nearsim_db.store.database import Database
+
+        warnings: list[str] = []
+        reindex: Reindex | None = None
+        try:
+            with progress_bars(quiet) as progress, Database.connect() as database:
+                reindex = Reindex(
+                    database, self.collection, None if every else self.profile, progress, warnings.append
+                )
+                yield reindex
+        except (KeyboardInterrupt, NearsimError) as error:
+            left = None if reindex is None or isinstance(error, BuildStoppedError) else reindex.left_behind
+            if left is not None:
+                output.print_left(left)
+            raise
+        finally:
+            terminal.print_warnings(warnings)
+
+
 Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the workers.")]
 
 
@@ -66,9 +99,7 @@ Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the w
 )
 def start(
     *,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
+    target: _Target,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     detach: Detach = False,
@@ -86,12 +117,12 @@ def start(
     if promote and detach:
         raise UsageError(
             "--promote cannot be combined with --detach; to promote what workers built: "
-            f"{suggested_command('reindex promote', collection, profile or DEFAULT)}"
+            f"{suggested_command('reindex promote', target.collection, target.profile or DEFAULT)}"
         )
     is_named = recipe_options.recipe is not None or recipe_options.preset is not None
     chosen = recipe_options.chosen(threshold) if is_named else None
     changes = None if is_named else recipe_options.changes(threshold)
-    with _reindex(collection, profile, outcome.is_silent) as reindex:
+    with target.open(outcome.is_silent) as reindex:
         reindex.database.use_jobs(jobs)
         generation = reindex.start(chosen, changes, detached=detach)
         if promote:
@@ -102,29 +133,21 @@ def start(
 
 
 @reindex.command(epilog="Example: nearsim reindex status --collection news")
-def status(
-    *,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
-    result: options.Result,
-) -> None:
+def status(*, target: _Target, result: options.Result) -> None:
     """Show the generations of a profile, or of all, and the progress of each."""
     from nearsim_db.admin.reindex.status import read_status
     from nearsim_db.cli.output import reindex as output
     from nearsim_db.store.database import Database
 
     with Database.connect() as database, database.transaction() as connection:
-        found = read_status(connection, collection, profile)
-    result.show(list(map(output.outline, found)), lambda: output.print_status(found, collection))
+        found = read_status(connection, target.collection, target.profile)
+    result.show(list(map(output.outline, found)), lambda: output.print_status(found, target.collection))
 
 
 @reindex.command(epilog="Example: nearsim reindex diff --collection news --max-lost 0.1% --output diff.html")
 def diff(
     *,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
+    target: _Target,
     generation: Annotated[
         int | None, _generation_option("Compare this one instead of the pending one.")
     ] = None,
@@ -151,7 +174,7 @@ def diff(
     allowed = limit_options.parsed()
     _refuse_output(output, is_machine=outcome.format.is_machine)
     with outcome.progress() as progress, Database.connect() as database:
-        found = Reindex(database, collection, profile, progress).diff(
+        found = Reindex(database, target.collection, target.profile, progress).diff(
             generation, samples=samples, limits=allowed
         )
     if output is not None:
@@ -168,9 +191,7 @@ def diff(
 @reindex.command(epilog="Example: nearsim reindex promote --collection news --max-lost 0.1%")
 def promote(
     *,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
+    target: _Target,
     generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
     limit_options: _LimitOptions,
     outcome: options.Outcome,
@@ -184,7 +205,7 @@ def promote(
     from nearsim_db.errors import LimitsExceededError
 
     allowed = limit_options.parsed()
-    with _reindex(collection, profile, outcome.is_silent) as reindex:
+    with target.open(outcome.is_silent) as reindex:
         try:
             promoted = reindex.promote(generation, allowed)
         except LimitsExceededError as error:
@@ -194,17 +215,11 @@ def promote(
 
 
 @reindex.command(epilog="Example: nearsim reindex rollback --collection news")
-def rollback(
-    *,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
-    outcome: options.Outcome,
-) -> None:
+def rollback(*, target: _Target, outcome: options.Outcome) -> None:
     """Make the previous generation live again; it has been kept up to date with the documents."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, profile, outcome.is_silent) as reindex:
+    with target.open(outcome.is_silent) as reindex:
         output.show_promoted(outcome, reindex, *reindex.rollback(), is_rollback=True)
 
 
@@ -212,9 +227,7 @@ def rollback(
 def drop(
     *,
     context: typer.Context,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
+    target: _Target,
     generation: Annotated[int | None, _generation_option("Drop only this one.")] = None,
     every: Annotated[bool, typer.Option("--all", help="For all profiles of the collection.")] = False,
     yes: options.Yes = False,
@@ -226,9 +239,9 @@ def drop(
     """
     from nearsim_db.cli.output import reindex as output
 
-    if every and (name is not None or formats.is_typed(context, "profile") or generation is not None):
+    if every and (target.name is not None or formats.is_typed(context, "profile") or generation is not None):
         raise UsageError("--all cannot be combined with a profile or --generation")
-    with _reindex(collection, None if every else profile, quiet=True) as reindex:
+    with target.open(quiet=True, every=every) as reindex:
         chosen = reindex.find_droppable(generation, every=every)
         if chosen and is_interactive(yes=yes):
             confirm(f"Drop {output.describe(reindex, chosen)}? This cannot be undone.")
@@ -236,53 +249,34 @@ def drop(
 
 
 @reindex.command(epilog="Example: nearsim reindex pause --collection news")
-def pause(
-    *,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
-    outcome: options.Outcome,
-) -> None:
+def pause(*, target: _Target, outcome: options.Outcome) -> None:
     """Pause a build, or its catching up, at the next step; later changes are queued for it."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, profile, outcome.is_silent) as reindex:
+    with target.open(outcome.is_silent) as reindex:
         generation = reindex.pause()
         output.show_state(outcome, reindex, generation)
 
 
 @reindex.command(epilog="Example: nearsim reindex resume --collection news")
 def resume(
-    *,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
-    detach: Detach = False,
-    jobs: options.Jobs = None,
-    outcome: options.Outcome,
+    *, target: _Target, detach: Detach = False, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
     """Continue a build that was paused or left behind, until it is ready to be promoted."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, profile, outcome.is_silent) as reindex:
+    with target.open(outcome.is_silent) as reindex:
         reindex.database.use_jobs(jobs)
         generation = reindex.resume(detached=detach)
         output.show_state(outcome, reindex, generation)
 
 
 @reindex.command(epilog="Example: nearsim reindex abandon strict --collection news --yes")
-def abandon(
-    *,
-    name: options.ProfileArgument = None,
-    profile: options.ProfileOrArgument = None,
-    collection: options.Collection = options.DEFAULT,
-    yes: options.Yes = False,
-    outcome: options.Outcome,
-) -> None:
+def abandon(*, target: _Target, yes: options.Yes = False, outcome: options.Outcome) -> None:
     """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
     from nearsim_db.cli.output import reindex as output
 
-    with _reindex(collection, profile, quiet=True) as reindex:
+    with target.open(quiet=True) as reindex:
         if is_interactive(yes=yes):
             what = output.describe(reindex, [reindex.pending()])
             confirm(f"Abandon {what}? It cannot be resumed.")
@@ -297,25 +291,3 @@ def _refuse_output(output: Path | None, *, is_machine: bool) -> None:
         raise UsageError("--json and --output - would both write to standard output; give --output a path")
     if output.suffix.lower() not in ("", ".html", ".htm"):
         raise UsageError(f"--output {output} is an HTML page; choose a name that ends in .html")
-
-
-@contextmanager
-def _reindex(collection: str, profile: str | None, quiet: bool) -> "Iterator[Reindex]":
-    from nearsim_db.admin.reindex import Reindex
-    from nearsim_db.cli.output import reindex as output
-    from nearsim_db.errors import BuildStoppedError, NearsimError
-    from nearsim_db.store.database import Database
-
-    warnings: list[str] = []
-    reindex: Reindex | None = None
-    try:
-        with progress_bars(quiet) as progress, Database.connect() as database:
-            reindex = Reindex(database, collection, profile, progress, warnings.append)
-            yield reindex
-    except (KeyboardInterrupt, NearsimError) as error:
-        left = None if reindex is None or isinstance(error, BuildStoppedError) else reindex.left_behind
-        if left is not None:
-            output.print_left(left)
-        raise
-    finally:
-        terminal.print_warnings(warnings)

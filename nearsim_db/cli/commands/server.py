@@ -8,7 +8,7 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import tables, terminal
 from nearsim_db.records import CitusUse
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ db = typer.Typer(
 Patience = Annotated[
     float,
     typer.Option(
-        "--patience",
-        min=0,
-        metavar="SECONDS",
-        help="Longest time that a step waits for other transactions.",
+        "--patience", min=0, metavar="SECONDS", help="Longest time that a step waits for other transactions."
     ),
 ]
 
@@ -38,7 +35,7 @@ def init(
     citus: Annotated[
         CitusUse,
         typer.Option(
-            help="Keep band rows on the nodes of a Citus cluster; auto does so on a coordinator with nodes.",
+            help="Keep band rows on the nodes of a Citus cluster; auto does so on a coordinator with nodes."
         ),
     ] = "auto",
     outcome: options.Outcome,
@@ -97,7 +94,6 @@ def start(outcome: options.Outcome) -> None:
 @db.command(epilog="Example: nearsim db status --json")
 def status(result: options.Result) -> None:
     """Show which database is used and whether it responds, without starting a server."""
-    from nearsim_db.cli.output import tables
     from nearsim_db.store.settings import from_environment
 
     settings = from_environment()
@@ -163,11 +159,9 @@ def _embedded_server(settings: "Settings") -> dict[str, Any]:
     revision = Database.inspect(found.dsn).revision if found.running else None
     return {
         "server": "embedded",
-        "running": found.running,
-        "version": found.version,
+        **terminal.values_of(found, "running", "version"),
         "schema_revision": revision,
-        "kept": found.kept,
-        "pid": found.pid,
+        **terminal.values_of(found, "kept", "pid"),
         "data_directory": str(found.data_directory),
         "log": str(found.log),
         "url": found.dsn,

@@ -22,10 +22,7 @@ _Files = Annotated[
     list[Path] | None,
     options.argument("FILE", "Files as for ingest; or give --collection.", parser=inputs.path),
 ]
-_Collection = Annotated[
-    str | None,
-    options.collection_option("Collection to sample, instead of files."),
-]
+_Collection = Annotated[str | None, options.collection_option("Collection to sample, instead of files.")]
 _Output = Annotated[
     Path | None,
     options.output_option(

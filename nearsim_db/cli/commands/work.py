@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import layouts, terminal
 from nearsim_db.errors import NotFoundError, count_of
 from nearsim_db.records import WorkStage
 
@@ -21,8 +22,21 @@ if TYPE_CHECKING:
 work = typer.Typer(no_args_is_help=True, help="Show the work queue; retry or discard work that failed.")
 
 
-Ids = Annotated[list[str] | None, options.argument("[ID]...", "Ids as nearsim work list shows them.")]
-All = Annotated[bool, typer.Option("--all", help="All work that failed or was set aside.")]
+@dataclass(frozen=True)
+class _Chosen:
+    """The documents whose work is chosen."""
+
+    ids: Annotated[list[str] | None, options.argument("[ID]...", "Ids as nearsim work list shows them.")] = (
+        None
+    )
+    everything: Annotated[bool, typer.Option("--all", help="All work that failed or was set aside.")] = False
+    collection: options.OneCollection = None
+
+    def wanted(self) -> list[str] | None:
+        """Return the ids, None for all."""
+        if bool(self.ids) == self.everything:
+            raise UsageError("give either ids or --all")
+        return None if self.everything else self.ids
 
 
 @work.command("list", epilog="Example: nearsim work list --failed --collection news")
@@ -40,26 +54,19 @@ def list_work(
     Work for an index is held while it is being built or its build is paused. Deleted documents are shown by number, as
     #7; #0 is a whole index.
     """
-    from nearsim_db.cli.output import layouts
     from nearsim_db.store.database import Database
 
     states = Counter[str]()
     with Database.connect() as database:
         changes = _count_changes(database, collection)
-        items = _counted(_items(database, collection, stage, failed=failed), states)
+        items = _items(database, collection, stage, states, failed=failed)
         rows.write(layouts.WORK, items, facts={"changes_waiting": changes})
     if not rows.chosen().is_machine and not rows.quiet:
         _print_totals(states, changes)
 
 
 @work.command(epilog="Example: nearsim work retry story-17")
-def retry(
-    *,
-    ids: Ids = None,
-    everything: All = False,
-    collection: options.OneCollection = None,
-    outcome: options.Outcome,
-) -> None:
+def retry(chosen: _Chosen, outcome: options.Outcome) -> None:
     """Retry documents that failed or were set aside: a worker takes them next.
 
     The exit code is 1 if some of the ids neither failed nor were set aside; the rest are retried.
@@ -67,23 +74,16 @@ def retry(
     from nearsim_db.store.database import Database
     from nearsim_db.store.work import work_items
 
-    wanted = _wanted(ids, everything)
+    wanted = chosen.wanted()
     with Database.connect() as database, database.transaction() as connection:
-        found = work_items.retry(connection, _collection_id(database, collection), wanted)
+        found = work_items.retry(connection, _collection_id(database, chosen.collection), wanted)
     done = f"to be retried: {len(found):,}" if found else "nothing to retry"
     outcome.show({"retried": sorted(found)}, done)
     _refuse_unknown(wanted, found)
 
 
 @work.command(epilog="Example: nearsim work discard story-17 --yes")
-def discard(
-    *,
-    ids: Ids = None,
-    everything: All = False,
-    collection: options.OneCollection = None,
-    yes: options.Yes = False,
-    outcome: options.Outcome,
-) -> None:
+def discard(*, chosen: _Chosen, yes: options.Yes = False, outcome: options.Outcome) -> None:
     """Remove documents that failed or were set aside from the queue. Asks first on a terminal.
 
     Until they change again, they are missing from the index, lack some pairs, or are indexed by an older text. The exit
@@ -92,7 +92,7 @@ def discard(
     from nearsim_db.store.database import Database
     from nearsim_db.store.work import work_items
 
-    wanted = _wanted(ids, everything)
+    wanted = chosen.wanted()
     every = "all documents that failed or were set aside"
     shown = every if wanted is None else count_of(len(wanted), "document")
     confirm(
@@ -100,7 +100,7 @@ def discard(
         yes=yes,
     )
     with Database.connect() as database, database.transaction() as connection:
-        found = work_items.discard(connection, _collection_id(database, collection), wanted)
+        found = work_items.discard(connection, _collection_id(database, chosen.collection), wanted)
     stays = "their index entries stay unchanged until the documents change again"
     done = f"discarded: {len(found):,}; {stays}" if found else "nothing to discard"
     outcome.show({"discarded": sorted(found)}, done)
@@ -108,21 +108,21 @@ def discard(
 
 
 def _items(
-    database: "Database", collection: str | None, stage: WorkStage | None, *, failed: bool
+    database: "Database",
+    collection: str | None,
+    stage: WorkStage | None,
+    states: Counter[str],
+    *,
+    failed: bool,
 ) -> "Generator[WorkItem, None, None]":
+    """Yield the work, counted by its state."""
     from nearsim_db.store.work import work_items
 
     collection_id = _collection_id(database, collection)
     with database.transaction() as connection:
-        yield from work_items.stream_work(connection, collection_id, stage, failed=failed)
-
-
-def _counted(
-    items: "Generator[WorkItem, None, None]", states: Counter[str]
-) -> "Generator[WorkItem, None, None]":
-    for item in items:
-        states[item.state] += 1
-        yield item
+        for item in work_items.stream_work(connection, collection_id, stage, failed=failed):
+            states[item.state] += 1
+            yield item
 
 
 def _count_changes(database: "Database", collection: str | None) -> int:
@@ -151,13 +151,6 @@ def _collection_id(database: "Database", name: str | None) -> "CollectionId | No
         return None
     with database.transaction() as connection:
         return collection_rows.get_collection(connection, name).collection_id
-
-
-def _wanted(ids: list[str] | None, everything: bool) -> list[str] | None:
-    """Return the ids, None for all."""
-    if bool(ids) == everything:
-        raise UsageError("give either ids or --all")
-    return None if everything else ids
 
 
 def _refuse_unknown(wanted: list[str] | None, found: list[str]) -> None:

@@ -12,7 +12,8 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import INTERRUPTED, UsageError
-from nearsim_db.errors import NearsimError
+from nearsim_db.cli.output.terminal import logged_to, stderr_handler
+from nearsim_db.errors import NearsimError, count_of
 
 if TYPE_CHECKING:
     from nearsim_db.worker.worker import Worker
@@ -60,7 +61,6 @@ def worker(
     a summary of the work each minute.
     """
     from nearsim_db.cli.commands import metrics_server
-    from nearsim_db.cli.output.terminal import logged_to, stderr_handler
     from nearsim_db.search.events import kept_seconds
     from nearsim_db.worker.worker import Worker
 
@@ -104,8 +104,6 @@ def _log_start(log: logging.Logger, collection: str | None, address: str | None)
 
 
 def _warn_set_aside(log: logging.Logger, documents: int) -> None:
-    from nearsim_db.errors import count_of
-
     if documents:
         log.warning(
             f"set aside: {count_of(documents, 'document')}; see: nearsim work list --failed",

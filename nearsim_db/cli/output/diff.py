@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from nearsim_db.admin.reindex import Difference
-from nearsim_db.admin.reindex.diff_result import SampledPair
-from nearsim_db.admin.reindex.limits import CheckedLimit
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.records import STANDARD_OUTPUT
@@ -30,20 +28,16 @@ def print_difference(found: Difference, page: Path | None) -> None:
     _print_samples(found)
     if found.limits:
         terminal.print_line()
-        rows = [
-            [one.limit, one.allowed, _counted(one), "exceeded" if one.exceeded else "kept"]
-            for one in found.limits
-        ]
+        rows = []
+        for one in found.limits:
+            counted = f"{one.found:,} ({_percent(one.found_share)})"
+            rows.append([one.limit, one.allowed, counted, "exceeded" if one.exceeded else "kept"])
         tables.print_table(["limit", "allowed", "found", "result"], rows)
     terminal.print_line()
     if page is not None:
         terminal.print_line(f"wrote the page with texts side by side to {page}")
     for line in _next(found):
         terminal.print_line(line)
-
-
-def _counted(limit: CheckedLimit) -> str:
-    return f"{limit.found:,} ({_percent(limit.found_share)})"
 
 
 def _columns(found: Difference) -> list[str]:
@@ -55,15 +49,12 @@ def _print_recipe(found: Difference) -> None:
     terminal.print_line()
     if found.recipe:
         tables.print_table(
-            ["recipe", *_columns(found)], [[key, *map(_value, both)] for key, both in found.recipe.items()]
+            ["recipe", *_columns(found)],
+            [[key, *map(terminal.visible, both)] for key, both in found.recipe.items()],
         )
     else:
         same = found.live.fingerprint == found.new.fingerprint
         terminal.print_line("same recipe" + ("" if same else ", built by another version of its schemes"))
-
-
-def _value(value: object) -> str:
-    return terminal.visible(value) if value is not None else "-"
 
 
 def _print_counts(found: Difference) -> None:
@@ -98,13 +89,10 @@ def _percent(share: float | None) -> str:
 
 def _print_samples(found: Difference) -> None:
     samples = found.samples
+    named = (("lost", samples.lost), ("gained", samples.gained), ("re-scored", samples.rescored))
     pairs = [
-        _pair_row(kind, one)
-        for kind, sampled in (
-            ("lost", samples.lost),
-            ("gained", samples.gained),
-            ("re-scored", samples.rescored),
-        )
+        [kind, one.left.id, one.right.id, _evidence(one.live), _evidence(one.new), one.why]
+        for kind, sampled in named
         for one in sampled[:_SHOWN]
     ]
     if pairs:
@@ -121,10 +109,6 @@ def _print_samples(found: Difference) -> None:
         tables.print_table(
             ["cluster", "survivor", "documents", "parts", "sizes"], clusters, shorten=["survivor"]
         )
-
-
-def _pair_row(kind: str, one: SampledPair) -> list[Any]:
-    return [kind, one.left.id, one.right.id, _evidence(one.live), _evidence(one.new), one.why]
 
 
 def _evidence(evidence: PairInGeneration) -> str:

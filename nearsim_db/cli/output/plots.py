@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.cli.output.streams import values_of
+from nearsim_db.cli.output.terminal import values_of
 
 if TYPE_CHECKING:
     from nearsim_db.analysis.curves import Curve, Measures

@@ -154,12 +154,7 @@ def _write_table(
         if shown:
             columns, rows = _without_verified(*layout.table(shown))
             left_out = tables.print_fitting(
-                columns,
-                rows,
-                optional=layout.optional,
-                shorten=layout.shorten,
-                wrap=layout.wrap,
-                stream=text,
+                columns, rows, optional=layout.optional, shorten=layout.shorten, wrap=layout.wrap, stream=text
             )
         if count:
             text.write(_count(layout, len(shown), answers.count, has_more=has_more))
@@ -235,11 +230,6 @@ def print_document(format: Format, value: object, stream: TextIO | None = None) 
         _print_csv([_mapping(row) for row in rows], format, target)
     else:
         terminal.print_json(value, target)
-
-
-def values_of(value: object, *names: str) -> dict[str, object]:
-    """Return attributes by their names."""
-    return {name: getattr(value, name) for name in names}
 
 
 def _mapping(row: object) -> Mapping[str, object]:

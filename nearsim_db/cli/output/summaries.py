@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.cli.output.streams import values_of
+from nearsim_db.cli.output.terminal import values_of
 from nearsim_db.errors import NearsimError, count_of
 from nearsim_db.records import STANDARD_OUTPUT, IngestSummary, OnDuplicate
 

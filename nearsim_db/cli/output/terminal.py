@@ -120,6 +120,11 @@ def json_text(value: object) -> str:
     return orjson.dumps(encodable(value)).decode()
 
 
+def values_of(value: object, *names: str) -> dict[str, object]:
+    """Return attributes by their names."""
+    return {name: getattr(value, name) for name in names}
+
+
 def print_toml(document: str) -> None:
     """Print a recipe on standard output."""
     typer.echo(escaped_strings(document) if sys.stdout.isatty() else document, nl=False)
