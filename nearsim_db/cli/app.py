@@ -1,8 +1,9 @@
 """The command line application: all commands, and the options that they share.
 
 A command's module is imported when it is called. In a command's signature, a parameter that is a dataclass stands for
-an option per field. Every command with --format has --json and, where it has none of its own, --output and --quiet. A
-command that does not handle --output itself prints its result, and with the option to the file.
+an option per field; one without comparison and representation is made in a fifth of the time. Every command with
+--format has --json and, where it has none of its own, --output and --quiet. A command that does not handle --output
+itself prints its result, and with the option to the file.
 """
 
 import io

@@ -100,7 +100,7 @@ def _field(what: str) -> Any:
     return typer.Option(metavar="KEY", help=f"Field that holds the {what}.")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class FileOptions:
     """How files are read, and which fields hold what."""
 
@@ -165,7 +165,7 @@ class FileOptions:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class VectorFileOptions(FileOptions):
     """How files are read that may hold vectors."""
 

@@ -151,7 +151,7 @@ MatchLimit = Annotated[
 ExportLimit = Annotated[int | None, limit_option("Maximum number of documents. (default: all)")]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Scope:
     """The collection and profile that are used."""
 
@@ -171,7 +171,7 @@ class Scope:
         return Queries.connect(collection=self.collection, profile=self.profile)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class TwoDocuments:
     """Two documents, by their ids."""
 
@@ -179,7 +179,7 @@ class TwoDocuments:
     other: Annotated[str, argument("ID", "Id of another document.")]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Result:
     """How a command prints one result: as text, or for programs."""
 
@@ -203,7 +203,7 @@ class Result:
             terminal.print_info(text) if isinstance(text, str) else text()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Outcome(Result):
     """How a command prints what it did, and whether it shows its progress."""
 
@@ -228,7 +228,7 @@ class Outcome(Result):
         terminal.print_warnings(index.warnings)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Rows:
     """How a command prints its rows, and how many."""
 
@@ -252,7 +252,7 @@ class Rows:
         streams.write(layout, answers, self.chosen(), self.output, self.limit, quiet=self.quiet, **more)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class MatchRows(Rows):
     """How a command prints the documents that it looks up, and how many matches of each."""
 

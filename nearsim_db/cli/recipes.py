@@ -44,7 +44,7 @@ Threshold = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, repr=False)
 class RecipeOptions:
     """A recipe: a file or a preset, by default the preset `default`, and changes of single keys."""
 

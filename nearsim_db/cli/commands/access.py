@@ -18,7 +18,7 @@ _ROLES: "dict[str, Role]" = {"reader": "reader", "writer": "writer", "admin": "a
 _PREFIX = "nearsim_"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Membership:
     """A user, a role, and collections."""
 

@@ -6,7 +6,7 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
-from nearsim_db.cli.output import layouts, tables
+from nearsim_db.cli.output import tables
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
@@ -19,11 +19,7 @@ collection = typer.Typer(
     help="Create, list, show, rename and delete collections: sets of documents to compare.",
 )
 
-_LAYOUT = layouts.of_facts(
-    "collections",
-    ("collection", "documents", "follows", "created_at"),
-    if_empty="no collections yet; ingest creates one, or run: nearsim collection create NAME",
-)
+_NONE = "no collections yet; ingest creates one, or run: nearsim collection create NAME"
 
 NewName = Annotated[str, options.argument("NAME", "Name of the collection.")]
 Name = Annotated[
@@ -44,10 +40,12 @@ def create(name: NewName, outcome: options.Outcome) -> None:
 @collection.command("list", epilog="Example: nearsim collection list --json")
 def list_collections(rows: options.Rows) -> None:
     """List the collections."""
+    from nearsim_db.cli.output import layouts
     from nearsim_db.store.database import Database
 
+    columns = ("collection", "documents", "follows", "created_at")
     with Database.connect() as database:
-        rows.write(_LAYOUT, _described(database))
+        rows.write(layouts.of_facts("collections", columns, if_empty=_NONE), _described(database))
 
 
 def _described(database: "Database") -> "Generator[dict[str, object], None, None]":

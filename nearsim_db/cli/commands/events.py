@@ -13,7 +13,7 @@ import typer
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output import layouts, terminal
+from nearsim_db.cli.output import terminal
 
 if TYPE_CHECKING:
     from nearsim_db.search.events import Kind as KindName
@@ -78,6 +78,8 @@ def show(
     A consumer stores the event_id of the last line and resumes with --after; removed events are reported.
     --follow writes JSON lines or csv as events occur, and appends to --output; Ctrl-C or SIGTERM ends it.
     """
+    from nearsim_db.cli.output import layouts
+
     if context.invoked_subcommand is not None:
         return
     if profile is not None and collection is None:

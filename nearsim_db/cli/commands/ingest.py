@@ -30,7 +30,7 @@ _Profile = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Query:
     """A query whose rows are read."""
 
@@ -54,7 +54,7 @@ class _Query:
     ] = None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _SourceOptions(inputs.VectorFileOptions, _Query):
     """The documents to read: a query, or how files are read."""
 
@@ -82,7 +82,7 @@ class _SourceOptions(inputs.VectorFileOptions, _Query):
         return QuerySource(self.from_url, self.from_sql, self.fields())
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Handling:
     """What is done with records that are rejected, and with near-duplicates."""
 

@@ -35,7 +35,7 @@ def _limit(what: str) -> Any:
     return typer.Option(metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", show_default=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, repr=False)
 class _LimitOptions:
     """How far two generations may differ, by kind of difference."""
 
@@ -58,7 +58,7 @@ class _LimitOptions:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Target:
     """The profile whose index is replaced."""
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nearsim_db.cli import options
-from nearsim_db.cli.output import layouts, terminal
+from nearsim_db.cli.output import terminal
 
 verdict = typer.Typer(
     no_args_is_help=True,
@@ -14,7 +14,7 @@ verdict = typer.Typer(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Decision(options.TwoDocuments):
     """A decision on two documents."""
 
@@ -83,6 +83,8 @@ def list_verdicts(
 
     Deleted documents are shown as # and their number.
     """
+    from nearsim_db.cli.output import layouts
+
     with options.Scope(collection).answers() as answers:
         layout = layouts.UNDONE_VERDICTS if undone else layouts.VERDICTS
         rows.write(layout, answers.verdicts(by, undone=undone))

@@ -10,7 +10,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import layouts, terminal
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NotFoundError, count_of
 from nearsim_db.records import WorkStage
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 work = typer.Typer(no_args_is_help=True, help="Show the work queue; retry or discard work that failed.")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Chosen:
     """The documents whose work is chosen."""
 
@@ -54,6 +54,7 @@ def list_work(
     Work for an index is held while it is being built or its build is paused. Deleted documents are shown by number, as
     #7; #0 is a whole index.
     """
+    from nearsim_db.cli.output import layouts
     from nearsim_db.store.database import Database
 
     states = Counter[str]()

@@ -6,15 +6,13 @@ On a terminal, output is coloured and fits the width; elsewhere nothing is cut o
 import logging
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TextIO
 
-import orjson
 import typer
 
-from nearsim_db.readers.values import encodable
 from nearsim_db.store.settings import wants_colours
 
 UNLIMITED_WIDTH = 100_000
@@ -65,7 +63,7 @@ def visible(value: object) -> str:
         case datetime():
             return value.isoformat(sep=" ", timespec="seconds")
         case dict() | list():
-            return orjson.dumps(encodable(value), default=str).decode().translate(_VISIBLE)
+            return json_text(value, default=str).translate(_VISIBLE)
         case _:
             return str(value).translate(_VISIBLE)
 
@@ -104,9 +102,8 @@ def print_info(message: str) -> None:
 
 def print_json(value: object, stream: TextIO | None = None) -> None:
     """Print one JSON document, on standard output by default."""
-    document = orjson.dumps(encodable(value), option=orjson.OPT_INDENT_2)
-    target = stream or sys.stdout
-    typer.echo(escaped_strings(document.decode()) if target.isatty() else document, file=target)
+    document, target = json_text(value, is_indented=True), stream or sys.stdout
+    typer.echo(escaped_strings(document) if target.isatty() else document.encode(), file=target)
 
 
 def print_json_line(value: object, stream: TextIO) -> None:
@@ -115,9 +112,16 @@ def print_json_line(value: object, stream: TextIO) -> None:
     stream.write(f"{escaped_strings(line) if stream.isatty() else line}\n")
 
 
-def json_text(value: object) -> str:
-    """Return a value as JSON on one line."""
-    return orjson.dumps(encodable(value)).decode()
+def json_text(
+    value: object, *, is_indented: bool = False, default: Callable[[object], object] | None = None
+) -> str:
+    """Return a value as JSON, on one line unless it is indented; `default` converts values of other types."""
+    import orjson
+
+    from nearsim_db.readers.values import encodable
+
+    option = orjson.OPT_INDENT_2 if is_indented else None
+    return orjson.dumps(encodable(value), default, option).decode()
 
 
 def values_of(value: object, *names: str) -> dict[str, object]:
