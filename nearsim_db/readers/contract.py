@@ -10,7 +10,10 @@ from nearsim_db.records import ReadDocument, Reject
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The columns or keys of a file by purpose; without `body` it is 'text', or else 'body'."""
+    """The columns or keys of a file by purpose; without `body` it is 'text', or else 'body'.
+
+    Unless `id_required`, the line of a record without an id is its id.
+    """
 
     id: str = "id"
     title: str = "title"
@@ -19,6 +22,7 @@ class Fields:
     url: str = "url"
     published_at: str = "published_at"
     vector: str = "vector"
+    id_required: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def _header(
             f"{file.name} has only one column, {shown}; if its columns are separated otherwise, name the character: "
             f"--delimiter {name}"
         )
-    if fields.id not in row:
+    if fields.id_required and fields.id not in row:
         raise InputError(no_column(file.name, fields.id, shown))
     if set(row).isdisjoint((fields.title, fields.vector, *maker.body_names)):
         raise InputError(no_text_column(file.name, maker.missing_text, shown))
@@ -127,12 +127,12 @@ class RowMaker:
         """Make a document of a row; an empty cell of a column named in the fields is null."""
         if len(row) != len(self._header):
             return Reject(self._file, line, self._wrong_length(len(row)))
-        external_id = row[self._id]
-        if not external_id:
+        external_id = "" if self._id == _ABSENT else row[self._id]
+        if not external_id and self._fields.id_required:
             return Reject(self._file, line, self._empty_id)
         is_empty = not self._has_text and row[self._vector].strip() in ("", "null")
         is_long = len(external_id) > ACCEPTED_ID_CHARACTERS
-        if not self._is_direct or is_empty or is_long or clean("".join(row))[1]:
+        if not self._is_direct or not external_id or is_empty or is_long or clean("".join(row))[1]:
             return self._maker.make(self._record(row), line)
         row.append("")
         attributes: dict[str, object] = {name: row[at] for name, at in self._rest} if self._rest else {}

@@ -110,11 +110,14 @@ class DocumentMaker:
                 and isinstance(body, str)
             ):
                 return ReadDocument(Document(plain_id, title, body), self._file, line)
-        if self._fields.id not in record:
+        if self._fields.id_required and self._fields.id not in record:
             return Reject(self._file, line, _no_id(record, self._fields.id))
         external_id = None
         try:
-            external_id = checked_id(record, self._fields.id)
+            if not self._fields.id_required and record.get(self._fields.id) in (None, ""):
+                external_id = str(line)
+            else:
+                external_id = checked_id(record, self._fields.id)
             return self._document(record, external_id, line)
         except InputError as error:
             return Reject(self._file, line, str(error), external_id)

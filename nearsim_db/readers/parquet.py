@@ -213,7 +213,7 @@ def _made(
 
 def check_columns(names: list[str], file: str, fields: Fields, maker: DocumentMaker) -> None:
     """Raise InputError if the id or every text is missing."""
-    if fields.id not in names:
+    if fields.id_required and fields.id not in names:
         raise InputError(no_column(file, fields.id, _listed(names)))
     if set(names).isdisjoint((fields.title, fields.vector, *maker.body_names)):
         raise InputError(no_text_column(file, maker.missing_text, _listed(names)))

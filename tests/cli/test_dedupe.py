@@ -5,6 +5,8 @@ import json
 import tempfile
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tests.builders.command_line import (
@@ -89,6 +91,23 @@ def test_ids_that_recur_remove_no_distinct_text(nearsim: CommandLine, tmp_path: 
     grouped = [json.loads(line) for line in clusters.read_text().splitlines()]
     assert sorted(one["survivor_place"]["line"] for one in grouped) == [1, 2]
     assert all(one["members"] == [one["survivor"]] * 2 and len(one["places"]) == 2 for one in grouped)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".parquet"])
+def test_records_need_no_id(nearsim: CommandLine, tmp_path: Path, unique: Path, suffix: str) -> None:
+    file, pairs = tmp_path / f"in{suffix}", tmp_path / "pairs.jsonl"
+    records = [{"text": text} for text in (STORM, HARVEST, STORM)]
+    if suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), file)
+    else:
+        rows = ["text", *(json.dumps(one["text"]) for one in records)]
+        lines = map(json.dumps, records)
+        file.write_text({".json": json.dumps(records), ".csv": "\n".join(rows)}.get(suffix, "\n".join(lines)))
+    found = nearsim.succeed("dedupe", file, "-o", unique, "--pairs", pairs, "--json").document()
+    assert (found["read"], found["unique"], found["duplicates"], found["rejected"]) == (3, 2, 1, 0)
+    (pair,) = map(json.loads, pairs.read_text().splitlines())
+    assert (pair["left_place"]["record"], pair["right_place"]["record"]) == (1, 3)
+    assert "'key'" in nearsim.fail("dedupe", file, "-o", unique, "--id-field", "key")
 
 
 def test_recipe_is_applied(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:

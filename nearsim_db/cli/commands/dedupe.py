@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,8 +62,8 @@ def dedupe(
 
     Writes the survivor of each cluster and all documents without near-duplicates, in input order: JSON lines and rows
     of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. A record is known
-    by its file and line, so that ids may recur. Files are read twice; standard input and pipes are copied to TMPDIR
-    first. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
+    by its file and line, so that ids may recur or be absent. Files are read twice; standard input and pipes are copied
+    to TMPDIR first. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
     """
     written = [one for one in (output, pairs, clusters) if one is not None]
     _check_outputs(output, output_format, [one for one in (pairs, clusters) if one is not None])
@@ -79,7 +80,10 @@ def dedupe(
         with outcome.progress() as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
         originals = dict(zip(readable, files, strict=True))
-        source = Source(readable, file_options.fields(), reading=reading, originals=originals)
+        fields = replace(
+            file_options.fields(), id_required=vectors is not None or file_options.id_field != "id"
+        )
+        source = Source(readable, fields, reading=reading, originals=originals)
         with outcome.progress(source) as progress:
             summary = run(
                 source,
