@@ -77,7 +77,6 @@ AnswerFormat = Annotated[
         callback=resolved,
         help=f"Output format: {_KINDS}; csv puts an apostrophe before text that a spreadsheet would run as a formula, "
         "csv-exact does not. [default: by the suffix of --output, otherwise table]",
-        show_default=False,
     ),
 ]
 ResultFormat = Annotated[
@@ -90,7 +89,6 @@ FileFormatOption = Annotated[
         callback=resolved,
         help="Format of the file if its suffix names none; csv puts an apostrophe before text that a spreadsheet would "
         "run as a formula, csv-exact does not.",
-        show_default=False,
     ),
 ]
 Output = Annotated[

@@ -73,7 +73,6 @@ def max_rejected_option(default: str) -> Any:
         metavar="N",
         min=0,
         help=f"Exit with 1 if more records are rejected. (default: {default})",
-        show_default=False,
     )
 
 
@@ -85,9 +84,7 @@ def refuse_rejected(rejected: str, most: int, done: str) -> None:
 
 
 def _delimiter(help: str) -> Any:
-    return typer.Option(
-        "--delimiter", metavar="CHARACTER", help=help, parser=one_character, show_default=False
-    )
+    return typer.Option("--delimiter", metavar="CHARACTER", help=help, parser=one_character)
 
 
 OutputDelimiter = Annotated[str | None, _delimiter("Character between the columns of CSV; tab is a tab.")]
@@ -111,16 +108,13 @@ class FileOptions:
         InputFormat | None,
         typer.Option(
             help="Format of the files and of standard input. "
-            "(default: by the suffix; standard input is jsonl or json)",
-            show_default=False,
+            "(default: by the suffix; standard input is jsonl or json)"
         ),
     ] = None
     encoding: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="Encoding of the files, such as cp1252, latin-1 or utf-16. (default: utf-8)",
-            show_default=False,
+            metavar="NAME", help="Encoding of the files, such as cp1252, latin-1 or utf-16. (default: utf-8)"
         ),
     ] = None
     delimiter: Annotated[

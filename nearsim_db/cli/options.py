@@ -102,7 +102,7 @@ def profile_option(help: str, **more: Any) -> Any:
 
 def limit_option(help: str) -> Any:
     """Return the option --limit."""
-    return typer.Option("--limit", "-n", metavar="N", min=1, help=help, show_default=False)
+    return typer.Option("--limit", "-n", metavar="N", min=1, help=help)
 
 
 CHOSEN_PROFILE = "Profile to use; required if there are several and none is named default."
@@ -122,7 +122,6 @@ Jobs = Annotated[
         metavar="N",
         min=1,
         help="Processes that build the index of a large collection; by default as many as there are cores.",
-        show_default=False,
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
@@ -289,8 +288,5 @@ ProfileArgument = Annotated[str | None, _argument("profile", complete_profile)]
 ProfileOrArgument = Annotated[str | None, profile_option(CHOSEN_PROFILE, callback=argument_or_option)]
 CollectionArgument = Annotated[str | None, _argument("collection", complete_collection)]
 CollectionOrArgument = Annotated[
-    str | None,
-    collection_option(
-        "Collection that is attached to a table.", callback=argument_or_option, show_default=False
-    ),
+    str | None, collection_option("Collection that is attached to a table.", callback=argument_or_option)
 ]

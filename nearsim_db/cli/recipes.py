@@ -35,11 +35,7 @@ def _complete_key(incomplete: str) -> list[tuple[str, str]]:
 Threshold = Annotated[
     float | None,
     typer.Option(
-        "--threshold",
-        "-t",
-        metavar="SIMILARITY",
-        help="Similarity threshold, as --set match.threshold=.",
-        show_default=False,
+        "--threshold", "-t", metavar="SIMILARITY", help="Similarity threshold, as --set match.threshold=."
     ),
 ]
 

@@ -30,7 +30,6 @@ DetachedCollection = Annotated[
         autocompletion=options.complete_collection,
         callback=options.argument_or_option,
         help="The same as the argument.",
-        show_default=False,
     ),
 ]
 

@@ -36,10 +36,8 @@ _ExitCode = Annotated[
 def check(
     *,
     files: _Files = None,
-    text: Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="Text to check, instead of files.")
-    ] = None,
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of --text.")] = None,
+    text: Annotated[str | None, typer.Option(metavar="TEXT", help="Text to check, instead of files.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of --text.")] = None,
     scope: options.Scope,
     min_similarity: options.MinSimilarity = 0.0,
     exit_code: _ExitCode = False,

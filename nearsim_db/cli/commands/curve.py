@@ -31,7 +31,6 @@ def curve(
             metavar="SIMILARITY",
             help="Threshold at which to measure false negatives and false positives. "
             "(default: that of the profile or recipe)",
-            show_default=False,
         ),
     ] = None,
     near: Annotated[
@@ -40,7 +39,6 @@ def curve(
             metavar="DISTANCE",
             help="With --far: show the least probability of pairs at this distance or nearer. Jaccard distances are "
             "1 - similarity, those of cosines are degrees.",
-            show_default=False,
         ),
     ] = None,
     far: Annotated[
@@ -48,7 +46,6 @@ def curve(
         typer.Option(
             metavar="DISTANCE",
             help="With --near: show the greatest probability of pairs at this distance or farther.",
-            show_default=False,
         ),
     ] = None,
     near_probability: Annotated[
@@ -57,14 +54,11 @@ def curve(
             metavar="PROBABILITY",
             help="With --near, --far and --far-probability: also draw the fewest bands, and their rows, with at least "
             "this probability at --near.",
-            show_default=False,
         ),
     ] = None,
     far_probability: Annotated[
         float | None,
-        typer.Option(
-            metavar="PROBABILITY", help="At most this probability at --far, see above.", show_default=False
-        ),
+        typer.Option(metavar="PROBABILITY", help="At most this probability at --far, see above."),
     ] = None,
     min_shared_bands: Annotated[
         int, typer.Option(min=1, metavar="M", help="Shared bands to require without @M.")

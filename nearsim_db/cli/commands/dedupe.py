@@ -22,16 +22,13 @@ _Output = Annotated[
     Path,
     options.output_option(
         "File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst), "
-        ".parquet, otherwise that of the input. - is standard output.",
-        show_default=False,
+        ".parquet, otherwise that of the input. - is standard output."
     ),
 ]
 _OutputFormat = Annotated[
     FileFormat | None,
     typer.Option(
-        "--output-format",
-        help="Format of --output if its suffix names none. (default: that of the input)",
-        show_default=False,
+        "--output-format", help="Format of --output if its suffix names none. (default: that of the input)"
     ),
 ]
 _MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]

@@ -16,23 +16,11 @@ _FAULTS = 3
 
 Generation = Annotated[
     int | None,
-    typer.Option(
-        "--generation",
-        "-g",
-        metavar="N",
-        help="A built generation instead of the live one.",
-        show_default=False,
-    ),
+    typer.Option("--generation", "-g", metavar="N", help="A built generation instead of the live one."),
 ]
 Sample = Annotated[
     int | None,
-    typer.Option(
-        "--sample",
-        metavar="N",
-        min=1,
-        help="Number of documents to check. (default: 1,000)",
-        show_default=False,
-    ),
+    typer.Option("--sample", metavar="N", min=1, help="Number of documents to check. (default: 1,000)"),
 ]
 All = Annotated[bool, typer.Option("--all", help="Check everything, and that nothing else is stored.")]
 Repair = Annotated[bool, typer.Option("--repair", help="Repair what differs, and check again.")]

@@ -49,9 +49,7 @@ def delete(
     ] = False,
     rejects: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--rejects", metavar="PATH", help="With --purge, reject file to erase them from (repeatable)."
-        ),
+        typer.Option(metavar="PATH", help="With --purge, reject file to erase them from (repeatable)."),
     ] = None,
     format: formats.ResultFormat = Format.TABLE,
     yes: options.Yes = False,

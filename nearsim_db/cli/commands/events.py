@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from nearsim_db.search.events import Kind as KindName
 
 events = typer.Typer(
-    invoke_without_command=True,
-    epilog="Example: nearsim events --collection news --follow --after 1000",
+    invoke_without_command=True, epilog="Example: nearsim events --collection news --follow --after 1000"
 )
 
 

@@ -29,7 +29,6 @@ _Columns = Annotated[
         help="Columns in this order (repeatable): id, title, text, source, url, published_at, vector, attributes, "
         "doc_id, revision, created_at, updated_at, cluster, survivor, or any key of the attributes. "
         "[default: id to published_at, every key of the attributes, cluster, survivor]",
-        show_default=False,
     ),
 ]
 _Output = Annotated[
@@ -48,7 +47,6 @@ _PageFormatOption = Annotated[
         callback=formats.resolved,
         help="html for a page, json for its figures as one JSON document, on standard output by default. "
         "[default: by the suffix of --output, otherwise html]",
-        show_default=False,
     ),
 ]
 
@@ -97,16 +95,15 @@ def report(
         Path | None, options.output_option("HTML or JSON file to write; - for standard output.")
     ] = None,
     scope: options.Scope,
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     top: Annotated[
-        int, typer.Option("--top", metavar="N", min=1, max=1000, help="Maximum number of rows per table.")
+        int, typer.Option(metavar="N", min=1, max=1000, help="Maximum number of rows per table.")
     ] = 25,
     diffs: Annotated[
-        int, typer.Option("--diffs", metavar="N", min=0, max=200, help="Number of pairs shown side by side.")
+        int, typer.Option(metavar="N", min=0, max=200, help="Number of pairs shown side by side.")
     ] = 12,
     rejects: Annotated[
-        list[Path] | None,
-        typer.Option("--rejects", metavar="PATH", help="Reject file to count by reason (repeatable)."),
+        list[Path] | None, typer.Option(metavar="PATH", help="Reject file to count by reason (repeatable).")
     ] = None,
     format: _PageFormatOption = None,
     quiet: options.Quiet = False,

@@ -24,9 +24,7 @@ _SOURCE_URL = "NEARSIM_SOURCE_URL"
 
 _Profile = Annotated[
     str | None,
-    options.profile_option(
-        "Profile to create if missing, with the recipe given. (default: default)", show_default=False
-    ),
+    options.profile_option("Profile to create if missing, with the recipe given. (default: default)"),
 ]
 
 
@@ -39,7 +37,6 @@ class _Query:
         typer.Option(
             metavar="QUERY",
             help="Read the rows of a query instead of files; its columns are mapped like those of CSV.",
-            show_default=False,
         ),
     ] = None
     from_url: Annotated[
@@ -49,7 +46,6 @@ class _Query:
             envvar=_SOURCE_URL,
             show_envvar=True,
             help="PostgreSQL database that --from-sql reads.",
-            show_default=False,
         ),
     ] = None
 
@@ -93,8 +89,7 @@ class _Handling:
         OnDuplicate | None,
         typer.Option(
             help="Look up each document before adding it, one at a time: flag adds near-duplicates and counts them, "
-            "skip leaves them out, raise stops at the first.",
-            show_default=False,
+            "skip leaves them out, raise stops at the first."
         ),
     ] = None
     dry_run: Annotated[

@@ -37,19 +37,11 @@ def clusters(
     *,
     scope: options.Scope,
     min_size: Annotated[
-        int | None,
-        typer.Option(
-            "--min-size",
-            metavar="N",
-            min=2,
-            help="Only clusters of at least N documents.",
-            show_default=False,
-        ),
+        int | None, typer.Option(metavar="N", min=2, help="Only clusters of at least N documents.")
     ] = None,
     show: Annotated[
         str | None,
         typer.Option(
-            "--show",
             metavar="ID",
             help="Show one cluster: that of the document ID or, if no clustered document has that id, of that number.",
         ),
@@ -77,14 +69,11 @@ def clusters(
 def similar(
     *,
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a stored document.")] = None,
-    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="Text to look up.")] = None,
+    text: Annotated[str | None, typer.Option(metavar="TEXT", help="Text to look up.")] = None,
     file: Annotated[
-        Path | None,
-        typer.Option("--file", metavar="PATH", help="File that holds the text; - for standard input."),
+        Path | None, typer.Option(metavar="PATH", help="File that holds the text; - for standard input.")
     ] = None,
-    title: Annotated[
-        str | None, typer.Option("--title", metavar="TEXT", help="Title of --text or --file.")
-    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of --text or --file.")] = None,
     scope: options.Scope,
     min_similarity: options.MinSimilarity = 0.0,
     rows: options.Rows,

@@ -28,11 +28,11 @@ reindex = typer.Typer(
 
 
 def _generation_option(help: str) -> Any:
-    return typer.Option("--generation", "-g", metavar="N", help=help, show_default=False)
+    return typer.Option("--generation", "-g", metavar="N", help=help)
 
 
 def _limit(what: str) -> Any:
-    return typer.Option(metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", show_default=False)
+    return typer.Option(metavar="LIMIT", help=f"Fail if more than LIMIT {what}.")
 
 
 @dataclass(eq=False, repr=False)
@@ -152,8 +152,7 @@ def diff(
         int | None, _generation_option("Compare this one instead of the pending one.")
     ] = None,
     samples: Annotated[
-        int,
-        typer.Option("--samples", metavar="N", min=0, max=1000, help="At most so many samples of each kind."),
+        int, typer.Option(metavar="N", min=0, max=1000, help="At most so many samples of each kind.")
     ] = 20,
     limit_options: _LimitOptions,
     output: Annotated[

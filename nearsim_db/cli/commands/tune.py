@@ -49,11 +49,7 @@ _Recall = Annotated[
 _Threshold = Annotated[
     float | None,
     typer.Option(
-        "--threshold",
-        "-t",
-        metavar="SIMILARITY",
-        help="Threshold to use instead of proposing one.",
-        show_default=False,
+        "--threshold", "-t", metavar="SIMILARITY", help="Threshold to use instead of proposing one."
     ),
 ]
 _Size = Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Number of documents to sample.")]

@@ -66,13 +66,7 @@ def list_verdicts(
     *,
     collection: options.Collection = options.DEFAULT,
     by: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            metavar="NAME",
-            help="Only verdicts made or undone by NAME. (default: all)",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="NAME", help="Only verdicts made or undone by NAME. (default: all)")
     ] = None,
     undone: Annotated[
         bool, typer.Option("--undone", help="Include verdicts that were undone or replaced.")

@@ -43,7 +43,7 @@ class _Chosen:
 def list_work(
     *,
     collection: options.OneCollection = None,
-    stage: Annotated[WorkStage | None, typer.Option("--stage", help="Only this stage.")] = None,
+    stage: Annotated[WorkStage | None, typer.Option(help="Only this stage.")] = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only work that is failing or was set aside.")
     ] = False,

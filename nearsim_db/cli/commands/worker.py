@@ -36,7 +36,6 @@ KeepEvents = Annotated[
         "--keep-events",
         metavar="AGE",
         help='Delete older events, as in "2 days"; or none. [default: NEARSIM_KEEP_EVENTS, else 7 days]',
-        show_default=False,
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log errors only.")]
