@@ -11,6 +11,7 @@ import typer
 from nearsim_db.cli import formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm, is_interactive
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output import reindex as shown
 from nearsim_db.cli.output import terminal
 from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import DEFAULT, suggested_command
@@ -49,13 +50,7 @@ class _LimitOptions:
         """Return the limits. Raises RecipeError for a value that is neither share nor count."""
         from nearsim_db.admin.reindex import Limits
 
-        return Limits.parse(
-            lost=self.max_lost,
-            gained=self.max_gained,
-            rescored=self.max_rescored,
-            merged=self.max_merged,
-            split=self.max_split,
-        )
+        return Limits.parse(**{name.removeprefix("max_"): value for name, value in vars(self).items()})
 
 
 @dataclass(eq=False, repr=False)
@@ -70,7 +65,6 @@ class _Target:
     def open(self, quiet: bool, *, every: bool = False) -> "Iterator[Reindex]":
         """Open the profile, or all of the collection; warns of a build that is left unfinished."""
         from nearsim_db.admin.reindex import Reindex
-        from nearsim_db.cli.output import reindex as output
         from nearsim_db.errors import BuildStoppedError, NearsimError
         from nearsim_db.store.database import Database
 
@@ -85,7 +79,7 @@ class _Target:
         except (KeyboardInterrupt, NearsimError) as error:
             left = None if reindex is None or isinstance(error, BuildStoppedError) else reindex.left_behind
             if left is not None:
-                output.print_left(left)
+                shown.print_left(left)
             raise
         finally:
             terminal.print_warnings(warnings)
@@ -112,8 +106,6 @@ def start(
     Its recipe is the live one's, or that of --recipe or --preset, changed by --set and --threshold. After Ctrl-C, the
     build continues with nearsim reindex resume.
     """
-    from nearsim_db.cli.output import reindex as output
-
     if promote and detach:
         raise UsageError(
             "--promote cannot be combined with --detach; to promote what workers built: "
@@ -126,22 +118,20 @@ def start(
         reindex.database.use_jobs(jobs)
         generation = reindex.start(chosen, changes, detached=detach)
         if promote:
-            promoted = reindex.promote(generation.generation_id)
-            output.show_promoted(outcome, reindex, *promoted)
+            shown.show_promoted(outcome, reindex, *reindex.promote(generation.generation_id))
         else:
-            output.show_state(outcome, reindex, generation)
+            shown.show_state(outcome, reindex, generation)
 
 
 @reindex.command(epilog="Example: nearsim reindex status --collection news")
 def status(*, target: _Target, result: options.Result) -> None:
     """Show the generations of a profile, or of all, and the progress of each."""
     from nearsim_db.admin.reindex.status import read_status
-    from nearsim_db.cli.output import reindex as output
     from nearsim_db.store.database import Database
 
     with Database.connect() as database, database.transaction() as connection:
         found = read_status(connection, target.collection, target.profile)
-    result.show(list(map(output.outline, found)), lambda: output.print_status(found, target.collection))
+    result.show(list(map(shown.outline, found)), lambda: shown.print_status(found, target.collection))
 
 
 @reindex.command(epilog="Example: nearsim reindex diff --collection news --max-lost 0.1% --output diff.html")
@@ -200,7 +190,6 @@ def promote(
     With a --max option it is compared with the live one first; if it differs by more, it is not promoted and the exit
     code is 3. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
     """
-    from nearsim_db.cli.output import reindex as output
     from nearsim_db.errors import LimitsExceededError
 
     allowed = limit_options.parsed()
@@ -208,18 +197,16 @@ def promote(
         try:
             promoted = reindex.promote(generation, allowed)
         except LimitsExceededError as error:
-            outcome.show(output.refused(reindex, error), lambda: None)
+            outcome.show(shown.refused(reindex, error), lambda: None)
             raise
-        output.show_promoted(outcome, reindex, *promoted)
+        shown.show_promoted(outcome, reindex, *promoted)
 
 
 @reindex.command(epilog="Example: nearsim reindex rollback --collection news")
 def rollback(*, target: _Target, outcome: options.Outcome) -> None:
     """Make the previous generation live again; it has been kept up to date with the documents."""
-    from nearsim_db.cli.output import reindex as output
-
     with target.open(outcome.is_silent) as reindex:
-        output.show_promoted(outcome, reindex, *reindex.rollback(), is_rollback=True)
+        shown.show_promoted(outcome, reindex, *reindex.rollback(), is_rollback=True)
 
 
 @reindex.command(epilog="Example: nearsim reindex drop --collection news --yes")
@@ -236,25 +223,20 @@ def drop(
 
     A generation that is still read after ten seconds is dropped later, by a worker or the next call.
     """
-    from nearsim_db.cli.output import reindex as output
-
     if every and (target.name is not None or formats.is_typed(context, "profile") or generation is not None):
         raise UsageError("--all cannot be combined with a profile or --generation")
     with target.open(quiet=True, every=every) as reindex:
         chosen = reindex.find_droppable(generation, every=every)
         if chosen and is_interactive(yes=yes):
-            confirm(f"Drop {output.describe(reindex, chosen)}? This cannot be undone.")
-        output.show_dropped(outcome, reindex.drop(chosen))
+            confirm(f"Drop {shown.describe(reindex, chosen)}? This cannot be undone.")
+        shown.show_dropped(outcome, reindex.drop(chosen))
 
 
 @reindex.command(epilog="Example: nearsim reindex pause --collection news")
 def pause(*, target: _Target, outcome: options.Outcome) -> None:
     """Pause a build, or its catching up, at the next step; later changes are queued for it."""
-    from nearsim_db.cli.output import reindex as output
-
     with target.open(outcome.is_silent) as reindex:
-        generation = reindex.pause()
-        output.show_state(outcome, reindex, generation)
+        shown.show_state(outcome, reindex, reindex.pause())
 
 
 @reindex.command(epilog="Example: nearsim reindex resume --collection news")
@@ -262,25 +244,19 @@ def resume(
     *, target: _Target, detach: Detach = False, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
     """Continue a build that was paused or left behind, until it is ready to be promoted."""
-    from nearsim_db.cli.output import reindex as output
-
     with target.open(outcome.is_silent) as reindex:
         reindex.database.use_jobs(jobs)
-        generation = reindex.resume(detached=detach)
-        output.show_state(outcome, reindex, generation)
+        shown.show_state(outcome, reindex, reindex.resume(detached=detach))
 
 
 @reindex.command(epilog="Example: nearsim reindex abandon strict --collection news --yes")
 def abandon(*, target: _Target, yes: options.Yes = False, outcome: options.Outcome) -> None:
     """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
-    from nearsim_db.cli.output import reindex as output
-
     with target.open(quiet=True) as reindex:
         if is_interactive(yes=yes):
-            what = output.describe(reindex, [reindex.pending()])
+            what = shown.describe(reindex, [reindex.pending()])
             confirm(f"Abandon {what}? It cannot be resumed.")
-        generation = reindex.abandon()
-        output.show_state(outcome, reindex, generation)
+        shown.show_state(outcome, reindex, reindex.abandon())
 
 
 def _refuse_output(output: Path | None, *, is_machine: bool) -> None:

@@ -37,17 +37,12 @@ def print_status(found: "Sequence[Status]", collection: str) -> None:
 
 def print_table(rows: Sequence[Mapping[str, object]], stream: TextIO | None = None) -> None:
     """Print the rows; on a narrow terminal empty columns are omitted first, then optional ones."""
-    shown = list(_COLUMNS)
     empty = [name for name in _COLUMNS if all(row[name] in (0, "", "-") for row in rows)]
     several = len({row["profile"] for row in rows}) > 1
-    for name in (*empty, *(one for one in _OPTIONAL if not (one == "profile" and several))):
-        if name in shown and not tables.fits(shown, _select(rows, shown), wrap=_WRAPPED, stream=stream):
-            shown.remove(name)
-    tables.print_table(shown, _select(rows, shown), wrap=_WRAPPED, stream=stream)
-
-
-def _select(rows: Sequence[Mapping[str, object]], shown: Sequence[str]) -> list[list[object]]:
-    return [[row[name] for name in shown] for row in rows]
+    optional = [one for one in _OPTIONAL if one not in empty and not (one == "profile" and several)]
+    values = [[row[name] for name in _COLUMNS] for row in rows]
+    every = [*empty, *optional]
+    tables.print_fitting(_COLUMNS, values, optional=every, wrap=_WRAPPED, gap=tables.GAP, stream=stream)
 
 
 def _row(one: "Status") -> list[object]:
@@ -90,13 +85,8 @@ def _since(generation: "Generation") -> datetime | None:
     """Return when its current state began, if recorded."""
     if generation.dropping:
         return generation.retired_at
-    since = {
-        "building": generation.created_at,
-        "ready": generation.ready_at,
-        "live": generation.live_at,
-        "retired": generation.retired_at,
-    }
-    return since.get(generation.state)
+    names = {"building": "created_at", "ready": "ready_at", "live": "live_at", "retired": "retired_at"}
+    return getattr(generation, names[generation.state]) if generation.state in names else None
 
 
 def _advice(one: "Status") -> str | None:
@@ -158,10 +148,8 @@ def _next(found: "Status") -> str:
         case "catching_up":
             return f"catching up; see its progress: {advised('reindex status')}"
         case "ready":
-            return (
-                f"ready; compare it with the live one: {advised('reindex diff')}; "
-                f"then: {advised('reindex promote')}"
-            )
+            compare = f"compare it with the live one: {advised('reindex diff')}"
+            return f"ready; {compare}; then: {advised('reindex promote')}"
         case "paused":
             return f"paused; to resume it: {advised('reindex resume')}"
         case "abandoned":
@@ -172,10 +160,10 @@ def _next(found: "Status") -> str:
 
 def describe(reindex: "Reindex", chosen: "Sequence[Generation]") -> str:
     """Return generations as text, e.g. "generation 13 (abandoned, 0.6 MiB) of profile default in ..."."""
-    ids = {one.generation_id for one in chosen}
-    profiles = None if len({one.profile for one in chosen}) > 1 else chosen[0].profile
     from nearsim_db.admin.reindex import Reindex
 
+    ids = {one.generation_id for one in chosen}
+    profiles = None if len({one.profile for one in chosen}) > 1 else chosen[0].profile
     found = Reindex(reindex.database, reindex.collection, profiles).status()
     descriptions = [
         f"generation {one.generation.generation_id} ({one.state_label}, {_size(one.bytes)}) "

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from nearsim_db.cli.output.terminal import paint, visible, width_of
 
-_GAP, _NARROW_GAP, _FACTS_GAP = 3, 2, 2
+GAP, NARROW_GAP, _FACTS_GAP = 3, 2, 2
 _SHORTEST, _READABLE = 12, 20
 _INVISIBLE = ("Mn", "Me", "Cf")  # combining marks and format characters
 _PART_ENDS = re.compile(r"(?<=[_ ])")
@@ -39,7 +39,7 @@ def print_table(
     ]
     target = stream or sys.stdout
     available = width_of(target)
-    gap = _GAP if _total(_content_widths(columns, cells), _GAP) <= available else _NARROW_GAP
+    gap = GAP if _total(_content_widths(columns, cells), GAP) <= available else NARROW_GAP
     widths = _widths(columns, cells, shorten, wrap, available, gap)
     numeric = [all(isinstance(row[at], int | float | None) for row in values) for at in range(len(columns))]
 
@@ -65,44 +65,32 @@ def print_fitting(
     rows: Sequence[Sequence[object]],
     *,
     optional: Sequence[str],
-    shorten: Sequence[str],
-    wrap: Sequence[str],
-    stream: TextIO,
+    shorten: Sequence[str] = (),
+    wrap: Sequence[str] = (),
+    gap: int = NARROW_GAP,
+    stream: TextIO | None = None,
 ) -> Sequence[str]:
     """Print a table without the first of the `optional` columns that the terminal is too narrow for; return them.
 
-    Columns of `shorten` count with up to 20 characters.
+    Columns of `shorten` count with up to 20 characters, columns of `wrap` as they are once broken between words, and
+    `gap` as the space between columns.
     """
-    readable = [
-        [
-            _cut(visible(value), _READABLE) if name in shorten else value
-            for name, value in zip(columns, row, strict=True)
-        ]
-        for row in rows
-    ]
+    width = width_of(stream or sys.stdout)
     for amount in range(len(optional) + 1):
         left_out = optional[:amount]
         kept = [at for at, name in enumerate(columns) if name not in left_out]
-        names = [columns[at] for at in kept]
-        fitting = ([row[at] for at in kept] for row in readable)
-        if amount == len(optional) or fits(names, fitting, wrap=wrap, gap=_NARROW_GAP, stream=stream):
+        names, values = [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
+        cells = [
+            [
+                _cut(visible(value), _READABLE) if name in shorten else _cell(value, 4)
+                for name, value in zip(names, row, strict=True)
+            ]
+            for row in values
+        ]
+        if _total(_widths(names, cells, (), wrap, width, gap), gap) <= width:
             break
-    print_table(names, ([row[at] for at in kept] for row in rows), shorten=shorten, wrap=wrap, stream=stream)
+    print_table(names, values, shorten=shorten, wrap=wrap, stream=stream)
     return left_out
-
-
-def fits(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *,
-    wrap: Sequence[str] = (),
-    gap: int = _GAP,
-    stream: TextIO | None = None,
-) -> bool:
-    """Whether a table fits the terminal once its columns of `wrap` are broken between words."""
-    cells = [[_cell(value, 4) for value in row] for row in rows]
-    width = width_of(stream or sys.stdout)
-    return _total(_widths(columns, cells, (), wrap, width, gap), gap) <= width
 
 
 def _cell(value: object, decimals: int) -> str:
