@@ -8,7 +8,7 @@ from functools import partial
 
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random
 
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.indexing import attached_table
 from nearsim_db.store import collection_rows, generation_rows, generations, partitions
 from nearsim_db.store.attached.attachments import limit_lock_wait
@@ -43,8 +43,11 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
     """
     with translate_errors(), suppress(NotFoundError):
         with engine.begin() as connection:
-            generation_rows.reread(connection, generation)
-            generations.abandon(connection, generation, _DROPPABLE, drop=True)
+            try:
+                generations.abandon(connection, generation, _DROPPABLE, drop=True)
+            except ConflictError:
+                generation_rows.reread(connection, generation)  # NotFoundError if another session dropped it
+                raise
         return finish(engine, generation, patience_seconds)
     return Dropped(generation, True, [])
 
