@@ -84,9 +84,10 @@ def batches_of(
     """
     import pyarrow.parquet
 
-    texts = _texts_with_dictionary(opened)
+    texts = _texts_with_dictionary(opened, path)
     with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as as_dictionaries:
         for number in range(opened.num_row_groups):
+            _check_columns(opened, number, path)
             group = opened.metadata.row_group(number)
             values = _values_of_lists(group)
             _check_group(group, values, f"row group {number + 1} of {path}")
@@ -95,6 +96,19 @@ def batches_of(
             rows = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE * group.num_rows // size))
             for batch in source.iter_batches(rows, row_groups=[number], columns=columns):
                 yield from slices_of(batch)
+
+
+def _check_columns(opened: "ParquetFile", number: int, path: Path) -> None:
+    """Raise OSError if a row group has a damaged column.
+
+    pyarrow ends the process when the metadata of such a column is asked for, but not when it is read. Columns of lists
+    are not read, as one row may be too large.
+    """
+    columns = map(opened.schema.column, range(len(opened.schema)))
+    plain = [column.path for column in columns if column.max_repetition_level == 0]
+    _check_group(opened.metadata.row_group(number), 0, f"row group {number + 1} of {path}")
+    if plain:
+        next(opened.iter_batches(1, row_groups=[number], columns=plain), None)
 
 
 def _values_of_lists(group: Any) -> int:
@@ -117,14 +131,21 @@ def _check_group(group: Any, values: int, name: str) -> None:
         )
 
 
-def _texts_with_dictionary(opened: "ParquetFile") -> list[str]:
+def _texts_with_dictionary(opened: "ParquetFile", path: Path) -> list[str]:
+    known = {
+        opened.schema.column(at).path for at in range(len(opened.schema))
+    }  # damaged metadata names others
     found = set[str]()
     for number in range(opened.num_row_groups):
+        try:
+            _check_columns(opened, number, path)
+        except (OSError, InputError):
+            break  # raised again when reading comes to this row group
         group = opened.metadata.row_group(number)
         for chunk in map(group.column, range(group.num_columns)):
             if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page:
                 found.add(chunk.path_in_schema)
-    return sorted(found)
+    return sorted(found & known)
 
 
 def _has_long_text(opened: "ParquetFile", group: int, columns: list[str]) -> bool:

@@ -91,5 +91,6 @@ def test_the_embedded_server_says_what_it_needs(folder: Path) -> None:
         assert (code, error.count("\n")) == (1, 1) and message in error and "NEARSIM_DATABASE_URL" in error
     code, shown, _ = run(folder, {}, *NEARSIM, "doctor")
     assert code == 1 and no_home.removeprefix("error: ") in shown
-    code, _, error = run(folder, {}, *NEARSIM, "--install-completion", "bash")
+    undetected = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "True"}  # of the shell above the tests
+    code, _, error = run(folder, undetected, *NEARSIM, "--install-completion", "bash")
     assert (code, error.count("\n")) == (1, 1) and "the completion cannot be installed" in error
