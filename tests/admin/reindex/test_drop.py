@@ -124,8 +124,9 @@ def test_a_drop_killed_at_any_step_is_finished(database: Database) -> None:
 
 
 def test_two_sessions_drop_the_same_generation(url: str, database: Database) -> None:
+    generation = retired(database)
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(drop_generation.drop, database.engine, retired(database)) for _ in range(2)]
+        both = [pool.submit(drop_generation.drop, database.engine, generation) for _ in range(2)]
         assert [one.result().finished for one in both] == [True, True]
     assert nothing_is_left(database)
 
