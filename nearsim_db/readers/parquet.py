@@ -84,10 +84,11 @@ def batches_of(
     """
     import pyarrow.parquet
 
-    texts = _texts_with_dictionary(opened, path)
+    texts, checked = _texts_with_dictionary(opened, path)
     with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as as_dictionaries:
         for number in range(opened.num_row_groups):
-            _check_columns(opened, number, path)
+            if number >= checked:
+                _check_columns(opened, number, path)
             group = opened.metadata.row_group(number)
             values = _values_of_lists(group)
             _check_group(group, values, f"row group {number + 1} of {path}")
@@ -131,11 +132,11 @@ def _check_group(group: Any, values: int, name: str) -> None:
         )
 
 
-def _texts_with_dictionary(opened: "ParquetFile", path: Path) -> list[str]:
-    known = {
-        opened.schema.column(at).path for at in range(len(opened.schema))
-    }  # damaged metadata names others
-    found = set[str]()
+def _texts_with_dictionary(opened: "ParquetFile", path: Path) -> tuple[list[str], int]:
+    """Return columns of texts with a dictionary, and how many row groups can be read, up to the first that cannot."""
+    # Damaged metadata may name other columns.
+    known = {opened.schema.column(at).path for at in range(len(opened.schema))}
+    found, checked = set[str](), 0
     for number in range(opened.num_row_groups):
         try:
             _check_columns(opened, number, path)
@@ -145,7 +146,8 @@ def _texts_with_dictionary(opened: "ParquetFile", path: Path) -> list[str]:
         for chunk in map(group.column, range(group.num_columns)):
             if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page:
                 found.add(chunk.path_in_schema)
-    return sorted(found & known)
+        checked += 1
+    return sorted(found & known), checked
 
 
 def _has_long_text(opened: "ParquetFile", group: int, columns: list[str]) -> bool:

@@ -24,6 +24,13 @@ BRIDGE = (
     "The council has voted to replace the old iron bridge with a wider one of timber which shall carry trams "
     "from next autumn on and cost less than half of what was asked for by the first engineers"
 )
+STORIES = {
+    "storm": STORM,
+    "storm-again": STORM_AGAIN,
+    "storm-twin": STORM,
+    "harvest": HARVEST,
+    "bridge": BRIDGE,
+}
 
 
 def shingles(text: str) -> set[tuple[str, ...]]:

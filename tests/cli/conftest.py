@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
+from tests.builders.command_line import STORIES, CommandLine, write_jsonl
 from tests.builders.report_pages import write_report
 from tests.servers.databases import Server
 
@@ -25,15 +25,8 @@ def nearsim(database_url: str, tmp_path: Path) -> CommandLine:
 @pytest.fixture
 def stories(tmp_path: Path) -> Path:
     """Five documents: a pair, a twin of its first, and two unrelated ones."""
-    texts = {
-        "storm": STORM,
-        "storm-again": STORM_AGAIN,
-        "storm-twin": STORM,
-        "harvest": HARVEST,
-        "bridge": BRIDGE,
-    }
     return write_jsonl(
-        tmp_path / "stories.jsonl", ({"id": name, "text": text} for name, text in texts.items())
+        tmp_path / "stories.jsonl", ({"id": name, "text": text} for name, text in STORIES.items())
     )
 
 

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine, Outcome, write_jsonl
+from tests.builders.command_line import (
+    BRIDGE,
+    HARVEST,
+    STORIES,
+    STORM,
+    CommandLine,
+    Outcome,
+    write_jsonl,
+)
 from tests.builders.workers import application
 from tests.contract.json_keys import Keys
 
@@ -37,13 +45,6 @@ class Ran:
 
 def write_files(folder: Path) -> None:
     """Write the files that the commands read."""
-    texts = {
-        "storm": STORM,
-        "storm-again": STORM_AGAIN,
-        "storm-twin": STORM,
-        "harvest": HARVEST,
-        "bridge": BRIDGE,
-    }
     more = {
         "source": "wire",
         "url": "https://example.org/1",
@@ -51,7 +52,7 @@ def write_files(folder: Path) -> None:
         "section": {"n": 1},
     }
     records: list[dict[str, object]] = [
-        {"id": name, "title": f"Title of {name}", "text": text, **more} for name, text in texts.items()
+        {"id": name, "title": f"Title of {name}", "text": text, **more} for name, text in STORIES.items()
     ]
     records += [
         {"id": "untitled", "text": "!"},

@@ -1,6 +1,7 @@
 """Parquet: which rows become documents, with which values, and why others are rejected."""
 
 import datetime
+import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -252,3 +253,26 @@ def test_a_row_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
     found = list(read_parquet(InputFile(path, limit=300), Fields()))
     assert [type(one) for one in found] == [ReadDocument, Reject, ReadDocument]
     assert found[1] == Reject(str(path), 2, "longer than 300 bytes, the maximum for one document")
+
+
+READ_DAMAGED = """
+import sys
+from pathlib import Path
+from nearsim_db.errors import InputError
+from nearsim_db.readers import Source
+path = Path(sys.argv[1])
+whole = path.read_bytes()
+for at in range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole) - 8):
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
+    try:
+        list(Source([path]))
+    except InputError:
+        pass
+"""
+
+
+def test_no_damaged_byte_of_the_footer_ends_the_process(tmp_path: Path) -> None:
+    """In a process of its own, as pyarrow may abort it."""
+    path = written(tmp_path, {"id": ["1", "2"], "text": ["one", "two"]}, store_schema=False)
+    ended = subprocess.run([sys.executable, "-c", READ_DAMAGED, str(path)], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
