@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
-from nearsim_db.similarity.sketch.row_pairs import RowAgreements
+from nearsim_db.similarity.sketch.family import RowAgreements
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
 

@@ -14,7 +14,7 @@ from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.recipe.sections import Match
-from nearsim_db.similarity.sketch.positional import binomial_standard_error
+from nearsim_db.similarity.sketch.family import binomial_standard_error
 
 _BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positions of 4 bytes
 _STANDARD_ERRORS = (

@@ -53,12 +53,12 @@ def test_uneven_hash_is_reported() -> None:
 
 def test_uniformity_of_each_function_is_pearsons_test_of_its_values() -> None:
     numbers = np.arange(1, 100_001, dtype=np.uint64)
-    multipliers, addends = [1_103_515_245, 2_654_435_761, 40_503], [12_345, 7, 99]
+    coefficients = [(1_103_515_245, 12_345), (2_654_435_761, 7), (40_503, 99)]
     for functions, lowest, values in (("prime32", 0, 4_294_967_311), ("java32", -(2**31), 2**32)):
         found = function_uniformity(
-            MinHash.with_coefficients(multipliers, addends, 32, functions, "numpy"), numbers
+            MinHash(id_bits=32, functions=functions, backend="numpy", coefficients=coefficients), numbers
         )
-        for one, a, b in zip(found, multipliers, addends, strict=True):
+        for one, (a, b) in zip(found, coefficients, strict=True):
             expected = chisquare(
                 np.bincount([((a * x + b - lowest) % values + lowest) % 13 for x in range(1, 100_001)])
             )
@@ -73,7 +73,9 @@ def test_function_that_gives_few_values_is_reported_though_the_hash_is_uniform()
     assert check_uniformity(hashed, "poly64").verdict == "ok"
     drawn = function_uniformity(MinHash(128), ids)
     assert (len(drawn), check_functions(drawn).verdict) == (128, "ok")
-    poor = function_uniformity(MinHash.with_coefficients([2_654_435_761, 2**30], [7, 9], 64, "java32"), ids)
+    poor = function_uniformity(
+        MinHash(functions="java32", coefficients=[(2_654_435_761, 7), (2**30, 9)]), ids
+    )
     found = check_functions(poor)
     assert found.verdict == "warning"
     assert "the least uniform is function 1" in found.finding

@@ -52,7 +52,7 @@ def all_together(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
 @every_backend
 def test_newshounds_hash_function_is_exact(backend: str) -> None:
     ids = crc32(NEUTRON_STARS)
-    family = MinHash.with_coefficients([1319152729], [9549623503], backend=backend)
+    family = MinHash(id_bits=32, backend=backend, coefficients=[(1319152729, 9549623503)])
     values = family.sketch(ids, each_alone(ids))[:, 0].tolist()
     assert values == [609633111, 3937114268, 3400217643, 2032910552, 1267324443, 561063020, 402953603]
     assert family.sketch(ids, all_together(ids)).tolist() == [[402953603]]
@@ -167,9 +167,7 @@ def test_riskiqs_hash_collection(backend: str) -> None:
     shingle = np.array([5861128], np.uint64)
     family = make_family("minhash", 10, 1337, 32, {"functions": "java32"}, backend)
     assert family.sketch(shingle, each_alone(shingle)).tolist() == [JAVA_VALUES]
-    explicit = MinHash.with_coefficients(
-        [a for a, _ in JAVA_COEFFICIENTS], [b for _, b in JAVA_COEFFICIENTS], 32, "java32", backend
-    )
+    explicit = MinHash(id_bits=32, functions="java32", backend=backend, coefficients=JAVA_COEFFICIENTS)
     assert explicit.sketch(shingle, each_alone(shingle)).tolist() == [JAVA_VALUES]
 
 
@@ -183,7 +181,7 @@ def test_riskiqs_buckets_are_djb2a_of_the_joined_rows() -> None:
 
 def test_riskiqs_hash_function_fills_13_buckets_evenly() -> None:
     ids = np.arange(1, 100_001, dtype=np.uint64)
-    family = MinHash.with_coefficients([-1460590454], [747279288], 32, "java32")
+    family = MinHash(id_bits=32, functions="java32", coefficients=[(-1460590454, 747279288)])
     counts = np.bincount(family.sketch(ids, each_alone(ids))[:, 0] % 13, minlength=13)
     expected = 100_000 / 13
     # The 0.999 quantile of chi-squared with 12 degrees of freedom is 32.9.

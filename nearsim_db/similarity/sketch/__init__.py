@@ -1,5 +1,9 @@
 """Sketches: fixed-size summaries of feature sets, to estimate similarity and to find candidates."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.sketch.bands import (
     BAND_SCHEME_VERSION,
     MAX_BANDS,
@@ -9,7 +13,7 @@ from nearsim_db.similarity.sketch.bands import (
 )
 from nearsim_db.similarity.sketch.bottom_k import BottomK
 from nearsim_db.similarity.sketch.dart_minhash import DartMinHash
-from nearsim_db.similarity.sketch.family import FAMILIES, Family, make_family
+from nearsim_db.similarity.sketch.family import Family
 from nearsim_db.similarity.sketch.fast_similarity import FastSimilarity
 from nearsim_db.similarity.sketch.hyperplane import Hyperplane
 from nearsim_db.similarity.sketch.kernels import NO_KNOWN_PAIRS, KnownPairs
@@ -35,3 +39,34 @@ __all__ = [
     "matched_bands",
     "same_bucket",
 ]
+
+FAMILIES: dict[str, type[Family]] = {
+    family.name: family for family in (FastSimilarity, MinHash, BottomK, Hyperplane, Projection, DartMinHash)
+}
+
+
+def make_family(
+    name: str,
+    k: int,
+    seed: int,
+    id_bits: int = 64,
+    options: Mapping[str, Any] | None = None,
+    backend: str | None = None,
+) -> Family:
+    """Return the family with this name and these parameters.
+
+    `id_bits` is 64 for ids mixed over their full range, 32 for raw CRC-32 or djb2a values; `options` are the
+    family's own; `backend` is "numba", "numpy" or None for the faster one installed: both give the same bits.
+    Raises RecipeError for an unknown family or option and for a value out of range.
+    """
+    if name not in FAMILIES:
+        raise RecipeError(f"unknown sketch family {name!r}; choose one of {', '.join(FAMILIES)}")
+    family, given = FAMILIES[name], options or {}
+    for option, value in given.items():
+        if option not in family.options:
+            remedy = f"its options are {', '.join(family.options)}" if family.options else "leave it out"
+            raise RecipeError(f"{name} has no option {option}; {remedy}")
+        if (allowed := family.options[option]) and value not in allowed:
+            raise RecipeError(f"unknown {name} {option} {value!r}; choose one of {', '.join(allowed)}")
+    own = {option: value for option, value in given.items() if option not in family.feature_options}
+    return family(k, seed, id_bits, backend=backend, **own)

@@ -3,7 +3,8 @@
 From the sketches of two sets A and B follows S, the k smallest ids of their union, a random sample of it. So |S
 ∩ A ∩ B| / |S| is an unbiased estimate of their Jaccard similarity (Bar-Yossef et al. 2002), and |S ∩ A ∩ B| /
 |S ∩ A| estimates the share of A that is in B (Cohen and Kaplan 2007). Two sets of fewer than k ids are known
-completely and compared exactly.
+completely and compared exactly. A sample without replacement varies less than the binomial bound of the error, a
+completely known set not at all.
 
 The row of a set of fewer than k ids is padded with its largest id. As ids are distinct, the last two values of
 a row are equal exactly for such sets, except if k is 1. A set of exactly k ids looks like a larger one. Ids
@@ -11,7 +12,6 @@ have no fixed positions, so there are no bands to cut: the band keys are the sma
 0. Two sets share as many bands as they have these ids in common.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -20,74 +20,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import fmix32, fmix64, random_words
 from nearsim_db.similarity.sketch.bands import HASH_MASK, MAX_BANDS, Banding, mix_start
-from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights, sketch_kernels
-from nearsim_db.similarity.sketch.positional import (
-    binomial_standard_error,
-    check_id_bits,
-    check_size,
-    least_agreeing,
-)
-from nearsim_db.similarity.sketch.row_pairs import RowAgreements, compare_gathered
-
-NAME = "bottom_k"
+from nearsim_db.similarity.sketch.family import Family, least_agreeing
+from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights
 
 
-class BottomK:
+class BottomK(Family):
     """Sketches of k ids, uint32 or uint64 like the ids, for Jaccard similarity and containment.
 
     The seed determines the random order, by mixing the ids. Seed 0 leaves them unchanged: they must then be
     hashes, such as CRC-32, and sketches are the sorted ids themselves.
     """
 
-    name = NAME
+    name = "bottom_k"
     metric = "jaccard"
-    scheme_version = 1
     positional = False
 
     def __init__(self, k: int = 128, seed: int = 1, id_bits: int = 64, backend: str | None = None) -> None:
-        check_size(k)
-        check_id_bits(id_bits)
-        self.k = k
+        super().__init__(k, seed, id_bits, backend)
         self.dtype = np.dtype(np.uint32 if id_bits == 32 else np.uint64)
         self._mask = random_words(seed, "bottom_k mask", 1).astype(self.dtype) if seed else None
-        self._backend = backends.resolve(backend)
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
         """Return the sketches of a batch; see `Family.sketch`."""
         points = ids[offsets[0] : offsets[-1]].astype(self.dtype, copy=False)
         if self._mask is not None:
             points = fmix32(points ^ self._mask) if self.dtype == np.uint32 else fmix64(points ^ self._mask)
-        return sketch_kernels(self._backend).smallest(points, offsets - offsets[0], self.k)
+        return self._kernels.smallest(points, offsets - offsets[0], self.k)
 
     def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
         """Return |S ∩ A ∩ B| and |S|; see `Family.agreements`."""
-        merged = sketch_kernels(self._backend).merged(left, right, self.k)
+        merged = self._kernels.merged(left, right, self.k)
         return merged.both, merged.left + merged.right - merged.both
-
-    def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
-        """Return |S ∩ A ∩ B| / |S|, exact for two sets of fewer than k ids; see `Family.estimate`."""
-        return self.similarities(*self.agreements(left, right))
-
-    def similarities(self, agreeing: Counts, compared: Counts) -> NDArray[np.float64]:
-        """Return the ratio; see `Family.similarities`."""
-        shares: NDArray[np.float64] = agreeing / compared
-        return shares
-
-    def compare_rows(
-        self, sketches: NDArray[Any], left: Counts, right: Counts, banding: Banding
-    ) -> RowAgreements:
-        """Compare copies of the rows; see `Family.compare_rows`."""
-        return compare_gathered(self, sketches, left, right, banding)
 
     def containment(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
         """Estimate the share of left's ids that are in right, row by row; exact for two sets of fewer than k ids.
 
         If right is many times larger, few of left's ids are in the sample; NaN if none is.
         """
-        merged = sketch_kernels(self._backend).merged(left, right, self.k)
+        merged = self._kernels.merged(left, right, self.k)
         known = merged.left > 0
         shares = np.full(len(known), np.nan)
         np.divide(merged.both, merged.left, out=shares, where=known)
@@ -100,7 +72,7 @@ class BottomK:
         every document has the same number of band rows.
         """
         bands = check_keys(banding, self.k)
-        mixed, start = sketch_kernels(self._backend).mixed_bands, mix_start(banding.seed)
+        mixed, start = self._kernels.mixed_bands, mix_start(banding.seed)
         keys = mixed(sketches, bands, 1, start)
         missing = np.zeros(keys.shape, bool)
         missing[:, 1:] = sketches[:, 1:bands] == sketches[:, : bands - 1]
@@ -113,7 +85,7 @@ class BottomK:
         """Count the ids among the `bands` smallest that two sketches share; all if the sketches are equal."""
         bands = check_keys(banding, self.k)
         # A limit larger than any union: rows are merged to the end.
-        shared = sketch_kernels(self._backend).merged(left[:, :bands], right[:, :bands], 2 * bands).both
+        shared = self._kernels.merged(left[:, :bands], right[:, :bands], 2 * bands).both
         shared[(left == right).all(axis=1)] = bands
         return shared
 
@@ -133,8 +105,7 @@ class BottomK:
     ) -> Counts:
         """Stop merging a pair once the rest cannot change the result; see `Family.first_similar`."""
         need, needs = least_agreeing(threshold, self.k), _least_shared(threshold, self.k)
-        kernels = sketch_kernels(self._backend)
-        return kernels.first_similar_sorted(sketches, present, need, needs, decided)
+        return self._kernels.first_similar_sorted(sketches, present, need, needs, decided)
 
     def collision_probability(self, similarity: float) -> float:
         """Return the similarity, a lower bound of the probability that an id of the larger set is in the other
@@ -146,13 +117,6 @@ class BottomK:
         other, and higher for sets of equal size.
         """
         return similarity
-
-    def standard_error(self, similarity: float) -> float:
-        """Return the binomial bound sqrt(s (1 - s) / k).
-
-        A sample without replacement varies less, a completely known set not at all.
-        """
-        return binomial_standard_error(similarity, self.k)
 
 
 def check_keys(banding: Banding, k: int) -> int:
@@ -181,10 +145,3 @@ def _least_shared(threshold: Fraction, k: int) -> Counts:
     # Of a and b ids, i in both: i / (a + b - i) >= t is i >= t / (1 + t) (a + b).
     share = threshold / (1 + threshold)
     return np.array([least_agreeing(share, ids) for ids in range(2 * k + 1)], np.int64)
-
-
-def make(k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None) -> BottomK:
-    """Return the family of a recipe; it has no options of its own."""
-    if options:
-        raise RecipeError(f"bottom_k has no option {', '.join(sorted(options))}; leave it out")
-    return BottomK(k, seed, id_bits, backend)

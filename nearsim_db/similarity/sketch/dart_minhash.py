@@ -14,47 +14,40 @@ seven cases of eight; in the others the rank is doubled. That affects only the t
 """
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch.kernels import Darts, Ids, Offsets, Weights, sketch_kernels
-from nearsim_db.similarity.sketch.positional import Linear, check_id_bits, check_size
-from nearsim_db.similarity.sketch.weighted import check_options, window
-
-NAME = "dart_minhash"
-OPTIONS = {"input": ("terms", "vector"), "weights": ("count", "log")}
+from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Family, window
+from nearsim_db.similarity.sketch.kernels import Darts, Ids, Offsets, Weights
 
 
-class DartMinHash(Linear):
+class DartMinHash(Family):
     """Sketches of k uint32 for weighted Jaccard similarity; a position has 32 random bits of its winning dart.
 
     Weights are positive, at any scale of 32-bit floats.
     """
 
-    name = NAME
+    name = "dart_minhash"
     metric = "weighted_jaccard"
-    scheme_version = 1
+    options: ClassVar = {"input": INPUTS, "weights": WEIGHTS}
+    feature_options = ("input", "weights")
     dtype = np.dtype(np.uint32)
 
     def __init__(self, k: int = 128, seed: int = 1, id_bits: int = 64, backend: str | None = None) -> None:
-        check_size(k)
-        check_id_bits(id_bits)
-        self.k = k
-        self._backend = backends.resolve(backend)
+        super().__init__(k, seed, id_bits, backend)
         self._darts = Darts(random_words(seed, "dart_minhash mask", 1)[0], _count_thresholds())
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint32]:
-        """Return the sketches of a batch; see `Family.sketch`. Without weights every id has weight 1."""
+        """Return the sketches of a batch; see `Family.sketch`."""
         ids, offsets, weights = window(ids, offsets, weights)
         limits = self._rank_limits(offsets, weights)
-        return sketch_kernels(self._backend).dart_minhash(ids, weights, offsets, limits, self._darts, self.k)
+        return self._kernels.dart_minhash(ids, weights, offsets, limits, self._darts, self.k)
 
     def _rank_limits(self, offsets: Offsets, weights: Weights) -> NDArray[np.float64]:
         """Return the rank below which to search for darts first: float64 of n, 0 for documents without ids."""
@@ -75,11 +68,3 @@ def _count_thresholds() -> NDArray[np.uint64]:
     none = sum((Fraction((-1) ** n, math.factorial(n)) for n in range(40)), Fraction(0))
     cumulated = accumulate(none / math.factorial(count) for count in range(20))
     return np.array([int(2**64 * probability) for probability in cumulated], np.uint64)
-
-
-def make(
-    k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None
-) -> DartMinHash:
-    """Return the family of a recipe; `input` and `weights` describe the features and change nothing here."""
-    check_options(NAME, options, OPTIONS)
-    return DartMinHash(k, seed, id_bits, backend)

@@ -1,96 +1,144 @@
-"""The contract of a sketch family, and the table of families."""
+"""The contract of a sketch family, with what most families have in common."""
 
-from collections.abc import Callable, Mapping
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.sketch import (
-    bottom_k,
-    dart_minhash,
-    fast_similarity,
-    hyperplane,
-    minhash,
-    projection,
-)
+from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.sketch import bands as cut
 from nearsim_db.similarity.sketch.bands import Banding
-from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights
-from nearsim_db.similarity.sketch.row_pairs import RowAgreements
+from nearsim_db.similarity.sketch.kernels import (
+    Counts,
+    Ids,
+    KnownPairs,
+    Offsets,
+    SketchKernels,
+    Weights,
+    sketch_kernels,
+)
+
+MAX_K = 65536
+INPUTS, WEIGHTS = ("terms", "vector"), ("count", "log")
+_BYTES_AT_ONCE = 1 << 24  # of sketches on each side
 
 
-class Family(Protocol):
+class RowAgreements(NamedTuple):
+    """Of m pairs of sketches, int64 each: shared band keys, agreeing places, compared places."""
+
+    shared: Counts
+    agreeing: Counts
+    compared: Counts
+
+
+class Family(ABC):
     """A method to summarise features in k values, so that two sketches estimate the similarity of the features.
 
     Sketches are comparable only with sketches of the same family, k, seed, id bits, options and scheme version.
+
+    What is implemented here is of families whose positions agree with a probability equal to the similarity, up to the
+    2^-32 by which the values of different ids, or darts, may be equal.
     """
 
-    @property
-    def name(self) -> str:
-        """Its name in recipes."""
+    name: ClassVar[str]
+    """Its name in recipes."""
+    metric: ClassVar[str]
+    """The metric it estimates: jaccard, weighted_jaccard, cosine, euclidean. A similarity is at most 1; for a Euclidean
+    distance d it is 1 / (1 + d)."""
+    scheme_version: ClassVar[int] = 1
+    """Increment when the same parameters give other sketches."""
+    positional: ClassVar[bool] = True
+    """Whether sketches are compared position by position, so that bands may have any number of rows. If not, each band
+    key is made from one id, and bands have one row."""
+    options: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Its own options with their values, none if any is allowed."""
+    feature_options: ClassVar[Sequence[str]] = ("weights",)
+    """Options that describe the features and change nothing here."""
+    k: int
+    """The number of values of a sketch."""
+    dtype: np.dtype[Any]
+    """The type of a value."""
+
+    def __init__(self, k: int, seed: int, id_bits: int, backend: str | None) -> None:
+        """Raises RecipeError for a k outside 1..65536, and for ids that have neither 32 nor 64 bits."""
+        if not 1 <= k <= MAX_K:
+            raise RecipeError(f"sketch.k is {k}; choose a value in 1..{MAX_K}")
+        if id_bits not in (32, 64):
+            raise RecipeError(f"ids of {id_bits} bits are not supported; choose 32 or 64")
+        self.k = k
+        self._backend = backends.resolve(backend)
 
     @property
-    def k(self) -> int:
-        """The number of values of a sketch."""
+    def _kernels(self) -> SketchKernels:
+        return sketch_kernels(self._backend)
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of a value."""
-
-    @property
-    def metric(self) -> str:
-        """The metric it estimates: jaccard, weighted_jaccard, cosine, euclidean.
-
-        A similarity is at most 1; for a Euclidean distance d it is 1 / (1 + d).
-        """
-
-    @property
-    def scheme_version(self) -> int:
-        """Increment when the same parameters give other sketches."""
-
-    @property
-    def positional(self) -> bool:
-        """Whether sketches are compared position by position, so that bands may have any number of rows.
-
-        If not, each band key is made from one id, and bands have one row.
-        """
-
+    @abstractmethod
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
         """Return the sketches of n documents: (n, k) of `dtype`.
 
         `ids` is flat, `offsets` int64 of n + 1: document i has ids[offsets[i]:offsets[i + 1]]. For a metric
         without weights, ids may be in any order and repeat; else `weights` is float64, as long as ids, which
-        are sorted and distinct in each document. A document without ids has no sketch: its row is all zeros and
-        must be ignored.
+        are sorted and distinct in each document; without them each id has weight 1. A document without ids has no
+        sketch: its row is all zeros and must be ignored.
         """
 
     def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
         """Return the estimated similarity, row by row: (m, k) and (m, k) to float64 of m, each at most 1."""
+        return self.similarities(*self.agreements(left, right))
 
     def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
         """Count agreeing and compared places, row by row; for Jaccard the estimate is their ratio."""
+        equal: Counts = (left == right).sum(axis=1, dtype=np.int64)
+        return equal, np.full(len(equal), self.k, np.int64)
 
     def similarities(self, agreeing: Counts, compared: Counts) -> NDArray[np.float64]:
         """Return the estimated similarities of pairs with these `agreements`: float64 of m."""
+        shares: NDArray[np.float64] = agreeing / compared
+        return shares
 
     def compare_rows(
         self, sketches: NDArray[Any], left: Counts, right: Counts, banding: Banding
     ) -> RowAgreements:
-        """Return shared bands and agreements of m pairs, given as int64 rows into `sketches`."""
+        """Return shared bands and agreements of m pairs, given as int64 rows into `sketches`.
+
+        Rows are compared in place, unless the band hash requires the keys; else a part of the pairs is copied at a
+        time.
+        """
+        if self.positional and banding.scheme == "mix64":
+            agreeing, shared = self._kernels.count_agreements(
+                sketches, left, right, banding.bands, banding.rows
+            )
+            return RowAgreements(shared, agreeing, np.full(len(agreeing), self.k, np.int64))
+        found = RowAgreements(*(np.empty(len(left), np.int64) for _ in range(3)))
+        step = max(1, _BYTES_AT_ONCE // max(1, sketches[:1].nbytes))
+        for at in range(0, len(left), step):
+            part = slice(at, at + step)
+            sides = sketches[left[part]], sketches[right[part]]
+            found.shared[part] = self.count_shared_bands(*sides, banding)
+            found.agreeing[part], found.compared[part] = self.agreements(*sides)
+        return found
 
     def band_keys(self, sketches: NDArray[Any], banding: Banding) -> NDArray[np.uint64]:
         """Return the bucket hashes (n, bands): the band's number in the top byte, a hash of its content below.
 
         Raises RecipeError for a banding or a scheme that the family does not support.
         """
+        return cut.band_keys(sketches, banding, backend=self._backend)
 
     def count_shared_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Counts:
         """Count the band keys that two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
+        counts: Counts = self.matched_bands(left, right, banding).sum(axis=1, dtype=np.int64)
+        return counts
 
     def matched_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> NDArray[np.bool_]:
         """Return which of left's band keys right has too, row by row: (m, k) and (m, k) to bool of (m, bands)."""
+        return cut.matched_bands(left, right, banding)
 
     def first_similar(
         self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: KnownPairs
@@ -99,45 +147,58 @@ class Family(Protocol):
 
         A row without a similar one is kept. Rows are similar if their estimate reaches the threshold, which is
         above 0; rows that are not `present` have no sketch and are similar to none. `decided` overrides single
-        pairs.
+        pairs. The comparison of a pair stops once the rest cannot change the result.
         """
+        return self._kernels.first_similar_positions(
+            sketches, present, self._least_agreeing(threshold), decided
+        )
+
+    def _least_agreeing(self, threshold: Fraction) -> int:
+        return least_agreeing(threshold, self.k)
 
     def collision_probability(self, similarity: float) -> float:
         """Return the probability that two documents of this similarity agree in one position, or share a key of
         one id.
         """
+        return similarity
 
     def standard_error(self, similarity: float) -> float:
-        """Return the standard deviation of the estimate at this similarity, or an upper bound."""
+        """Return the standard deviation of the estimate at this similarity, or an upper bound.
+
+        The binomial sqrt(s (1 - s) / k); fast_similarity stays below it on small sets.
+        """
+        return binomial_standard_error(similarity, self.k)
 
 
-Options = Mapping[str, str | float]
-FamilyMaker = Callable[[int, int, int, Options, str | None], Family]
+class Curved(Family):
+    """A family whose similarity is an increasing function of the share of equal positions."""
 
-FAMILIES: dict[str, FamilyMaker] = {
-    fast_similarity.NAME: fast_similarity.make,
-    minhash.NAME: minhash.make,
-    bottom_k.NAME: bottom_k.make,
-    hyperplane.NAME: hyperplane.make,
-    projection.NAME: projection.make,
-    dart_minhash.NAME: dart_minhash.make,
-}
+    @abstractmethod
+    def similarity_of(self, agreeing: int) -> float:
+        """Return the similarity estimated from this number of equal positions; 1 if all are equal."""
+
+    def similarities(self, agreeing: Counts, compared: Counts) -> NDArray[np.float64]:
+        """Map the numbers of equal positions to similarities; see `Family.similarities`."""
+        counts, indexes = np.unique(agreeing, return_inverse=True)
+        similarities = np.array([self.similarity_of(count) for count in counts.tolist()], np.float64)
+        return similarities[indexes]
+
+    def _least_agreeing(self, threshold: Fraction) -> int:
+        return bisect_left(range(self.k), float(threshold), key=self.similarity_of)
 
 
-def make_family(
-    name: str,
-    k: int,
-    seed: int,
-    id_bits: int = 64,
-    options: Options | None = None,
-    backend: str | None = None,
-) -> Family:
-    """Return the family with this name and these parameters.
+def least_agreeing(threshold: Fraction, compared: int) -> int:
+    """Return the least number of agreements among `compared` comparisons that reaches a threshold."""
+    return -(-threshold.numerator * compared // threshold.denominator)
 
-    `id_bits` is 64 for ids mixed over their full range, 32 for raw CRC-32 or djb2a values; `options` are the
-    family's own; `backend` is "numba", "numpy" or None for the faster one installed: both give the same bits.
-    Raises RecipeError for an unknown family or option and for a value out of range.
-    """
-    if name not in FAMILIES:
-        raise RecipeError(f"unknown sketch family {name!r}; choose one of {', '.join(FAMILIES)}")
-    return FAMILIES[name](k, seed, id_bits, options or {}, backend)
+
+def binomial_standard_error(similarity: float, k: int) -> float:
+    """Return the standard deviation of the mean of k independent trials: sqrt(s (1 - s) / k)."""
+    return math.sqrt(similarity * (1 - similarity) / k)
+
+
+def window(ids: Ids, offsets: Offsets, weights: Weights | None) -> tuple[Ids, Offsets, Weights]:
+    """Return the ids and weights between the first and last offset, and offsets from 0; weights default to 1."""
+    begin, end = int(offsets[0]), int(offsets[-1])
+    selected = np.ones(end - begin) if weights is None else weights[begin:end]
+    return ids[begin:end], offsets - begin, selected

@@ -8,41 +8,32 @@ estimate stays unbiased. The variance is at most that of MinHash, and about half
 Sketches can be neither merged nor truncated.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import RecipeError
-from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch.kernels import HashRounds, Ids, Offsets, Weights, sketch_kernels
-from nearsim_db.similarity.sketch.positional import Linear, check_id_bits, check_size
+from nearsim_db.similarity.sketch.family import Family
+from nearsim_db.similarity.sketch.kernels import HashRounds, Ids, Offsets, Weights
 
-NAME = "fast_similarity"
 ROUNDS = 16
 
 
-class FastSimilarity(Linear):
+class FastSimilarity(Family):
     """Sketches of k uint32 for Jaccard similarity."""
 
-    name = NAME
+    name = "fast_similarity"
     metric = "jaccard"
-    scheme_version = 1
     dtype = np.dtype(np.uint32)
 
     def __init__(self, k: int = 128, seed: int = 1, id_bits: int = 64, backend: str | None = None) -> None:
         """Ids of 32 bits are mixed first; ids of 64 bits must already be mixed over their full range."""
-        check_size(k)
-        check_id_bits(id_bits)
-        self.k = k
+        super().__init__(k, seed, id_bits, backend)
         self._mix_ids = id_bits == 32
-        self._backend = backends.resolve(backend)
         self._rounds = _draw_rounds(k, seed)
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint32]:
         """Return the sketches of a batch; see `Family.sketch`."""
-        return sketch_kernels(self._backend).fast_similarity(ids, offsets, self._rounds, self._mix_ids)
+        return self._kernels.fast_similarity(ids, offsets, self._rounds, self._mix_ids)
 
 
 def _draw_rounds(k: int, seed: int) -> HashRounds:
@@ -54,12 +45,3 @@ def _draw_rounds(k: int, seed: int) -> HashRounds:
         forced_multipliers=((forced >> high) | odd).astype(np.uint32),
         forced_addends=(random_words(seed, "fast_similarity forced addends", k) >> high).astype(np.uint32),
     )
-
-
-def make(
-    k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None
-) -> FastSimilarity:
-    """Return the family of a recipe; it has no options of its own."""
-    if options:
-        raise RecipeError(f"fast_similarity has no option {', '.join(sorted(options))}; leave it out")
-    return FastSimilarity(k, seed, id_bits, backend)

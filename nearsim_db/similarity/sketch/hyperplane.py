@@ -13,20 +13,17 @@ are.
 """
 
 import math
-from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import fmix64, random_words
 from nearsim_db.similarity.sketch.directions import Projector
+from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Curved, binomial_standard_error, window
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
-from nearsim_db.similarity.sketch.positional import Curved, binomial_standard_error, check_id_bits, check_size
-from nearsim_db.similarity.sketch.weighted import check_options, window
 
 NAME = "hyperplane"
-OPTIONS = {"input": ("terms", "vector"), "weights": ("count", "log"), "vectors": ("gaussian", "sign")}
 WEIGHT_BITS = 24
 
 _EVEN = 1 << 16  # ties are broken with weights multiplied by this to twice this
@@ -41,7 +38,7 @@ class Hyperplane(Curved):
 
     name = NAME
     metric = "cosine"
-    scheme_version = 1
+    options: ClassVar = {"input": INPUTS, "weights": WEIGHTS, "vectors": ("gaussian", "sign")}
     dtype = np.dtype(np.uint8)
 
     def __init__(
@@ -53,17 +50,13 @@ class Hyperplane(Curved):
         vectors: str = "gaussian",
         backend: str | None = None,
     ) -> None:
-        check_size(k)
-        check_id_bits(id_bits)
-        check_options(NAME, {"input": input, "vectors": vectors}, OPTIONS)
-        self.k = k
-        self._backend = backends.resolve(backend)
+        super().__init__(k, seed, id_bits, backend)
         self._projector = Projector(k, seed, NAME, vectors, input == "vector", self._backend)
         self._tie_breaker = Projector(k, seed, f"{NAME} ties", "sign", False, self._backend)
         self._tie_mask = random_words(seed, f"{NAME} uneven", 1)[0]
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint8]:
-        """Return the sketches of a batch, with weights of 1 by default; see `Family.sketch`.
+        """Return the sketches of a batch; see `Family.sketch`.
 
         A vector and its multiple by a positive power of 2 have the same sketch; a vector and its negative have
         opposite ones.
@@ -118,12 +111,3 @@ def whole_weights(offsets: Offsets, weights: Weights) -> Counts:
     exponents = WEIGHT_BITS - np.frexp(largest)[1]
     whole: Counts = np.rint(np.ldexp(weights, np.repeat(exponents, lengths))).astype(np.int64)
     return whole
-
-
-def make(
-    k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None
-) -> Hyperplane:
-    """Return the family of a recipe; its options are `input`, `weights` (how terms are weighted) and `vectors`."""
-    check_options(NAME, options, OPTIONS)
-    input, vectors = str(options.get("input", "terms")), str(options.get("vectors", "gaussian"))
-    return Hyperplane(k, seed, id_bits, input, vectors, backend)

@@ -7,33 +7,29 @@ Linear functions require ids that are hashes: on runs of consecutive numbers est
 0.56). Sketches can be merged (the sketch of a union) and truncated (fewer positions, same seed).
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch.kernels import PRIME, Ids, Offsets, Weights, sketch_kernels
-from nearsim_db.similarity.sketch.positional import Linear, check_id_bits, check_size
-
-NAME = "minhash"
-FUNCTIONS = ("prime32", "java32")
+from nearsim_db.similarity.sketch.family import Family
+from nearsim_db.similarity.sketch.kernels import PRIME, Ids, Offsets, Weights
 
 Coefficients = tuple[NDArray[Any], NDArray[Any]]
 
 
-class MinHash(Linear):
+class MinHash(Family):
     """Sketches of k positions, uint64 (prime32) or int32 (java32), for Jaccard similarity.
 
     The functions take 32 bits: the id itself if it has 32 bits, its upper half if it has 64.
     """
 
-    name = NAME
+    name = "minhash"
     metric = "jaccard"
-    scheme_version = 1
+    options: ClassVar = {"functions": ("prime32", "java32"), "coefficients": ()}
 
     def __init__(
         self,
@@ -42,66 +38,29 @@ class MinHash(Linear):
         id_bits: int = 64,
         functions: str = "prime32",
         backend: str | None = None,
+        coefficients: Sequence[tuple[int, int]] | None = None,
     ) -> None:
-        check_size(k)
-        check_functions(functions)
-        drawn = _draw_java32(k, seed) if functions == "java32" else _draw_prime32(k, seed)
-        self._set_up(drawn, id_bits, functions, backend)
+        """Draw the functions a x + b by the seed, or take k pairs of a and b as `coefficients`.
 
-    @classmethod
-    def with_coefficients(
-        cls,
-        multipliers: Sequence[int],
-        addends: Sequence[int],
-        id_bits: int = 32,
-        functions: str = "prime32",
-        backend: str | None = None,
-    ) -> "MinHash":
-        """Return the family with the functions a x + b, one position each.
-
-        For prime32, a must be in 1..2^32 - 1 and b is reduced modulo the prime; for java32 both wrap to 32
-        bits.
+        For prime32, a must be in 1..2^32 - 1 and b is reduced modulo the prime; for java32 both wrap to 32 bits.
         """
-        check_size(len(multipliers))
-        check_functions(functions)
-        if len(multipliers) != len(addends):
-            raise RecipeError(f"{len(multipliers)} multipliers need as many addends, not {len(addends)}")
-        coefficients = (_wrapped if functions == "java32" else _reduced)(multipliers, addends)
-        family = cls.__new__(cls)
-        family._set_up(coefficients, id_bits, functions, backend)
-        return family
-
-    def _set_up(self, coefficients: Coefficients, id_bits: int, functions: str, backend: str | None) -> None:
-        check_id_bits(id_bits)
-        self._multipliers, self._addends = coefficients
-        self.k = len(self._multipliers)
+        super().__init__(len(coefficients) if coefficients else k, seed, id_bits, backend)
+        is_java = functions == "java32"
+        if coefficients:
+            self._multipliers, self._addends = (_wrapped if is_java else _reduced)(
+                *zip(*coefficients, strict=True)
+            )
+        else:
+            self._multipliers, self._addends = (_draw_java32 if is_java else _draw_prime32)(k, seed)
         self.functions = functions
-        self.dtype = np.dtype(np.int32 if functions == "java32" else np.uint64)
+        self.dtype = np.dtype(np.int32 if is_java else np.uint64)
         self._shift = id_bits - 32
-        self._backend = backends.resolve(backend)
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
         """Return the sketches of a batch; see `Family.sketch`."""
-        kernels = sketch_kernels(self._backend)
-        minimum = kernels.minimum_java32 if self.functions == "java32" else kernels.minimum_prime32
+        is_java = self.functions == "java32"
+        minimum = self._kernels.minimum_java32 if is_java else self._kernels.minimum_prime32
         return minimum(ids, offsets, self._multipliers, self._addends, self._shift)
-
-    def merge(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-        """Return the sketches of the unions, row by row; every row must be of a document with ids."""
-        union: NDArray[Any] = np.minimum(left, right)
-        return union
-
-    def truncate(self, sketches: NDArray[Any], k: int) -> NDArray[Any]:
-        """Return the sketches that the same seed gives for a smaller k: a copy of the first k columns."""
-        if not 1 <= k <= sketches.shape[1]:
-            raise RecipeError(f"a sketch of {sketches.shape[1]} positions cannot be truncated to {k}")
-        return sketches[:, :k].copy()
-
-
-def check_functions(functions: str) -> None:
-    """Raise RecipeError for an unknown kind of hash functions."""
-    if functions not in FUNCTIONS:
-        raise RecipeError(f"unknown minhash functions {functions!r}; choose one of {', '.join(FUNCTIONS)}")
 
 
 def _draw_prime32(k: int, seed: int) -> Coefficients:
@@ -127,20 +86,6 @@ def _reduced(multipliers: Sequence[int], addends: Sequence[int]) -> Coefficients
 def _wrapped(multipliers: Sequence[int], addends: Sequence[int]) -> Coefficients:
     wrapped = [np.array([v % 2**32 for v in values], np.uint32) for values in (multipliers, addends)]
     return wrapped[0].view(np.int32), wrapped[1].view(np.int32)
-
-
-def make(k: int, seed: int, id_bits: int, options: Mapping[str, Any], backend: str | None) -> MinHash:
-    """Return the family of a recipe; its options are `functions` and `coefficients`."""
-    unknown = sorted(set(options) - {"functions", "coefficients"})
-    if unknown:
-        raise RecipeError(
-            f"minhash has no option {', '.join(unknown)}; its options are functions and coefficients"
-        )
-    functions = str(options.get("functions", "prime32"))
-    if given := options.get("coefficients"):
-        multipliers, addends = zip(*given, strict=True)
-        return MinHash.with_coefficients(multipliers, addends, id_bits, functions, backend)
-    return MinHash(k, seed, id_bits, functions, backend)
 
 
 _MULTIPLIER = 0x5DEECE66D

@@ -10,22 +10,19 @@ overflows silently.
 """
 
 import math
-from collections.abc import Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.mixing import fmix64, random_words
 from nearsim_db.similarity.sketch.directions import FRACTION_BITS, Projector
+from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Curved, binomial_standard_error, window
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
-from nearsim_db.similarity.sketch.positional import Curved, binomial_standard_error, check_id_bits, check_size
-from nearsim_db.similarity.sketch.weighted import check_options, window
 
 NAME = "projection"
-OPTIONS = {"input": ("terms", "vector"), "weights": ("count", "log"), "width": ()}
 WEIGHT_BITS = 32 - FRACTION_BITS  # a bucket is the upper half of a sum
 
 _HUGE = 2.0 ** (31 + WEIGHT_BITS)
@@ -42,7 +39,7 @@ class Projection(Curved):
 
     name = NAME
     metric = "euclidean"
-    scheme_version = 1
+    options: ClassVar = {"input": INPUTS, "weights": WEIGHTS, "width": ()}
     dtype = np.dtype(np.int32)
 
     def __init__(
@@ -54,18 +51,15 @@ class Projection(Curved):
         input: str = "terms",
         backend: str | None = None,
     ) -> None:
-        check_size(k)
-        check_id_bits(id_bits)
-        check_options(NAME, {"input": input}, OPTIONS)
+        super().__init__(k, seed, id_bits, backend)
         if not _SMALLEST <= width <= _LARGEST:
             raise RecipeError(f"sketch.width is {width}; choose a value in {_SMALLEST}..{_LARGEST}")
-        self.k, self.width = k, width
-        self._backend = backends.resolve(backend)
+        self.width = width
         self._projector = Projector(k, seed, NAME, "gaussian", input == "vector", self._backend)
         self._starts = (random_words(seed, f"{NAME} offsets", k) >> np.uint64(32)).astype(np.int64)
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.int32]:
-        """Return the sketches of a batch, with weights of 1 by default; see `Family.sketch`."""
+        """Return the sketches of a batch; see `Family.sketch`."""
         ids, offsets, weights = window(ids, offsets, weights)
         sketches = np.zeros((len(offsets) - 1, self.k), np.int32)
         for documents, sums in self._projector.sums(ids, offsets, self._whole_weights(weights)):
@@ -143,12 +137,3 @@ def _ratio_of(probability: float) -> float:
             break
         ratio += step
     return ratio
-
-
-def make(
-    k: int, seed: int, id_bits: int, options: Mapping[str, str | float], backend: str | None
-) -> Projection:
-    """Return the family of a recipe; its options are `input`, `weights` (how terms are weighted) and `width`."""
-    check_options(NAME, options, OPTIONS)
-    width, input = float(options.get("width", 1.0)), str(options.get("input", "terms"))
-    return Projection(k, seed, id_bits, width, input, backend)
