@@ -1,8 +1,8 @@
-"""Events of pairs, clusters and survivors: read them once, follow them, and prune old ones."""
+"""Events of pairs, clusters and survivors: read them once, follow them across lost connections, prune old ones."""
 
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,19 @@ from nearsim_db.store.driver.engine import retry_conflicts, translate_errors
 from nearsim_db.store.events import Event, EventFilter, Kind
 
 if TYPE_CHECKING:
-    from tenacity import RetryCallState
+    from tenacity import AttemptManager, RetryCallState
 
-__all__ = ["Event", "EventFilter", "Follower", "Kind", "choose", "kept_seconds", "prune", "read"]
+__all__ = [
+    "Event",
+    "EventFilter",
+    "Follower",
+    "Kind",
+    "Reconnecting",
+    "choose",
+    "kept_seconds",
+    "prune",
+    "read",
+]
 
 _EVENTS_PER_BATCH = 1_000
 _PRUNED_PER_BATCH = 10_000
@@ -88,25 +98,17 @@ class Follower:
         self._may_miss = after is None
         self._new = new
         self._stopping = stopping
-        self._disconnected = False
+        self._reconnecting = Reconnecting(_log, stopping)
 
     def follow(self) -> Generator[Event, None, None]:
         """Yield events until stopped; reconnect to a lost database, with growing pauses.
 
         Raises MissedEventsError if events were removed before they were read.
         """
-        from tenacity import Retrying, retry_if_exception_type, wait_random_exponential
-
-        attempts = Retrying(
-            retry=retry_if_exception_type(DatabaseError),
-            wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE_SECONDS),
-            sleep=self._pause,
-            before_sleep=self._log_disconnected,
-        )
-        for attempt in attempts:
+        for attempt in self._reconnecting.attempts():
             with attempt:
                 for batch in self._batches():
-                    attempt.retry_state.attempt_number = 1
+                    self._reconnecting.succeeded(attempt)
                     yield from batch
 
     def read_batch(self, connection: Connection) -> list[Event]:
@@ -131,7 +133,6 @@ class Follower:
             while not self._stopping():
                 before = self.after
                 batch = self.read_batch(connection)
-                self._log_reconnected()
                 yield batch
                 if self.after == before:
                     self._await_notice(connection)
@@ -142,21 +143,57 @@ class Follower:
             if notify.await_notice(connection, _SLICE_SECONDS):
                 return
 
+
+class Reconnecting:
+    """Repeats work that needs the database until it is stopped, with growing pauses while the connection is lost.
+
+    `lost` is called with the error of each failed attempt. A different error than the last one is logged, and the
+    first success after an error.
+    """
+
+    def __init__(
+        self,
+        log: logging.Logger,
+        stopping: Callable[[], bool],
+        lost: Callable[[BaseException | None], None] = lambda error: None,
+    ) -> None:
+        self._log = log
+        self._stopping = stopping
+        self._lost = lost
+        self._lost_by: str | None = None
+
+    def attempts(self) -> "Iterator[AttemptManager]":
+        """Yield attempts, each a context manager for the work, until one does not raise DatabaseError."""
+        from tenacity import Retrying, retry_if_exception_type, wait_random_exponential
+
+        return iter(
+            Retrying(
+                retry=retry_if_exception_type(DatabaseError),
+                wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE_SECONDS),
+                sleep=self._pause,
+                before_sleep=self._log_lost,
+            )
+        )
+
+    def succeeded(self, attempt: "AttemptManager") -> None:
+        """Record that the database answers in an attempt, so that the next pause is a short one."""
+        attempt.retry_state.attempt_number = 1
+        if self._lost_by is not None:
+            self._lost_by = None
+            self._log.info("reconnected to the database", extra={"event": "reconnected"})
+
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while not self._stopping() and time.monotonic() < until:
             time.sleep(_SLICE_SECONDS)
 
-    def _log_disconnected(self, state: "RetryCallState") -> None:
+    def _log_lost(self, state: "RetryCallState") -> None:
         error = state.outcome.exception() if state.outcome else None
-        if not self._disconnected:
-            self._disconnected = True
-            _log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
-
-    def _log_reconnected(self) -> None:
-        if self._disconnected:
-            self._disconnected = False
-            _log.info("reconnected to the database", extra={"event": "reconnected"})
+        self._lost(error)
+        # The first error may only say that the connection is lost, and the next one why.
+        if str(error) != self._lost_by:
+            self._lost_by = str(error)
+            self._log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
 
 
 def kept_seconds(age: str) -> int | None:

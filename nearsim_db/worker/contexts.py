@@ -1,24 +1,57 @@
-"""The generations that a worker can work on, each with its context; the collections in its scope; periodic services."""
+"""What the parts of a worker share: its log, the contexts of generations, its scope, its lease, periodic services."""
 
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
-from nearsim_db.errors import NearsimError, NotFoundError
+from nearsim_db.errors import NearsimError, NotFoundError, count_of
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store import collection_rows, generation_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.engine import retry_conflicts
+from nearsim_db.store.driver.locks import Lock, release_lock
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.settings import Settings
+from nearsim_db.store.work import leases
+
+HEARTBEAT_SECONDS = 1.0
 
 _log = logging.getLogger("nearsim.worker")
+
+
+def log(level: int, event: str, message: str, facts: Mapping[str, object] | None = None) -> None:
+    """Log an event with its structured fields."""
+    _log.log(level, message, extra={"event": event, "facts": facts or {}})
+
+
+def facts_of(generation: Generation) -> dict[str, object]:
+    """Return the structured log fields of a generation."""
+    return {
+        "collection": generation.collection,
+        "profile": generation.profile,
+        "generation": generation.generation_id,
+    }
+
+
+def describe(generation: Generation) -> str:
+    """Return a generation's label in log messages."""
+    place = f"profile {generation.profile} of collection {generation.collection}"
+    return f"{place} (generation {generation.generation_id})"
+
+
+def place_of(generation: Generation) -> str:
+    """Return a generation's collection and profile, as news/default."""
+    return f"{generation.collection}/{generation.profile}"
 
 
 class Contexts:
@@ -38,23 +71,6 @@ class Contexts:
     def known(self) -> Mapping[GenerationId, Context]:
         """The generations that the worker has worked on."""
         return self._contexts
-
-    def facts(self, generation: Generation) -> dict[str, object]:
-        """Return the structured log fields of a generation."""
-        return {
-            "collection": generation.collection,
-            "profile": generation.profile,
-            "generation": generation.generation_id,
-        }
-
-    def describe(self, generation: Generation) -> str:
-        """Return a generation's label in log messages."""
-        place = f"profile {generation.profile} of collection {generation.collection}"
-        return f"{place} (generation {generation.generation_id})"
-
-    def place(self, generation: Generation) -> str:
-        """Return a generation's collection and profile, as news/default."""
-        return f"{generation.collection}/{generation.profile}"
 
     def refresh(self, connection: Connection) -> None:
         """Drop the contexts of deleted generations, and cached features of collections whose texts were purged."""
@@ -76,23 +92,15 @@ class Contexts:
         return self._contexts.get(generation_id)
 
     def _add(self, generation: Generation) -> None:
-        factory = ContextFactory(self._settings, self._pool, self._warner(generation))
+        def warn(message: str) -> None:
+            log(logging.WARNING, "warning", f"{place_of(generation)}: {message}", facts_of(generation))
+
         try:
-            self._contexts[generation.generation_id] = factory.make(generation)
+            made = ContextFactory(self._settings, self._pool, warn).make(generation)
+            self._contexts[generation.generation_id] = made
         except NearsimError as error:
             self.refused[generation.generation_id] = error
-            facts = self.facts(generation)
-            _log.error(
-                f"{self.describe(generation)} is skipped: {error}", extra={"event": "refused", "facts": facts}
-            )
-
-    def _warner(self, generation: Generation) -> Callable[[str], None]:
-        facts, place = self.facts(generation), self.place(generation)
-
-        def warn(message: str) -> None:
-            _log.warning(f"{place}: {message}", extra={"event": "warning", "facts": facts})
-
-        return warn
+            log(logging.ERROR, "refused", f"{describe(generation)} is skipped: {error}", facts_of(generation))
 
 
 @dataclass(slots=True)
@@ -125,26 +133,80 @@ class Scope:
         return self.collection_id in (None, collection_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A task that runs when its schedule starts, then `period_seconds` after the end of each run."""
+class WorkerLease:
+    """A lease on a connection of its own: while its heartbeat is recent, no other worker takes its work.
 
-    name: str
-    period_seconds: float
-    run: Callable[[], None]
+    Work of leases without a heartbeat for `silence_seconds` is released. `lost` are leases that this process could not
+    close; no attempt is counted for their work.
+    """
+
+    def __init__(self, connection: Connection, silence_seconds: float, lost: list[int]) -> None:
+        self._connection = connection
+        self._lost = lost
+        self._silence_seconds = silence_seconds
+        self._due_at = 0.0
+        self.lease_id = self._open()
+
+    def keep_alive(self) -> None:
+        """Send a heartbeat if the last one is a second old. An expired lease is replaced by a new one."""
+        if time.monotonic() < self._due_at:
+            return
+        is_valid = leases.renew_lease(self._connection, self.lease_id)
+        self._connection.commit()
+        if not is_valid:
+            release_lock(self._connection, Lock.WORKER_LEASE, self.lease_id)
+            self.lease_id = self._open()
+            log(
+                logging.WARNING,
+                "lease_lost",
+                f"this worker's lease expired: no heartbeat for {self._silence_seconds:g} s; its work was released to "
+                "other workers, and it continues under a new lease",
+            )
+        self._due_at = time.monotonic() + HEARTBEAT_SECONDS
+
+    def release_lost_work(self) -> None:
+        """Release the work of workers that died or sent no heartbeat."""
+        released = leases.release_lost_work(self._connection, self._silence_seconds)
+        self._connection.commit()
+        if released:
+            message = f"work on {count_of(released, 'document')} of workers without a heartbeat was released"
+            log(logging.WARNING, "freed", message, {"documents": released})
+
+    def close(self) -> None:
+        """End the lease and release its work."""
+        try:
+            leases.end_lease(self._connection, self.lease_id)
+        except (
+            BaseException
+        ):  # the lease is lost whatever kept it from being closed, an interruption included
+            self._lost.append(self.lease_id)
+            raise
+
+    def _open(self) -> int:
+        if self._lost:
+            retry_conflicts(self._connection, partial(leases.forgive, self._connection, self._lost))
+            self._connection.commit()
+            self._lost.clear()
+        lease_id = leases.open_lease(self._connection, f"{socket.gethostname()}:{os.getpid()}")
+        self._connection.commit()
+        return lease_id
 
 
 class Schedule:
-    """Services in the order in which they run."""
+    """Services in the order in which they run, each with the seconds from the end of a run to the start of the next."""
 
-    def __init__(self, services: Sequence[Service], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        services: Sequence[tuple[float, Callable[[], object]]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._services = tuple(services)
         self._clock = clock
-        self._due_at = {service.name: -float("inf") for service in services}
+        self._due_at = [-float("inf")] * len(services)
 
     def run_due(self) -> None:
         """Run each service whose period has passed."""
-        for service in self._services:
-            if self._clock() >= self._due_at[service.name]:
-                service.run()
-                self._due_at[service.name] = self._clock() + service.period_seconds
+        for place, (period_seconds, run) in enumerate(self._services):
+            if self._clock() >= self._due_at[place]:
+                run()
+                self._due_at[place] = self._clock() + period_seconds

@@ -1,63 +1,51 @@
-"""Services that keep the tables small, their statistics current, and attached tables followed."""
+"""Services that keep the tables small, attached tables followed, and log states that need manual action."""
 
 import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import NotFoundError, suggested_command
 from nearsim_db.indexing import attached_sweep, drop_generation, retention
-from nearsim_db.search import events
-from nearsim_db.store import generation_rows, lookup_requests, partitions
+from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.store import collection_rows, generation_rows, generations, lookup_requests, partitions
 from nearsim_db.store.attached import attachments, obstacles
-from nearsim_db.store.database import Database
-from nearsim_db.store.driver import Engine
-from nearsim_db.worker.contexts import Scope
+from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
-_EVENTS_AT_ONCE = 100_000
 
-_log = logging.getLogger("nearsim.worker")
-
-
-def drop_old_lookup_requests(database: Database) -> None:
+def drop_old_lookup_requests(scope: Scope) -> None:
     """Delete lookup requests whose deadline passed an hour ago."""
-    with database.transaction() as connection:
+    with scope.database.transaction() as connection:
         lookup_requests.drop_old(connection)
 
 
-def prune_events(engine: Engine, age_seconds: int | None) -> None:
-    """Delete events older than an age; none if it is None."""
-    if age_seconds is not None:
-        events.prune(engine, age_seconds, _EVENTS_AT_ONCE)
-
-
-def analyze_tables(engine: Engine) -> None:
+def analyze_tables(scope: Scope) -> None:
     """Update the planner's statistics once the tables of generations have doubled."""
-    with engine.connect(autocommit=True) as connection:
+    with scope.engine.connect(autocommit=True) as connection:
         partitions.analyze_if_stale(connection)
 
 
 def drop_generations(scope: Scope) -> None:
     """Drop generations that were in use when their drop was requested."""
     with scope.engine.connect() as connection:
-        generations = generation_rows.list_generations(connection, scope.collection_id)
-    for one in generations:
+        existing = generation_rows.list_generations(connection, scope.collection_id)
+    for one in existing:
         if one.dropping and drop_generation.finish(scope.engine, one, patience_seconds=0.0).finished:
-            _log.info(
+            facts = {"profile": one.profile, "generation": one.generation_id}
+            log(
+                logging.INFO,
+                "dropped",
                 f"dropped generation {one.generation_id} of profile {one.profile}",
-                extra={
-                    "event": "dropped",
-                    "facts": {"profile": one.profile, "generation": one.generation_id},
-                },
+                facts,
             )
 
 
 def remove_expired_documents(scope: Scope, between: Callable[[], None]) -> None:
     """Remove documents past their retention from all indexes; `between` is called after each slice."""
     with scope.engine.connect() as connection:
-        generations = generation_rows.list_generations(connection, scope.collection_id)
-        contexts = [scope.contexts.find(connection, one.generation_id) for one in generations]
+        existing = generation_rows.list_generations(connection, scope.collection_id)
+        contexts = [scope.contexts.find(connection, one.generation_id) for one in existing]
     for context in contexts:
         if context is not None and not scope.stopping():
             retention.sweep(scope.engine, context, between)
@@ -108,6 +96,51 @@ class AttachedTables:
                     attachments.record_trouble(connection, one.collection_id, problems[one.collection])
             connection.commit()
         for collection, problem in sorted(problems.items() - self.problems.items()):
-            _log.error(problem, extra={"event": "not_followed", "facts": {"collection": collection}})
+            log(logging.ERROR, "not_followed", problem, {"collection": collection})
         self.problems = problems
         self._monitor.not_followed = list(problems.values())
+
+
+class StateLog:
+    """Logs each state once, when it is first seen."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._unindexed: set[CollectionId] = set()
+        self._left_behind: set[GenerationId] = set()
+
+    def mark_ready(self) -> None:
+        """Mark generations that have caught up as ready to be promoted, and log them."""
+        with self._scope.engine.connect() as connection:
+            ready = generations.mark_ready(connection)
+            connection.commit()
+            found = [self._scope.contexts.find(connection, one) for one in ready]
+        for one in [context.generation for context in found if context is not None]:
+            compare, promote = one.advice("reindex diff"), one.advice("reindex promote")
+            message = f"{describe(one)} has caught up; compare: {compare}; then: {promote}"
+            log(logging.INFO, "ready", message, facts_of(one))
+
+    def log_left_behind(self) -> None:
+        """Log builds beside a live index whose process died."""
+        with self._scope.engine.connect() as connection:
+            left = generations.find_unattended(connection, self._scope.collection_id)
+        for one in left:
+            if one.generation_id not in self._left_behind:
+                message = (
+                    f"the build of generation {one.generation_id} of profile {one.profile} of collection "
+                    f"{one.collection} was left behind: its process ended; {generations.remedy(one, attended=False)}"
+                )
+                facts = {"profile": one.profile, "generation": one.generation_id}
+                log(logging.WARNING, "left_behind", message, facts)
+        self._left_behind = {one.generation_id for one in left}
+
+    def log_unindexed(self) -> None:
+        """Log collections that have documents and no profile."""
+        with self._scope.engine.connect() as connection:
+            unindexed = collection_rows.list_unindexed(connection)
+        for one in unindexed:
+            if self._scope.includes(one.collection_id) and one.collection_id not in self._unindexed:
+                self._unindexed.add(one.collection_id)
+                build = suggested_command("build", one.name)
+                message = f"collection {one.name} has documents but no profile; create one: {build}"
+                log(logging.WARNING, "no_profile", message, {"collection": one.name})

@@ -1,12 +1,13 @@
-"""Work from the queues of all generations, taken in batches."""
+"""Work from the queues of all generations, taken in batches, which are logged (debug) and summarised (info)."""
 
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from nearsim_db.errors import count_of
 from nearsim_db.indexing import queue_stages
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_leased
@@ -15,12 +16,60 @@ from nearsim_db.records import WorkStage
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch
-from nearsim_db.worker.contexts import Scope
-from nearsim_db.worker.lease import WorkerLease
+from nearsim_db.worker.contexts import Scope, WorkerLease, facts_of, log, place_of
 from nearsim_db.worker.metrics import Monitor
-from nearsim_db.worker.work_log import WorkLog
 
-_log = logging.getLogger("nearsim.worker")
+
+class WorkLog:
+    """Logs batches, and counts them for the next summary."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._documents = Counter[str]()
+        self._counts = Counter[str]()
+
+    def log_batch(
+        self, context: Context, stage: str, documents: int, counts: Mapping[str, int], seconds: float
+    ) -> None:
+        """Log a batch of a stage: its documents, and of these "failed" and "set aside", and the "pairs" stored."""
+        if not documents:
+            return
+        self._documents[stage] += documents
+        self._counts.update(counts)
+        generation, outcome = context.generation, _outcome(counts)
+        facts = facts_of(generation) | {
+            "stage": stage,
+            "documents": documents,
+            "pairs": counts.get("pairs", 0),
+            "seconds": round(seconds, 3),
+        }
+        done = f"{stage} {count_of(documents, 'document')} in {seconds:.2f} s{outcome}"
+        log(logging.DEBUG, "batch", f"{place_of(generation)}: {done}", facts)
+
+    def summarise(self) -> None:
+        """Log what the batches since the last summary did, if there were any."""
+        seconds = time.monotonic() - self._since
+        if self._documents:
+            done = ", ".join(f"{stage} {number:,}" for stage, number in self._documents.items())
+            facts = {
+                "seconds": round(seconds, 1),
+                "documents": dict(self._documents),
+                "pairs": self._counts["pairs"],
+                "failed": self._counts["failed"],
+                "set_aside": self._counts["set aside"],
+            }
+            message = f"documents in the last {seconds:.0f} s: {done}{_outcome(self._counts)}"
+            log(logging.INFO, "summary", message, facts)
+        self._since = time.monotonic()
+        self._documents.clear()
+        self._counts.clear()
+
+
+def _outcome(counts: Mapping[str, int]) -> str:
+    pairs = counts.get("pairs", 0)
+    shown = [f"{count_of(pairs, 'pair')} stored"] if pairs else []
+    shown += [f"{counts[name]:,} {name}" for name in ("failed", "set aside") if counts.get(name)]
+    return "".join(f", {one}" for one in shown)
 
 
 class QueuedWork:
@@ -103,18 +152,16 @@ class QueuedWork:
         self._monitor.count_batch(stage, taken, counts)
         self._work_log.log_batch(context, stage, taken, counts, time.monotonic() - began)
         if counts["set aside"]:
-            self._log_set_aside(context, stage, counts, warnings)
+            _log_set_aside(context, stage, counts, warnings)
         else:
             for message in warnings:
                 context.warn(message)
         return taken
 
-    def _log_set_aside(
-        self, context: Context, stage: WorkStage, counts: Counter[str], warnings: Sequence[str]
-    ) -> None:
-        """Log one error that includes the warnings, which name the cause."""
-        contexts, generation = self._scope.contexts, context.generation
-        place = contexts.place(generation)
-        message = "; ".join([*(f"{place}: {one}" for one in warnings), "see: nearsim work list --failed"])
-        facts = contexts.facts(generation) | {"stage": stage, "documents": counts["set aside"]}
-        _log.error(message, extra={"event": "set_aside", "facts": facts})
+
+def _log_set_aside(context: Context, stage: WorkStage, counts: Counter[str], warnings: Sequence[str]) -> None:
+    """Log one error that includes the warnings, which name the cause."""
+    generation = context.generation
+    shown = [*(f"{place_of(generation)}: {one}" for one in warnings), "see: nearsim work list --failed"]
+    facts = facts_of(generation) | {"stage": stage, "documents": counts["set aside"]}
+    log(logging.ERROR, "set_aside", "; ".join(shown), facts)

@@ -19,13 +19,11 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.worker.contexts import Scope
+from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
 _RETRY_SECONDS = 60.0
 _SLICES = "build_slices"  # of a build that another process leads, in metrics
-
-_log = logging.getLogger("nearsim.worker")
 
 
 class _Stopped(Exception):
@@ -94,41 +92,33 @@ class UnattendedBuilds:
         return True
 
     def _build(self, context: Context) -> None:
-        contexts = self._scope.contexts
-        name, extra = (
-            contexts.describe(context.generation),
-            {"event": "build", "facts": contexts.facts(context.generation)},
-        )
-        _log.info(f"building {name}", extra=extra)
+        generation = context.generation
+        log(logging.INFO, "build", f"building {describe(generation)}", facts_of(generation))
         with self._recorded(context):
             with self._monitor.batch("build"):
                 build.build(self._scope.engine, context, self._on_progress)
-            _log.info(f"built {name}", extra=extra)
+            log(logging.INFO, "build", f"built {describe(generation)}", facts_of(generation))
 
     @contextmanager
     def _recorded(self, context: Context) -> Iterator[None]:
         """Log what ends the work on a build; an error is recorded as its failure."""
-        generation, contexts = context.generation, self._scope.contexts
-        name, extra = contexts.describe(generation), {"event": "build", "facts": contexts.facts(generation)}
+        generation, name = context.generation, describe(context.generation)
         try:
             yield
         except BuildStoppedError as error:
-            _log.info(f"{name}: {error}", extra=extra)
+            log(logging.INFO, "build", f"{name}: {error}", facts_of(generation))
         except _Stopped:
-            _log.info(f"the build of {name} was interrupted; the next build resumes it", extra=extra)
+            message = f"the build of {name} was interrupted; the next build resumes it"
+            log(logging.INFO, "build", message, facts_of(generation))
         except Exception as error:
             if is_transient(error):
                 raise
-            self._record_failure(context, error)
+            message = f"{name} cannot be built: {type(error).__name__}: {error}"
+            self.failed[generation.generation_id] = NearsimError(message)
+            self._retry_at[generation.generation_id] = time.monotonic() + _RETRY_SECONDS
+            log(logging.ERROR, "build_failed", message, facts_of(generation))
         else:
             self.failed.pop(generation.generation_id, None)
-
-    def _record_failure(self, context: Context, error: Exception) -> None:
-        generation, contexts = context.generation, self._scope.contexts
-        message = f"{contexts.describe(generation)} cannot be built: {type(error).__name__}: {error}"
-        self.failed[generation.generation_id] = NearsimError(message)
-        self._retry_at[generation.generation_id] = time.monotonic() + _RETRY_SECONDS
-        _log.error(message, extra={"event": "build_failed", "facts": contexts.facts(generation)})
 
     def _on_progress(self, step: str, done: int, total: int | None) -> None:
         self._continue("build")

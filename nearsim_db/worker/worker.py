@@ -1,31 +1,130 @@
 """The worker: keeps indexes up to date with their documents until it is stopped, across lost connections."""
 
 import logging
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 
 from nearsim_db.errors import DatabaseError, NearsimError
+from nearsim_db.records import GenerationId
+from nearsim_db.search import events
+from nearsim_db.store import lookup_requests
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.engine import cause_of_interruption
+from nearsim_db.store.driver import Connection, notify
+from nearsim_db.store.driver.engine import cause_of_interruption, translate_errors
 from nearsim_db.store.settings import from_environment
+from nearsim_db.store.work import backlog
+from nearsim_db.store.work.backlog import Backlog
 from nearsim_db.store.work.leases import SILENCE_SECONDS
+from nearsim_db.worker import maintenance
+from nearsim_db.worker.contexts import HEARTBEAT_SECONDS, Contexts, Schedule, Scope, WorkerLease
+from nearsim_db.worker.lookup_requests import LookupRequestService
+from nearsim_db.worker.maintenance import AttachedTables, StateLog
 from nearsim_db.worker.metrics import Monitor
-from nearsim_db.worker.session import Session, WorkerOptions, open_session
+from nearsim_db.worker.queued_work import QueuedWork, WorkLog
+from nearsim_db.worker.unattended_builds import UnattendedBuilds
 
-_LONGEST_PAUSE_SECONDS = 30.0
-_SLICE_SECONDS = 0.1
+_POLL_SECONDS = 0.1
+_MAINTENANCE_SECONDS = 60.0
+_NOTICE_SECONDS = 10.0
+_DROP_SECONDS = 3.0
+_SUMMARY_SECONDS = 60.0
+_EVENTS_AT_ONCE = 100_000
 
 _log = logging.getLogger("nearsim.worker")
+
+
+class Session:
+    """Queued work, and the services that run beside it, each with its period."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        lease: WorkerLease,
+        listening: Connection,
+        monitor: Monitor,
+        keep_events_seconds: int | None,
+    ) -> None:
+        self._scope = scope
+        self._lease = lease
+        self._listening = listening
+        self._monitor = monitor
+        self._work_log = WorkLog()
+        self._queued = QueuedWork(scope, lease, monitor, self._work_log)
+        self._builds = UnattendedBuilds(scope, monitor, self._queued.run_during_build)
+        self._keep_events_seconds = keep_events_seconds
+        self._lookups = LookupRequestService(scope.database, scope.collection)
+        self._attached = AttachedTables(scope, monitor, lease.keep_alive)
+        self._schedule = Schedule(list(self._services()))
+
+    def _services(self) -> Iterator[tuple[float, Callable[[], object]]]:
+        scope, keep_alive, states = self._scope, self._lease.keep_alive, StateLog(self._scope)
+        yield HEARTBEAT_SECONDS, keep_alive
+        yield 1.0, self._lease.release_lost_work
+        yield 1.0, scope.refresh
+        yield 1.0, self._lookups.check
+        yield _MAINTENANCE_SECONDS, partial(maintenance.drop_old_lookup_requests, scope)
+        if (seconds := self._keep_events_seconds) is not None:
+            yield _MAINTENANCE_SECONDS, partial(events.prune, scope.engine, seconds, _EVENTS_AT_ONCE)
+        yield _MAINTENANCE_SECONDS, partial(maintenance.analyze_tables, scope)
+        yield 1.0, self._builds.run
+        yield 1.0, states.mark_ready
+        yield _NOTICE_SECONDS, states.log_left_behind
+        yield _DROP_SECONDS, partial(maintenance.drop_generations, scope)
+        yield 1.0, self._attached.sweep_due
+        yield 1.0, self._attached.check_if_due
+        yield _NOTICE_SECONDS, states.log_unindexed
+        yield _MAINTENANCE_SECONDS, partial(maintenance.remove_expired_documents, scope, keep_alive)
+        yield _SUMMARY_SECONDS, self._work_log.summarise
+
+    def run_once(self) -> bool:
+        """Run the services that are due and one batch of each stage that has work; return whether any work was done."""
+        self._schedule.run_due()
+        done = self._queued.run(self._schedule.run_due)
+        self._monitor.round_done()
+        return done
+
+    def wait(self) -> None:
+        """Wait for a notification of work, at most until the next poll."""
+        notify.await_notice(self._listening, _POLL_SECONDS)
+
+    def has_work(self) -> bool:
+        """Whether any process has work left, except what was set aside or cannot be done here."""
+        scope = self._scope
+        with scope.engine.connect() as connection:
+            return backlog.has_remaining_work(
+                connection, scope.collection_id, list(self.failures)
+            ) or lookup_requests.is_any_waiting(connection, scope.collection)
+
+    def read_backlog(self) -> Backlog:
+        """Count the work in the queue; thread-safe."""
+        with translate_errors(), self._scope.engine.connect() as connection:
+            return backlog.read_backlog(connection, self._scope.collection_id, self.failures)
+
+    def check_attached_tables(self) -> list[str]:
+        """Return why attached tables are not followed, if so."""
+        self._attached.check()
+        return list(self._attached.problems.values())
+
+    @property
+    def failures(self) -> dict[GenerationId, NearsimError]:
+        """Generations that this worker cannot work on or build, each with the error."""
+        return self._scope.contexts.refused | self._builds.failed
+
+    def close(self) -> None:
+        """Finish the lookups in progress and end the lease, which frees its work; log the last summary."""
+        self._work_log.summarise()
+        self._lookups.stop()
+        self._lease.close()
 
 
 class Worker:
     """Works on one collection, or on all; any number of workers may run, on any number of machines.
 
-    `url` as in `Database.connect`; the rest as in `WorkerOptions`. Events are logged to the logger `nearsim.worker`:
-    each record has `event`, its name, and mostly `facts`, a mapping.
+    `url` as in `Database.connect`. Work of leases without a heartbeat for `silence_seconds` is released. Events older
+    than `keep_events` are deleted: an age such as "7 days", "none" to keep all, or None to use the configured value.
+    Events are logged to the logger `nearsim.worker`: each record has `event`, its name, and `facts`, a mapping.
     """
 
     def __init__(
@@ -42,9 +141,10 @@ class Worker:
         if url is None and settings.database_url is None:
             self.monitor.watch_disk("data", settings.home)
         self._url = url
-        self._options = WorkerOptions(collection, silence_seconds, keep_events)
+        self._collection = collection
+        self._silence_seconds = silence_seconds
+        self._keep_events = keep_events
         self._stopping = False
-        self._lost_by: str | None = None
         self._lost_leases: list[int] = []
 
     def stop(self) -> None:
@@ -53,15 +153,10 @@ class Worker:
 
     def run(self) -> None:
         """Work until stopped. A lost connection is retried with growing pauses."""
-        attempts = Retrying(
-            retry=retry_if_exception_type(DatabaseError),
-            wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE_SECONDS),
-            sleep=self._pause,
-            before_sleep=self._log_disconnected,
-        )
-        for attempt in attempts:
+        reconnecting = events.Reconnecting(_log, lambda: self._stopping, self._record_lost)
+        for attempt in reconnecting.attempts():
             with attempt:
-                self._run_session(attempt.retry_state)
+                self._run_session(partial(reconnecting.succeeded, attempt))
 
     def drain(self) -> int:
         """Work until the queue is empty, including work held by other processes; return how many documents are set
@@ -82,42 +177,44 @@ class Worker:
                 raise NearsimError("; ".join(problems))
             return session.read_backlog().set_aside
 
-    def _run_session(self, state: RetryCallState) -> None:
+    def _run_session(self, succeeded: Callable[[], None]) -> None:
         if self._stopping:
             return
         with self._session() as session:
             while not self._stopping:
                 done = session.run_once()
-                state.attempt_number = 1
-                self._log_reconnected()
+                succeeded()
                 if not done:
                     session.wait()
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
+        """Open a session for the block. The driver's errors leave it as those of `nearsim_db.errors`."""
         with (
             Database.connect(self._url) as database,
-            open_session(
-                database, self._options, self.monitor, lambda: self._stopping, self._lost_leases
-            ) as session,
+            translate_errors(),
+            ThreadPoolExecutor(database.settings.threads, thread_name_prefix="nearsim") as pool,
+            database.engine.connect() as leasing,
+            database.engine.connect(autocommit=True) as listening,
         ):
-            yield session
+            notify.listen(listening)
+            contexts = Contexts(database.settings, pool)
+            scope = Scope(database, self._collection, contexts, lambda: self._stopping)
+            keep_events_seconds = events.kept_seconds(self._keep_events or database.settings.keep_events)
+            lease = WorkerLease(leasing, self._silence_seconds, self._lost_leases)
+            session = Session(scope, lease, listening, self.monitor, keep_events_seconds)
+            self.monitor.read_backlog = session.read_backlog
+            try:
+                yield session
+            except BaseException:
+                # A lost connection is the error to report, not that the lease could not be ended over it.
+                with suppress(DatabaseError), translate_errors():
+                    session.close()
+                raise
+            else:
+                session.close()
+            finally:
+                self.monitor.read_backlog = None
 
-    def _pause(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while not self._stopping and time.monotonic() < until:
-            time.sleep(_SLICE_SECONDS)
-
-    def _log_disconnected(self, state: RetryCallState) -> None:
-        failure = state.outcome.exception() if state.outcome else None
-        error = str(failure)
-        self.monitor.database_lost(error, cause_of_interruption(failure))
-        # The first error may only say that the connection is lost, and the next one why.
-        if error != self._lost_by:
-            self._lost_by = error
-            _log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
-
-    def _log_reconnected(self) -> None:
-        if self._lost_by is not None:
-            self._lost_by = None
-            _log.info("reconnected to the database", extra={"event": "reconnected"})
+    def _record_lost(self, failure: BaseException | None) -> None:
+        self.monitor.database_lost(str(failure), cause_of_interruption(failure))

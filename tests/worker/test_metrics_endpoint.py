@@ -1,6 +1,6 @@
 """Health of a worker under a clock of the test; its metrics and services."""
 
-from nearsim_db.worker.contexts import Schedule, Service
+from nearsim_db.worker.contexts import Schedule
 from nearsim_db.worker.metrics import Monitor
 
 
@@ -53,7 +53,7 @@ def test_services_run_in_order_when_their_period_has_passed() -> None:
         runs.append("slow")
         clock.now += 5
 
-    schedule = Schedule([Service("slow", 60, work), Service("fast", 1, lambda: runs.append("fast"))], clock)
+    schedule = Schedule([(60, work), (1, lambda: runs.append("fast"))], clock)
     schedule.run_due()
     assert runs == ["slow", "fast"]
     schedule.run_due()

@@ -12,7 +12,7 @@ from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.work import leases, queue, work_items
 from nearsim_db.store.work.work_items import WorkItem
-from nearsim_db.worker.work_log import StateLog
+from nearsim_db.worker.maintenance import StateLog
 from nearsim_db.worker.worker import Worker
 from tests.builders.workers import (
     BLOCKED,
