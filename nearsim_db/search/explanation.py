@@ -1,24 +1,32 @@
-"""The explanation of two documents, their exact figures, and a recipe under which they would be a pair."""
+"""Why two documents are a pair, or are not: reasons and exact figures, the deciding reason first."""
 
-import math
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
-import numpy as np
-
-from nearsim_db.errors import RecipeError
+from nearsim_db.errors import InputError, count_of
+from nearsim_db.search.answers import find_document, metric_of, profile_of
+from nearsim_db.search.pair_figures import (
+    PairFigures,
+    Remedy,
+    find_remedy,
+    read_contents,
+    required_bands,
+    separated,
+    shared_too_few,
+    threshold_of,
+    value_of,
+)
 from nearsim_db.similarity.encoder import Content, Encoder
-from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import override
-from nearsim_db.similarity.screening import are_certain
-from nearsim_db.store import documents
+from nearsim_db.similarity.profile import Profile
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
+from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.store import query_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.query_rows import SharedBucket
+from nearsim_db.store.query_rows import PairEvidence, SharedBucket
 
 ReasonKind = Literal[
     "vetoed",
@@ -41,22 +49,6 @@ class Reason:
 
     kind: ReasonKind
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """A changed recipe, computed on the texts of the two documents.
-
-    `settings` are `key=value`, as for `--set`; `bands`, `rows` and `shared_bands` are those under the changed recipe,
-    and `probability` is that of becoming candidates at this similarity. `sufficient`: the two would be candidates.
-    """
-
-    settings: tuple[str, ...]
-    bands: int
-    rows: int
-    shared_bands: int
-    probability: float
-    sufficient: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,140 +119,156 @@ class Explanation:
         return round(self.estimate / (2 - self.estimate), 6)
 
 
-_FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
-_RECALLS = (0.99, 0.999, 0.9999, 0.99999, 0.999999)
-_DIGITS = 4  # of a proposed threshold
+def explain(
+    connection: Connection, generation: Generation, encoder: Encoder | None, one: str, other: str
+) -> Explanation:
+    """Explain two documents of a live generation's collection, in the order given; `connection` is in a snapshot.
 
-
-@dataclass(frozen=True, slots=True)
-class PairFigures:
-    """Exact scores of one pair; `contents` are what was compared.
-
-    `decisive` are the scores that the recipe compares with its threshold: the exact ones, or those of the sketches.
-    `is_certain`: as candidates they are a pair at any similarity, by the bands that they share.
+    `encoder` is None if this version would make different sketches. Raises NotFoundError for a missing document, and
+    InputError if both are the same.
     """
+    if one == other:
+        raise InputError(f"{one!r} is given twice; name two documents")
+    found = tuple(find_document(connection, generation, name) for name in (one, other))
+    left, right = sorted(found, key=lambda document: int(document["doc_id"]))
+    ids = left["doc_id"], right["doc_id"]
+    evidence = query_rows.read_evidence(connection, *ids, generation.profile)
+    buckets = tuple(query_rows.read_shared_buckets(connection, generation.leaves, *ids))
+    profile = profile_of(generation)
+    contents, figures = _measure(connection, generation, encoder, ids)
+    names = left["external_id"], right["external_id"]
+    needed = _needed_limit(evidence, buckets)
+    numbers = {ids[0]: evidence.left_numbers, ids[1]: evidence.right_numbers}
+    sides = [_side(document, profile.recipe, numbers[document["doc_id"]]) for document in found]
+    return Explanation(
+        left=sides[0],
+        right=sides[1],
+        collection=generation.collection,
+        profile=generation.profile,
+        generation=generation.generation_id,
+        metric=metric_of(generation.recipe),
+        is_pair=evidence.is_pair,
+        are_twins=evidence.are_twins,
+        same_cluster=evidence.same_cluster,
+        **_scores(figures),
+        stored_similarity=evidence.similarity,
+        estimate=None if evidence.estimate is None else round(evidence.estimate, 6),
+        threshold=profile.recipe.match.threshold,
+        shared_bands=evidence.shared_bands,
+        required=required_bands(profile),
+        bands=profile.bands,
+        rows=profile.rows,
+        bucket_limit=profile.recipe.match.bucket_limit,
+        buckets=buckets,
+        numbers_differ=evidence.numbers_differ,
+        verified_at=evidence.verified_at,
+        verdict=evidence.verdict,
+        verdict_by=evidence.verdict_by,
+        verdict_why=evidence.verdict_why,
+        reasons=tuple(_reasons(names, profile, evidence, needed, figures)),
+        remedy=find_remedy(figures, contents, needed) if figures and not evidence.is_pair else None,
+        verified=evidence.verified,
+    )
 
-    encoder: Encoder
-    contents: tuple[Content, Content]
-    scores: Scores
-    decisive: Scores
-    is_certain: bool
 
-    @property
-    def reaches(self) -> bool:
-        """Whether the two as candidates are a pair: they reach the threshold, or share enough bands."""
-        return self.is_certain or self.would_reach(self.encoder.profile.recipe.match.threshold)
-
-    def would_reach(self, threshold: float) -> bool:
-        """Whether the two reach a threshold."""
-        return bool(self.encoder.metric.reaches(self.decisive, threshold)[0])
-
-    @property
-    def similarity(self) -> float:
-        """The exact similarity."""
-        return float(self.scores.similarity[0])
-
-    @property
-    def probability(self) -> float:
-        """The probability that a pair of this similarity becomes a candidate under the profile."""
-        return self.encoder.profile.match_probability(self.similarity)
-
-
-def measure(
-    connection: Connection, generation: Generation, encoder: Encoder, doc_ids: tuple[int, int]
-) -> PairFigures | None:
-    """Compare the present texts or vectors of two documents.
+def _measure(
+    connection: Connection, generation: Generation, encoder: Encoder | None, doc_ids: tuple[int, int]
+) -> tuple[list[Content], PairFigures | None]:
+    """Compare the present texts or vectors of two documents; also return them.
 
     None if one has no features, or its text in an attached table is not the recorded one.
     """
-    contents = _read_contents(connection, generation, encoder, doc_ids)
-    if contents is None:
-        return None
+    if encoder is None:
+        return [], None
+    found = read_contents(connection, generation.collection_id, encoder, doc_ids)
+    if len(found) < len(doc_ids):
+        return [], None
+    contents = [found[one] for one in doc_ids]
     features = encoder.features(contents)
     own = [features.of(0), features.of(1)]
-    if not (len(own[0]) and len(own[1])):
+    return contents, PairFigures.of(encoder, encoder.sketch(features), own) if all(map(len, own)) else None
+
+
+def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDocument:
+    text = shown_text(document, recipe.fields, html=recipe.normalise.html)
+    return ExplainedDocument(document["external_id"], document["title"], text, numbers)
+
+
+def _scores(figures: PairFigures | None) -> dict[str, Any]:
+    """Return the exact figures by field, all None without."""
+    names = ("similarity", "intersection", "union", "distance")
+    if figures is None:
+        return dict.fromkeys((*names, "probability"))
+    found = {name: getattr(figures.scores, name) for name in names}
+    exact = {name: None if one is None else one[0].item() for name, one in found.items()}
+    return exact | {"probability": figures.probability}
+
+
+_NO_FEATURES = "has no features"  # of nearsim.document_state
+
+
+def _needed_limit(evidence: PairEvidence, buckets: Sequence[SharedBucket]) -> int | None:
+    """Return the smallest bucket limit that would link two documents, None if the present one does."""
+    if evidence.are_linked or not buckets:
         return None
-    scores = decisive = encoder.compare(own, _FIRST, _SECOND)
-    match, sketches = encoder.profile.recipe.match, encoder.sketch(features)
-    if match.verify != "exact":
-        decisive = encoder.sketch_scores(sketches[:1], sketches[1:])
-    shared, _ = encoder.match_bands(sketches[:1], sketches[1:])
-    return PairFigures(encoder, contents, scores, decisive, bool(are_certain(match, shared)[0]))
+    return min(one.place for one in buckets)
 
 
-def _read_contents(
-    connection: Connection, generation: Generation, encoder: Encoder, doc_ids: tuple[int, int]
-) -> tuple[Content, Content] | None:
-    found: dict[int, Content] = {}
-    streamed = documents.stream_documents(
-        connection, generation.collection_id, doc_ids, vectors=encoder.takes_vectors
-    )
-    with closing(streamed) as batches:
-        for one in (one for batch in batches for one in batch):
-            found[one.doc_id] = encoder.content_of(one.title, one.body, one.vector)
-    if len(found) < len(doc_ids):
-        return None
-    return found[doc_ids[0]], found[doc_ids[1]]
+def _reasons(
+    names: tuple[str, str],
+    profile: Profile,
+    evidence: PairEvidence,
+    needed_limit: int | None,
+    figures: PairFigures | None,
+) -> Iterator[Reason]:
+    """Yield the reasons: verdict first, then the pair itself, else all that keeps the two from being a pair."""
+    by = f"{evidence.verdict_by}: {evidence.verdict_why}"
+    if evidence.verdict == "vetoed":
+        yield Reason("vetoed", f"they never share a cluster: vetoed by {by}")
+    elif evidence.verdict == "pinned":
+        yield Reason("pinned", f"they share a cluster whatever their similarity: pinned by {by}")
+    states = zip(names, (evidence.left_state, evidence.right_state), strict=True)
+    waiting = [(name, state) for name, state in states if state is not None]
+    if evidence.are_twins:
+        yield Reason("twins", "they are a pair: twins with the same features")
+    elif evidence.is_pair:
+        yield Reason("pair", f"they are a pair: {_deciding(profile, evidence)}")
+    elif waiting:
+        for name, state in waiting:
+            kind: ReasonKind = "no_features" if state == _NO_FEATURES else "not_indexed"
+            yield Reason(kind, f"document {name!r} {state}")
+    else:
+        yield from _missing(profile, evidence, needed_limit, figures)
 
 
-def find_remedy(figures: PairFigures, needed_limit: int | None) -> Remedy | None:
-    """Return a small change of the recipe under which two documents would be a pair, as far as one is known.
-
-    A threshold that they miss is moved to their similarity; if they then share too few bands, bands for a higher recall
-    are tried, up to 0.999999. `needed_limit` is a bucket limit that would link them, None if none is needed; buckets of
-    other bands are not known. None if their similarity is 0 or no bands suit the threshold.
-    """
-    settings: tuple[str, ...] = ()
-    if not figures.reaches:
-        threshold = next((one for one in _thresholds(figures) if figures.would_reach(one)), None)
-        if threshold is None:
-            return None
-        settings = (f"match.threshold={threshold!r}",)
-    elif needed_limit is not None:
-        settings = (f"match.bucket_limit={needed_limit}",)
-    remedy = None
-    for more in ((), *((f"bands.recall={one!r}",) for one in _higher_recalls(figures.encoder.profile))):
-        changed = _under(figures, (*settings, *more))
-        if changed is None:
-            return remedy
-        remedy = changed
-        if remedy.sufficient:
-            break
-    return remedy
+def _deciding(profile: Profile, evidence: PairEvidence) -> str:
+    match, shared, similarity = profile.recipe.match, evidence.shared_bands or 0, evidence.similarity or 0.0
+    is_distance = METRIC_OF_FAMILY[profile.recipe.sketch.family] == "euclidean"
+    value = value_of(profile, 1 / similarity - 1 if is_distance and similarity else similarity)
+    if match.verify == "bands":
+        return f"they share {count_of(shared, 'band')}; {value} is an estimate"
+    if 0 < match.certain_shared_bands <= shared:
+        return f"they share {count_of(shared, 'band')}, match.certain_shared_bands is {match.certain_shared_bands}"
+    return f"{value if evidence.verified else f'the estimated {value}'} reaches {threshold_of(profile)}"
 
 
-def _higher_recalls(profile: Profile) -> list[float]:
-    """Return recalls to try; a recipe with fixed bands has none, and each would replace its bands."""
-    return [one for one in _RECALLS if one > (profile.recipe.bands.recall or 0)]
-
-
-def _under(figures: PairFigures, settings: tuple[str, ...]) -> Remedy | None:
-    """Return what the two documents share under a changed recipe; None if no bands suit it."""
-    try:
-        profile = resolve(override(figures.encoder.profile.recipe, settings))
-    except RecipeError:
-        return None
-    encoder = Encoder(profile, figures.encoder.backend)
-    sketches = encoder.sketch(encoder.features(figures.contents))
-    shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
-    probability = profile.match_probability(figures.similarity)
-    return Remedy(settings, profile.bands, profile.rows, int(shared[0]), probability, bool(enough[0]))
-
-
-def _thresholds(figures: PairFigures) -> Iterator[float]:
-    """Yield the strictest thresholds of few digits that the two may reach, strictest first."""
-    scores = figures.decisive
-    if scores.distance is None:
-        scale = 10**_DIGITS
-        at = math.floor(scores.similarity[0] * scale)
-        yield from (one / scale for one in range(at, max(at - 2, 0), -1))
-    elif 0 < (distance := float(scores.distance[0])) < math.inf:
-        places = _DIGITS - 1 - math.floor(math.log10(distance))
-        at = math.ceil(distance * 10.0**places)
-        yield from (one / 10.0**places for one in (at, at + 1))
-
-
-def required_bands(profile: Profile) -> str:
-    """Return how many shared bands make a candidate: a number, or the recipe's amplification."""
-    minimum = profile.amplification.min_shared_bands
-    return str(profile.amplification) if minimum is None else str(minimum)
+def _missing(
+    profile: Profile, evidence: PairEvidence, needed_limit: int | None, figures: PairFigures | None
+) -> Iterator[Reason]:
+    """Yield every condition of a pair that the two do not meet."""
+    if figures is None:
+        unknown = "their similarity is unknown: a text changed, or this version makes other sketches"
+        yield Reason("unknown", unknown)
+    elif not figures.reaches:
+        yield Reason("below_threshold", figures.missed_threshold())
+    if evidence.are_candidates is False:
+        text = shared_too_few(profile, evidence.shared_bands or 0)
+        if figures is not None:
+            chance = f"pairs of this similarity become candidates with probability {figures.probability:.4f}"
+            text = f"{text}; {chance}"
+        yield Reason("too_few_shared_bands", text)
+    elif evidence.are_linked is False:
+        linked = "" if needed_limit is None else f"; a limit of {needed_limit} would link them"
+        yield Reason("bucket_limit", separated(profile) + linked)
+    elif figures is not None and figures.reaches:
+        yield Reason("unexplained", figures.unexplained())

@@ -10,8 +10,7 @@ from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import Document, Keep, Matches
 from nearsim_db.search.answers import Answers, checked_limit
 from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
-from nearsim_db.search.explain import explain
-from nearsim_db.search.explanation import Explanation
+from nearsim_db.search.explanation import Explanation, explain
 from nearsim_db.search.exports import Target, parse_columns, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups

@@ -1,32 +1,25 @@
 """A sample of the differences between two generations, with texts and the reasons why two are no pair."""
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.admin.reindex.diff_result import SampledDocument, SampledPair, Samples
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
-from nearsim_db.search.explain import missed_threshold, separated, shared_too_few, unexplained
+from nearsim_db.search.pair_figures import PairFigures, read_contents, separated, shared_too_few
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.screening import are_pairs
-from nearsim_db.similarity.text.markup import strip_html
-from nearsim_db.store import diffs, documents, reports
+from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.store import diffs, reports
 from nearsim_db.store.diffs import DiffDocument, DiffPair, GenerationTables, PairInGeneration
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid, sketches_from
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.reports import ReadText
 
 _TEXT_CHARACTERS = 10_000
-_FIELDS = ("title", "body")
 _BEFORE_TWINS, _NOW_TWINS = "before: identical features", "now: identical features"
 _OTHER_RECIPE = "the shingling or metric changed, so similarity differs"
+_NO_EVIDENCE = PairInGeneration(False, False, None, None, None)
 
 
 def read_samples(
@@ -36,53 +29,49 @@ def read_samples(
     if not amount:
         return Samples((), (), (), (), ())
     both = GenerationTables(live.leaves, new.leaves)
+
+    def completed(chosen: list[DiffPair]) -> tuple[SampledPair, ...]:
+        return tuple(_complete(connection, live, new, chosen, backend)) if chosen else ()
+
     return Samples(
-        _absent(connection, live, new, diffs.sample_lost(connection, both, amount), backend, are_lost=True),
-        _absent(
-            connection, live, new, diffs.sample_gained(connection, both, amount), backend, are_lost=False
-        ),
-        _rescored(connection, live, new, diffs.sample_rescored(connection, both, amount)),
+        completed(diffs.sample_lost(connection, both, amount)),
+        completed(diffs.sample_gained(connection, both, amount)),
+        completed(diffs.sample_rescored(connection, both, amount)),
         tuple(diffs.sample_merged(connection, both, amount)),
         tuple(diffs.sample_split(connection, both, amount)),
     )
 
 
-def _absent(
-    connection: Connection,
-    live: Generation,
-    new: Generation,
-    chosen: list[DiffPair],
-    backend: str | None,
-    *,
-    are_lost: bool,
-) -> tuple[SampledPair, ...]:
-    """Complete pairs that are lost in the new generation, or gained: that the live one lacks."""
-    own, other = (live, new) if are_lost else (new, live)
-    texts = _SampledTexts(connection, own, (live, new), chosen)
-    missing = MissingPairs(connection, other, _encoder(other, backend), _ids(chosen))
-    sampled = []
+def _complete(
+    connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
+) -> Iterator[SampledPair]:
+    """Complete pairs of one kind with their texts and what the generation that lacks them makes of them."""
+    are_lost, are_gained = chosen[0].new is None, chosen[0].live is None
+    texts = _SampledTexts(connection, live if are_lost else new, (live, new), chosen)
+    missing = None
+    if are_lost or are_gained:
+        missing = _MissingPairs(connection, new if are_lost else live, backend, chosen)
     for one in chosen:
-        found, reason = missing.explain(one.left_id, one.right_id)
+        found, reason = (_NO_EVIDENCE, "") if missing is None else missing.explain(one)
+        before, after = _evidence(one.live, live, found), _evidence(one.new, new, found)
         if are_lost:
-            before, after = _evidence(one.live, live), found
             why = f"{_BEFORE_TWINS}; now: {reason}" if before.twins else f"now: {reason}"
-        else:
-            before, after = found, _evidence(one.new, new)
+        elif are_gained:
             why = f"before: {reason}; {_NOW_TWINS}" if after.twins else f"before: {reason}"
-        sampled.append(SampledPair(*texts.sides(one), one.pairs, before, after, why))
-    return tuple(sampled)
+        else:
+            why = _BEFORE_TWINS if before.twins else _NOW_TWINS if after.twins else _OTHER_RECIPE
+        yield SampledPair(texts.side(one.left_id), texts.side(one.right_id), one.pairs, before, after, why)
 
 
-def _rescored(
-    connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair]
-) -> tuple[SampledPair, ...]:
-    texts = _SampledTexts(connection, new, (live, new), chosen)
-    sampled = []
-    for one in chosen:
-        before, after = _evidence(one.live, live), _evidence(one.new, new)
-        why = _BEFORE_TWINS if before.twins else _NOW_TWINS if after.twins else _OTHER_RECIPE
-        sampled.append(SampledPair(*texts.sides(one), one.pairs, before, after, why))
-    return tuple(sampled)
+def _evidence(
+    pair: PairInGeneration | None, generation: Generation, computed: PairInGeneration
+) -> PairInGeneration:
+    """Complete the evidence of a pair by the recipe, what was computed without one; twins share all bands."""
+    if pair is None:
+        return computed
+    shared = generation.bands if pair.twins else pair.shared_bands
+    is_exact = generation.recipe["match"]["verify"] == "exact"
+    return replace(pair, shared_bands=shared, verified=pair.twins or is_exact)
 
 
 class _SampledTexts:
@@ -95,77 +84,58 @@ class _SampledTexts:
         both: Sequence[Generation],
         chosen: Sequence[DiffPair],
     ) -> None:
-        doc_ids = sorted({doc_id for pair in _ids(chosen) for doc_id in pair})
-        recipes = [one.recipe for one in both]
-        self._fields = [name for name in _FIELDS if any(name in one["fields"] for one in recipes)]
+        doc_ids, recipes = _doc_ids(chosen), [one.recipe for one in both]
+        self._fields = [name for name in ("title", "body") if any(name in one["fields"] for one in recipes)]
         self._html = any(one["normalise"]["html"] for one in recipes)
         self._documents = diffs.read_documents(connection, generation.leaves, doc_ids)
         self._texts = reports.read_texts(
             connection, generation.leaves, generation.collection_id, doc_ids, _TEXT_CHARACTERS
         )
 
-    def sides(self, pair: DiffPair) -> tuple[SampledDocument, SampledDocument]:
-        """Return the two documents of a pair."""
-        return self._side(pair.left_id), self._side(pair.right_id)
-
-    def _side(self, doc_id: int) -> SampledDocument:
+    def side(self, doc_id: int) -> SampledDocument:
+        """Return a document of a pair, with the text that either recipe compares."""
         one, text = self._documents[doc_id], self._texts.get(doc_id)
         name = f"#{doc_id}" if one.external_id is None else one.external_id
         if text is None:
             return SampledDocument(name, doc_id, one.title, None, False, False)
+        content = shown_text({"title": text.title, "body": text.body}, self._fields, html=self._html)
         is_cut = (text.characters or 0) > _TEXT_CHARACTERS
-        return SampledDocument(name, doc_id, one.title, self._content(text), is_cut, text.stale)
-
-    def _content(self, text: ReadText) -> str:
-        """Return what either recipe compares of a document."""
-        values = {"title": text.title, "body": text.body}
-        content = "\n\n".join(value for name in self._fields if (value := values[name]))
-        return strip_html(content) if self._html else content
+        return SampledDocument(name, doc_id, one.title, content, is_cut, text.stale)
 
 
-def _evidence(pair: PairInGeneration | None, generation: Generation) -> PairInGeneration:
-    """Complete the evidence of a pair by the recipe; twins share all bands."""
-    assert pair is not None
-    shared = generation.bands if pair.twins else pair.shared_bands
-    is_exact = generation.recipe["match"]["verify"] == "exact"
-    return replace(pair, shared_bands=shared, verified=pair.twins or is_exact)
+def _doc_ids(chosen: Sequence[DiffPair]) -> list[int]:
+    return sorted({doc_id for pair in chosen for doc_id in (pair.left_id, pair.right_id)})
 
 
-def _ids(chosen: Sequence[DiffPair]) -> list[tuple[int, int]]:
-    return [(one.left_id, one.right_id) for one in chosen]
+class _MissingPairs:
+    """Explains pairs that a generation does not have.
 
-
-def _encoder(generation: Generation, backend: str | None) -> Encoder | None:
-    """Return the encoder of a generation, None if this version would make different sketches."""
-    try:
-        return make_encoder(generation, backend)
-    except (FingerprintError, RecipeError):
-        return None
-
-
-_FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
-_NO_EVIDENCE = PairInGeneration(False, False, None, None, None)
-
-
-class MissingPairs:
-    """Explains pairs that a generation does not have. Without an `encoder` nothing is computed."""
+    Nothing is computed if this version would make different sketches.
+    """
 
     def __init__(
-        self,
-        connection: Connection,
-        generation: Generation,
-        encoder: Encoder | None,
-        pairs: Sequence[tuple[int, int]],
+        self, connection: Connection, generation: Generation, backend: str | None, pairs: Sequence[DiffPair]
     ) -> None:
-        doc_ids = sorted({doc_id for pair in pairs for doc_id in pair})
-        self._generation, self._encoder = generation, encoder
-        self._documents = diffs.read_documents(connection, generation.leaves, doc_ids)
-        self._features = self._read_features(connection, encoder, doc_ids) if encoder else {}
+        self._generation = generation
+        self._documents = diffs.read_documents(connection, generation.leaves, _doc_ids(pairs))
+        self._encoder: Encoder | None = None
+        with suppress(FingerprintError, RecipeError):
+            self._encoder = make_encoder(generation, backend)
+            contents = read_contents(
+                connection, generation.collection_id, self._encoder, list(self._documents)
+            )
+            # Of texts that are the ones that were signed.
+            features = self._encoder.features(list(contents.values()))
+            self._features = {
+                doc_id: own
+                for own, doc_id in zip(map(features.of, range(len(contents))), contents, strict=True)
+                if digest_uuid(self._encoder.digest(own)) == self._documents[doc_id].digest
+            }
 
-    def explain(self, left_id: int, right_id: int) -> tuple[PairInGeneration, str]:
+    def explain(self, pair: DiffPair) -> tuple[PairInGeneration, str]:
         """Return what can be computed of two documents, and the reason why they are not a pair."""
-        left, right = self._documents[left_id], self._documents[right_id]
-        for one in (left, right):
+        both = [self._documents[doc_id] for doc_id in (pair.left_id, pair.right_id)]
+        for one in both:
             reason = self._why_in_no_pair(one)
             if reason is not None:
                 return _NO_EVIDENCE, f"{_name(one)} {reason}"
@@ -174,7 +144,17 @@ class MissingPairs:
                 _NO_EVIDENCE,
                 f"unknown: this version cannot read generation {self._generation.generation_id}",
             )
-        return self._compare(self._encoder, left, right)
+        features = [self._features[one.doc_id] for one in both if one.doc_id in self._features]
+        family = self._encoder.family
+        sketches = sketches_from([one.sketch or b"" for one in both], family.dtype, family.k)
+        figures = PairFigures.of(self._encoder, sketches, features if len(features) == len(both) else None)
+        if figures.is_exact and figures.scores is None:
+            changed = next(_name(one) for one in both if one.doc_id not in self._features)
+            evidence = PairInGeneration(False, False, None, figures.shared_bands, None)
+            return evidence, f"the text of {changed} has changed since it was indexed"
+        similarity = float(figures.decisive.similarity[0])
+        evidence = PairInGeneration(False, False, similarity, figures.shared_bands, figures.is_exact)
+        return evidence, _reason(figures)
 
     def _why_in_no_pair(self, one: DiffDocument) -> str | None:
         """Return why a document can be in no pair at all, None if it can."""
@@ -187,59 +167,16 @@ class MissingPairs:
             return "is not indexed" if age == "none" else f"is older than the retention of {age}"
         return None if one.feature_count else "has no features"
 
-    def _compare(
-        self, encoder: Encoder, left: DiffDocument, right: DiffDocument
-    ) -> tuple[PairInGeneration, str]:
-        family = encoder.family
-        sketches = sketches_from([one.sketch or b"" for one in (left, right)], family.dtype, family.k)
-        shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
-        bands = int(shared[0])
-        is_exact = encoder.profile.recipe.match.verify == "exact"
-        if not is_exact:
-            scores = encoder.sketch_scores(sketches[:1], sketches[1:])
-        else:
-            for one in (left, right):
-                if one.doc_id not in self._features:
-                    changed = f"the text of {_name(one)} has changed since it was indexed"
-                    return PairInGeneration(False, False, None, bands, None), changed
-            features = [self._features[one.doc_id] for one in (left, right)]
-            scores = encoder.compare(features, _FIRST, _SECOND)
-        evidence = PairInGeneration(False, False, float(scores.similarity[0]), bands, is_exact)
-        return evidence, _reason(encoder, scores, bands, enough=bool(enough[0]))
-
-    def _read_features(
-        self, connection: Connection, encoder: Encoder, doc_ids: Sequence[int]
-    ) -> dict[int, NDArray[Any]]:
-        """Return the features of the documents whose text is the one that was signed."""
-        found: dict[int, NDArray[Any]] = {}
-        if not doc_ids:
-            return found
-        streamed = documents.stream_documents(
-            connection, self._generation.collection_id, doc_ids, vectors=encoder.takes_vectors
-        )
-        with closing(streamed) as batches:
-            for batch in batches:
-                contents = [encoder.content_of(one.title, one.body, one.vector) for one in batch]
-                features = encoder.features(contents)
-                for position, one in enumerate(batch):
-                    own = features.of(position).copy()
-                    if digest_uuid(encoder.digest(own)) == self._documents[one.doc_id].digest:
-                        found[one.doc_id] = own
-        return found
-
 
 def _name(one: DiffDocument) -> str:
     """Return a document's external id, or its number if it was deleted."""
     return f"#{one.doc_id}" if one.external_id is None else repr(one.external_id)
 
 
-def _reason(encoder: Encoder, scores: Scores, bands: int, *, enough: bool) -> str:
-    profile, metric = encoder.profile, encoder.metric.name
-    if not are_pairs(encoder, scores, np.array([bands]))[0]:
-        missed = missed_threshold(metric, scores, profile, bands)
-        return missed if enough else f"{missed}; {shared_too_few(profile, bands)}"
-    if not enough:
-        return shared_too_few(profile, bands)
-    if profile.recipe.match.bucket_limit:
-        return separated(profile)
-    return unexplained(metric, scores, profile, bands)
+def _reason(figures: PairFigures) -> str:
+    profile = figures.encoder.profile
+    reasons = [] if figures.reaches else [figures.missed_threshold()]
+    reasons += [] if figures.enough else [shared_too_few(profile, figures.shared_bands)]
+    if reasons:
+        return "; ".join(reasons)
+    return separated(profile) if profile.recipe.match.bucket_limit else figures.unexplained()

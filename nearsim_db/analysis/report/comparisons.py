@@ -8,7 +8,7 @@ from nearsim_db.analysis.report.contents import Clusters, Comparison, ListedClus
 from nearsim_db.analysis.report.findings import suspicion
 from nearsim_db.analysis.text_diff import compare
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.similarity.text.markup import strip_html
+from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import reports
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
@@ -74,10 +74,8 @@ def _compared(chosen: Sequence[_Choice], texts: dict[int, ReadText], recipe: Rec
 
 
 def _content(text: ReadText, recipe: Recipe) -> str:
-    """Return the fields that the profile compares, with HTML stripped if the recipe says so."""
     values = {"title": text.title, "body": text.body}
-    content = "\n\n".join(value for field in recipe.fields if (value := values[field]))
-    return strip_html(content) if recipe.normalise.html else content
+    return shown_text(values, recipe.fields, html=recipe.normalise.html)
 
 
 def _side(text: ReadText) -> Side:

@@ -1,0 +1,229 @@
+"""What two documents share under a profile, why they are a pair or not, and a recipe under which they would be one."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.errors import RecipeError, count_of
+from nearsim_db.records import CollectionId
+from nearsim_db.similarity.encoder import Content, Encoder
+from nearsim_db.similarity.metrics import Scores
+from nearsim_db.similarity.profile import Profile, resolve
+from nearsim_db.similarity.recipe import override
+from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
+from nearsim_db.similarity.screening import are_certain, are_pairs
+from nearsim_db.store import documents
+from nearsim_db.store.driver import Connection
+
+_FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
+_RECALLS = (0.99, 0.999, 0.9999, 0.99999, 0.999999)
+_DIGITS = 4  # of a proposed threshold
+_MEASURES = {"euclidean": "distance", "cosine": "cosine"}
+
+
+def read_contents(
+    connection: Connection, collection_id: CollectionId, encoder: Encoder, doc_ids: Sequence[int]
+) -> dict[int, Content]:
+    """Return the present texts or vectors of documents, except for texts of an attached table that were changed."""
+    streamed = documents.stream_documents(connection, collection_id, doc_ids, vectors=encoder.takes_vectors)
+    with closing(streamed) as batches:
+        return {
+            one.doc_id: encoder.content_of(one.title, one.body, one.vector)
+            for batch in batches
+            for one in batch
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PairFigures:
+    """What two documents with features share: `scores` of their features if known, and of their sketches.
+
+    `enough`: their shared bands satisfy the recipe.
+    """
+
+    encoder: Encoder
+    scores: Scores | None
+    sketch_scores: Scores
+    shared_bands: int
+    enough: bool
+
+    @classmethod
+    def of(
+        cls, encoder: Encoder, sketches: NDArray[np.generic], features: Sequence[NDArray[Any]] | None
+    ) -> "PairFigures":
+        """Compare two documents by their sketches, (2, k), and their features."""
+        shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
+        scores = None if features is None else encoder.compare(features, _FIRST, _SECOND)
+        estimated = encoder.sketch_scores(sketches[:1], sketches[1:])
+        return cls(encoder, scores, estimated, int(shared[0]), bool(enough[0]))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the recipe decides by the similarity of features."""
+        return self.encoder.profile.recipe.match.verify == "exact"
+
+    @property
+    def decisive(self) -> Scores:
+        """The scores that the recipe compares with its threshold: those of the features, or those of the sketches."""
+        if not self.is_exact:
+            return self.sketch_scores
+        assert self.scores is not None
+        return self.scores
+
+    @property
+    def reaches(self) -> bool:
+        """Whether the two as candidates are a pair: they reach the threshold, or share enough bands."""
+        return bool(are_pairs(self.encoder, self.decisive, np.array([self.shared_bands]))[0])
+
+    def would_reach(self, threshold: float) -> bool:
+        """Whether the two reach a threshold."""
+        return bool(self.encoder.metric.reaches(self.decisive, threshold)[0])
+
+    @property
+    def similarity(self) -> float:
+        """The exact similarity."""
+        assert self.scores is not None
+        return float(self.scores.similarity[0])
+
+    @property
+    def probability(self) -> float:
+        """The probability that a pair of this similarity becomes a candidate under the profile."""
+        return self.encoder.profile.match_probability(self.similarity)
+
+    def _measured(self) -> str:
+        """Return the first of the scores that decide, with its name."""
+        scores = self.decisive
+        first = scores.similarity if scores.distance is None else scores.distance
+        value = value_of(self.encoder.profile, float(first[0]))
+        return value if self.is_exact else f"the estimated {value}"
+
+    def missed_threshold(self) -> str:
+        """Say that a pair does not reach the threshold, nor shares the bands that make up for it."""
+        profile, shared = self.encoder.profile, count_of(self.shared_bands, "band")
+        side = "above" if self.encoder.metric.name == "euclidean" else "below"
+        missed = f"{self._measured()} is {side} {threshold_of(profile)}"
+        certain = profile.recipe.match.certain_shared_bands
+        if not certain:
+            return missed
+        return f"{missed}, and they share {shared}, fewer than match.certain_shared_bands = {certain}"
+
+    def unexplained(self) -> str:
+        """Say that nothing explains why two documents are not a pair."""
+        profile = self.encoder.profile
+        if are_certain(profile.recipe.match, np.array([self.shared_bands]))[0]:
+            enough = f"they share {count_of(self.shared_bands, 'band')}"
+        else:
+            enough = f"{self._measured()} reaches {threshold_of(profile)}"
+        return f"{enough}, but the pair is not stored; check the index with: nearsim verify-index"
+
+
+def value_of(profile: Profile, value: float) -> str:
+    """Return a similarity, or a distance, with its name."""
+    metric = METRIC_OF_FAMILY[profile.recipe.sketch.family]
+    return f"{_MEASURES.get(metric, 'similarity')} {value:.4f}"
+
+
+def threshold_of(profile: Profile) -> str:
+    """Return the threshold."""
+    return f"the threshold of {profile.recipe.match.threshold:g}"
+
+
+def shared_too_few(profile: Profile, shared: int) -> str:
+    """Say that two documents share too few bands to be candidates."""
+    required = required_bands(profile)
+    if not shared:
+        return f"they share none of {count_of(profile.bands, 'band')}"
+    if required.isdigit():
+        return f"they share {count_of(shared, 'band')}, and {required} are required"
+    return f"they share {count_of(shared, 'band')}, and not those that {required} requires"
+
+
+def separated(profile: Profile) -> str:
+    """Say that the bucket limit keeps two documents from being compared."""
+    limit = profile.recipe.match.bucket_limit
+    return f"the bucket limit separates them: neither is among the first {limit} of a bucket that they share"
+
+
+def required_bands(profile: Profile) -> str:
+    """Return how many shared bands make a candidate: a number, or the recipe's amplification."""
+    minimum = profile.amplification.min_shared_bands
+    return str(profile.amplification) if minimum is None else str(minimum)
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A changed recipe, computed on the texts of the two documents.
+
+    `settings` are `key=value`, as for `--set`; `bands`, `rows` and `shared_bands` are those under the changed recipe,
+    and `probability` is that of becoming candidates at this similarity. `sufficient`: the two would be candidates.
+    """
+
+    settings: tuple[str, ...]
+    bands: int
+    rows: int
+    shared_bands: int
+    probability: float
+    sufficient: bool
+
+
+def find_remedy(figures: PairFigures, contents: Sequence[Content], needed_limit: int | None) -> Remedy | None:
+    """Return a small change of the recipe under which two documents would be a pair, as far as one is known.
+
+    `contents` are what was compared. A threshold that they miss is moved to their similarity; if they then share too
+    few bands, bands for a higher recall are tried, up to 0.999999. `needed_limit` is a bucket limit that would link
+    them, None if none is needed; buckets of other bands are not known. None if their similarity is 0 or no bands suit
+    the threshold.
+    """
+    settings: tuple[str, ...] = ()
+    if not figures.reaches:
+        threshold = next((one for one in _thresholds(figures) if figures.would_reach(one)), None)
+        if threshold is None:
+            return None
+        settings = (f"match.threshold={threshold!r}",)
+    elif needed_limit is not None:
+        settings = (f"match.bucket_limit={needed_limit}",)
+    remedy = None
+    for more in ((), *((f"bands.recall={one!r}",) for one in _higher_recalls(figures.encoder.profile))):
+        changed = _under(figures, contents, (*settings, *more))
+        if changed is None:
+            return remedy
+        remedy = changed
+        if remedy.sufficient:
+            break
+    return remedy
+
+
+def _higher_recalls(profile: Profile) -> list[float]:
+    """Return recalls to try; a recipe with fixed bands has none, and each would replace its bands."""
+    return [one for one in _RECALLS if one > (profile.recipe.bands.recall or 0)]
+
+
+def _under(figures: PairFigures, contents: Sequence[Content], settings: tuple[str, ...]) -> Remedy | None:
+    """Return what the two documents share under a changed recipe; None if no bands suit it."""
+    try:
+        profile = resolve(override(figures.encoder.profile.recipe, settings))
+    except RecipeError:
+        return None
+    encoder = Encoder(profile, figures.encoder.backend)
+    sketches = encoder.sketch(encoder.features(contents))
+    shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
+    probability = profile.match_probability(figures.similarity)
+    return Remedy(settings, profile.bands, profile.rows, int(shared[0]), probability, bool(enough[0]))
+
+
+def _thresholds(figures: PairFigures) -> Iterator[float]:
+    """Yield the strictest thresholds of few digits that the two may reach, strictest first."""
+    scores = figures.decisive
+    if scores.distance is None:
+        scale = 10**_DIGITS
+        at = math.floor(scores.similarity[0] * scale)
+        yield from (one / scale for one in range(at, max(at - 2, 0), -1))
+    elif 0 < (distance := float(scores.distance[0])) < math.inf:
+        places = _DIGITS - 1 - math.floor(math.log10(distance))
+        at = math.ceil(distance * 10.0**places)
+        yield from (one / 10.0**places for one in (at, at + 1))
