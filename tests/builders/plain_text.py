@@ -3,7 +3,6 @@
 Written apart from `nearsim_db.similarity.text`: strings and lists of whole shingles, no tables, no prefix sums.
 """
 
-import importlib.util
 import re
 import unicodedata
 import zlib
@@ -13,13 +12,9 @@ from functools import cache
 from itertools import groupby
 from typing import Literal
 
-import pytest
 from hypothesis import strategies as st
 
 from nearsim_db.similarity import recipe
-
-NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
-every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
 
 MASK = 2**64 - 1
 _FORMS: dict[str, Literal["NFC", "NFKC"]] = {"nfc": "NFC", "nfkc": "NFKC"}

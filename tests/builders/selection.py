@@ -1,11 +1,15 @@
-"""Parameters and examples of which `make test` runs some and `make test-all` runs all."""
+"""Parameters and examples of which `make test` runs some and `make test-all` runs all; the back ends."""
 
+import importlib.util
 from collections.abc import Sequence
 from itertools import product
 
 import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import settings
+
+NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
 
 
 def some(values: Sequence[object], reason: str, kept: int = 1) -> list[ParameterSet]:

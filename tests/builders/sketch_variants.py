@@ -1,21 +1,19 @@
 """The sketch families of the conformance suite, with batches and pairs of known similarity for each.
 
-A new family is one more line in VARIANTS; a new metric one more entry in PAIRS, CASES, SIMILARITIES and SENSITIVITIES.
+A new family is one more line in VARIANTS; a new metric one more entry in PAIRS_OF, CASES and SIMILARITIES.
 """
 
-import importlib.util
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.lsh import Sensitivity
-from nearsim_db.similarity.sketch import Family, make_family, same_bucket
+from nearsim_db.similarity.sketch import Family, make_family
 from tests.builders.random_sets import Batch, flatten, ragged, random_pairs
 from tests.builders.random_weights import cosine_pairs, euclidean_pairs, weighted_jaccard_pairs
 
@@ -51,23 +49,6 @@ SIMILARITIES: Mapping[str, tuple[float, ...]] = {
     "weighted_jaccard": (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
     "cosine": tuple(math.cos(math.radians(angle)) for angle in (1, 5, 10, 20, 30, 45, 60, 75, 90, 120, 170)),
     "euclidean": tuple(1 / (1 + d) for d in (0.1, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 20, 40)),
-}
-_OF_MINHASH = (Sensitivity(0.2, 0.5, 0.8, 0.5), Sensitivity(1 / 3, 2 / 3, 2 / 3, 1 / 3))
-SENSITIVITIES: Mapping[str, tuple[Sensitivity, ...]] = {
-    "jaccard": _OF_MINHASH,
-    "weighted_jaccard": _OF_MINHASH,
-    "cosine": (Sensitivity(20, 60, 8 / 9, 2 / 3), Sensitivity(45, 120, 3 / 4, 1 / 3)),
-    "euclidean": (
-        Sensitivity.of(1, 4, partial(same_bucket, width=WIDTH)),
-        Sensitivity(WIDTH / 2, 2 * WIDTH, 1 / 2, 1 / 3),
-    ),
-}
-# The distance that a sensitivity speaks of.
-DISTANCES: Mapping[str, Callable[[float], float]] = {
-    "jaccard": lambda similarity: 1 - similarity,
-    "weighted_jaccard": lambda similarity: 1 - similarity,
-    "cosine": lambda similarity: math.degrees(math.acos(similarity)),
-    "euclidean": lambda similarity: 1 / similarity - 1,
 }
 
 
@@ -120,13 +101,10 @@ VARIANTS = [
 ]
 POSITIONAL = [variant for variant in VARIANTS if variant.make().positional]
 OF_SETS = [variant for variant in VARIANTS if variant.metric == "jaccard"]
-HAS_NUMBA = importlib.util.find_spec("numba") is not None
-NEEDS_NUMBA = pytest.mark.skipif(not HAS_NUMBA, reason="numba is not installed")
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
 every_positional = pytest.mark.parametrize("variant", POSITIONAL, ids=str)
 every_variant_of_sets = pytest.mark.parametrize("variant", OF_SETS, ids=str)
-every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
 every_width = pytest.mark.parametrize("id_bits", [32, 64])
 
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from tests.builders.plain_text import NEEDS_NUMBA
+from tests.builders.selection import NEEDS_NUMBA
 from tests.fuzz.contract import Target, Texts
 from tests.fuzz.loop import run
 from tests.fuzz.targets import TARGETS

@@ -1,6 +1,5 @@
 """Properties of band keys, for every scheme and kind of position."""
 
-import importlib.util
 import random
 from typing import Any
 
@@ -12,9 +11,8 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.sketch import Banding, band_keys, matched_bands
-from tests.builders.selection import examples
+from tests.builders.selection import NEEDS_NUMBA, examples
 
-NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 every_scheme = pytest.mark.parametrize("scheme", ["mix64", "xor", "djb2a-joined"])
 every_dtype = pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.int32, np.uint64])
 
@@ -46,29 +44,6 @@ def test_keys_depend_only_on_the_rows_of_their_band(scheme: str, dtype: Any) -> 
         changed[0, row] = positions[0, row] ^ 1
         differing = np.flatnonzero(band_keys(changed, Banding(10, 4, scheme))[0] != keys[0])
         assert differing.tolist() == ([row // 4] if row < 40 else [])
-
-
-def test_order_of_rows_matters_except_for_xor() -> None:
-    positions = np.array([[1, 2], [2, 1], [7, 7], [9, 9]], np.uint32)
-    for scheme in ("mix64", "djb2a-joined"):
-        assert len(set(band_keys(positions, Banding(1, 2, scheme))[:, 0].tolist())) == 4
-    blind = band_keys(positions, Banding(1, 2, "xor"))[:, 0].tolist()
-    assert blind[0] == blind[1]
-    assert blind[2:] == [0, 0]
-
-
-def test_equal_rows_in_different_bands_have_different_keys() -> None:
-    for scheme in ("mix64", "xor", "djb2a-joined"):
-        assert len(set(band_keys(np.full((1, 12), 5, np.uint32), Banding(3, 4, scheme))[0].tolist())) == 3
-
-
-def test_seed_changes_the_seeded_schemes() -> None:
-    positions = random_positions((4, 12), np.uint32)
-    for scheme, changes in (("mix64", True), ("xor", True), ("djb2a-joined", False)):
-        same = band_keys(positions, Banding(3, 4, scheme, 1)) == band_keys(
-            positions, Banding(3, 4, scheme, 2)
-        )
-        assert not same.any() if changes else same.all()
 
 
 def test_keys_spread_evenly_over_their_bits() -> None:
@@ -117,19 +92,12 @@ def _band(sketch: list[int], band: int, scheme: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(
-    ("bands", "rows", "scheme", "reason"),
-    [
-        (257, 1, "mix64", "257 bands are out of range"),
-        (0, 1, "mix64", "0 bands are out of range"),
-        (10, 30, "mix64", "10 bands of 30 rows do not fit a sketch of 299"),
-        (10, 0, "mix64", "do not fit"),
-        (10, 2, "md5", "unknown band hash 'md5'"),
-    ],
+    ("bands", "rows", "scheme"),
+    [(257, 1, "mix64"), (0, 1, "mix64"), (10, 30, "mix64"), (10, 0, "mix64"), (10, 2, "md5")],
 )
-def test_invalid_arguments_are_refused(bands: int, rows: int, scheme: str, reason: str) -> None:
-    with pytest.raises(RecipeError, match=reason):
-        band_keys(np.zeros((1, 299), np.uint32), Banding(bands, rows, scheme))
-    with pytest.raises(RecipeError, match=reason):
-        matched_bands(
-            np.zeros((1, 299), np.uint32), np.zeros((1, 299), np.uint32), Banding(bands, rows, scheme)
-        )
+def test_invalid_arguments_are_refused(bands: int, rows: int, scheme: str) -> None:
+    sketches = np.zeros((1, 299), np.uint32)
+    with pytest.raises(RecipeError):
+        band_keys(sketches, Banding(bands, rows, scheme))
+    with pytest.raises(RecipeError):
+        matched_bands(sketches, sketches, Banding(bands, rows, scheme))

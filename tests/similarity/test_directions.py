@@ -14,13 +14,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.lsh import Sensitivity
-from nearsim_db.similarity.sketch import Family, Hyperplane, Projection, make_family, same_bucket
+from nearsim_db.similarity.sketch import Hyperplane, Projection, make_family, same_bucket
 from nearsim_db.similarity.sketch.directions import draw_directions
 from nearsim_db.similarity.sketch.kernels import plain
 from tests.builders.random_sets import Batch, ragged
-from tests.builders.selection import examples
-from tests.builders.sketch_variants import every_backend
+from tests.builders.selection import every_backend, examples
 
 every_kind = pytest.mark.parametrize("vectors", ["gaussian", "sign"])
 every_family = pytest.mark.parametrize(
@@ -253,19 +251,3 @@ def test_estimates_increase_with_agreements_from_0_to_1(width: float) -> None:
         if 1e-3 < similarities[agreeing] < 0.999:
             share = family.collision_probability(similarities[agreeing])
             assert share == pytest.approx(agreeing / 400, rel=1e-6)
-
-
-# --- The claims of Stanford CS246, Theory of LSH
-
-
-def test_sensitivity_of_normally_distributed_lines() -> None:
-    found = Sensitivity.of(2.0, 8.0, lambda distance: same_bucket(distance, 4.0))
-    assert found.near_probability == pytest.approx(0.6095, abs=1e-4)
-    assert found.far_probability == pytest.approx(0.1954, abs=1e-4)
-
-
-@every_kind
-def test_hyperplanes_agree_with_the_angle(vectors: str) -> None:
-    family: Family = Hyperplane(8, vectors=vectors)
-    for degrees, probability in ((60, 2 / 3), (90, 1 / 2)):
-        assert family.collision_probability(math.cos(math.radians(degrees))) == pytest.approx(probability)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nearsim_db.similarity.text.kernels import Ids, text_kernels
-from tests.builders.plain_text import every_backend
+from tests.builders.selection import every_backend
 
 DISTRIBUTIONS: dict[str, Callable[[Ids], Ids]] = {
     "uniform": lambda ids: ids,

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
-from tests.builders.plain_text import Rules, any_text, every_backend, poly64, shingles
-from tests.builders.selection import examples
+from tests.builders.plain_text import Rules, any_text, poly64, shingles
+from tests.builders.selection import every_backend, examples
 
 STORY = "the council met on monday to talk about the new bridge over the river and its price of 14 million "
 
@@ -68,16 +67,6 @@ def test_digests_are_equal_if_the_sets_are(backend: str, left: str, right: str) 
 
 
 @every_backend
-def test_shapes_and_types(backend: str) -> None:
-    for texts in ([], [""], ["one", "", "two"]):
-        encoded = encoder(backend).encode(texts)
-        dtypes = [encoded.counts.dtype, encoded.digests.dtype, encoded.numbers.dtype]
-        assert dtypes == [np.dtype(np.int32), np.dtype("V16"), np.dtype(np.uint64)]
-        assert encoded.sketches.shape == (len(texts), 128)
-        assert len(encoded.counts) == len(encoded.digests) == len(encoded.numbers) == len(texts)
-
-
-@every_backend
 def test_chunks_do_not_change_the_result(backend: str) -> None:
     encode = encoder(backend, shingle={"scheme": "char", "k": 5})
     texts = [*stories(30, 12_000), STORY * 2_000, *stories(10, 300)]
@@ -106,31 +95,6 @@ def test_threads_share_an_encoder(backend: str) -> None:
         assert_equal(one, other)
 
 
-def every_field(backend: str, **sections: Any) -> tuple[Encoded, NDArray[np.uint64]]:
-    encode = encoder(backend, **sections)
-    encoded = encode.encode(["", *stories(5, 500), "Zürich 😀 안녕하세요 여러분 반갑습니다"])
-    return encoded, encode.band_keys(encoded.sketches)
-
-
-@pytest.mark.parametrize("sketch", [{}, {"family": "minhash"}, {"family": "minhash", "functions": "java32"}])
-@pytest.mark.parametrize("base", ["poly64", "crc32", "djb2a"])
-def test_back_ends_agree(sketch: dict[str, Any], base: str) -> None:
-    pytest.importorskip("numba")
-    sections = {"sketch": sketch, "hash": {"base": base}}
-    plain, compiled = (every_field(backend, **sections) for backend in ("numpy", "numba"))
-    assert_equal(plain[0], compiled[0])
-    assert plain[1].tolist() == compiled[1].tolist()
-
-
-def test_band_keys_have_a_column_for_each_band() -> None:
-    encode = encoder("numpy", bands={"count": 7, "rows": 5})
-    keys = encode.band_keys(encode.encode(["one two three four"] * 2).sketches)
-    assert keys.shape == (2, 7)
-    assert keys.dtype == np.uint64
-    assert keys[0].tolist() == keys[1].tolist()
-    assert (keys[0] >> np.uint64(56)).tolist() == list(range(7))
-
-
 def test_digests_depend_on_the_profile() -> None:
     digests = {
         encoder("numpy", **sections).encode(["one two three four"]).digests[0].tobytes()
@@ -157,15 +121,6 @@ def test_digests_depend_on_the_profile() -> None:
 )
 def test_text_of_joins_the_fields(fields: list[str], title: str | None, body: str | None, text: str) -> None:
     assert encoder("numpy", fields=fields).text_of(title, body) == text
-
-
-@every_backend
-def test_characters_that_cannot_be_stored_are_replaced(backend: str) -> None:
-    encode = encoder(backend, shingle={"scheme": "bag"})
-    cleaned = encode.text_of("one\0two", "three\udfff")
-    replaced = encode.text_of("one\ufffdtwo", "three\ufffd")
-    assert_equal(encode.encode([cleaned]), encode.encode([replaced]))
-    assert encode.encode([cleaned]).counts.tolist() == [3]
 
 
 @pytest.fixture

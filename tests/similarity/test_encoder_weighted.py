@@ -1,6 +1,5 @@
 """From texts and vectors to the sketches of weighted families, against exact measures in plain Python."""
 
-import importlib.util
 import math
 from collections import Counter
 from typing import Any
@@ -12,8 +11,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import WIDTH_PER_THRESHOLD, make_family, resolve
 from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.sketch import same_bucket
-
-NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+from tests.builders.selection import NEEDS_NUMBA
 
 ROYAL = "the king and the queen of the north met the king of the south at the old mill by the river"
 REPUBLISHED = "the king and the queen of the north met the king of the south near the old mill by the sea"

@@ -8,7 +8,7 @@ import pytest
 
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
-from tests.builders.plain_text import every_backend
+from tests.builders.selection import every_backend
 
 DOCUMENTS, BANDS = 60, 6
 

@@ -3,7 +3,6 @@
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -16,14 +15,8 @@ from nearsim_db.similarity.recipe import Normalise, Recipe, override
 from nearsim_db.similarity.text import normalise
 from nearsim_db.similarity.text.normalise import make_fold
 from tests.builders.cpu_time import cpu_seconds
-from tests.builders.plain_text import (
-    any_text,
-    every_backend,
-    is_default_ignorable,
-    is_unspaced,
-    without_invisible,
-)
-from tests.builders.selection import examples
+from tests.builders.plain_text import any_text, is_default_ignorable, is_unspaced, without_invisible
+from tests.builders.selection import every_backend, examples
 
 CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
 IGNORABLE = [character for character in CHARACTERS if is_default_ignorable(character)]
@@ -162,41 +155,6 @@ def test_every_character_folds_like_its_normal_forms() -> None:
         for form in ("NFC", "NFD", "NFKC", "NFKD"):
             if (normal := unicodedata.normalize(form, text)) != text:
                 assert fold(normal) == folded, (form, hex(ord(character)))
-
-
-def compatible(prefix: str) -> Iterator[str]:
-    """The characters with a name of this beginning that NFKC changes."""
-    for character in VISIBLE:
-        if unicodedata.name(character, "").startswith(prefix) and unicodedata.decomposition(character):
-            yield character
-
-
-def test_hangul_is_one_syllable_however_it_is_encoded() -> None:
-    for code in range(0xAC00, 0xD7A4):
-        syllable = chr(code)
-        assert fold(unicodedata.normalize("NFD", syllable)) == syllable
-        assert fold("\u200b".join(unicodedata.normalize("NFD", syllable))) == syllable
-    assert fold("ㅎㅏㄴ") == fold("ﾾￂﾤ") == "하\u1102", (
-        "compatibility jamo become leading consonants and vowels"
-    )
-    narrow = list(compatible("HALFWIDTH HANGUL"))
-    assert [fold(jamo) for jamo in narrow] == [unicodedata.normalize("NFKC", jamo) for jamo in narrow]
-    assert len(narrow) == 51, "all but the filler"
-
-
-def test_arabic_is_one_word_in_presentation_forms_and_with_tatweel() -> None:
-    """Letters in presentation forms fold to letters; tatweel is a visible letter, kept; isolated marks get a space."""
-    spaced = []
-    for form in compatible("ARABIC"):
-        folded = fold(form)
-        assert folded == fold(unicodedata.normalize("NFKD", form))
-        if folded.startswith(" "):
-            spaced.append(form)
-            assert unicodedata.combining(folded[1]) and "ISOLATED FORM" in unicodedata.name(form)
-    assert features(["ﻛﺘﺎﺏ ﻋﺮﺑﻲ ﺟﺪﻳﺪ"]) == features(["كتاب عربي جديد"])
-    assert fold("كـتاب") == "كـتاب"
-    assert fold("ﹱ") == "ـً", "TATWEEL WITH FATHATAN ABOVE"
-    assert {chr(0xFE70), chr(0xFE76), chr(0xFC5E)} <= set(spaced)
 
 
 def test_combining_marks_stay_in_their_word_in_any_order() -> None:

@@ -1,42 +1,18 @@
 """Exact similarity against Python's own sets and fractions."""
 
-import importlib.util
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.similarity import metrics
-from tests.builders.selection import examples
-
-NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
-every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
-
-# Few different ids, so that sets overlap, and the ends of the range.
-some_ids = st.sets(st.one_of(st.integers(0, 20), st.integers(2**64 - 5, 2**64 - 1)), max_size=15)
+from tests.builders.selection import every_backend
 
 
 def sorted_ids(ids: set[int]) -> NDArray[np.uint64]:
     return np.array(sorted(ids), np.uint64)
-
-
-@every_backend
-@examples(60)
-@given(data=st.data())
-def test_intersections_of_a_batch_equal_python_sets(backend: str, data: st.DataObject) -> None:
-    sets = data.draw(st.lists(some_ids, min_size=1, max_size=6))
-    row = st.integers(0, len(sets) - 1)
-    pairs = data.draw(st.lists(st.tuples(row, row), max_size=12))
-    ids = np.concatenate([sorted_ids(one) for one in sets])
-    offsets = np.cumsum([0] + [len(one) for one in sets], dtype=np.int64)
-    left = np.array([pair[0] for pair in pairs], np.int64)
-    right = np.array([pair[1] for pair in pairs], np.int64)
-    counted = metrics.intersections(ids, offsets, left, right, backend)
-    assert counted.dtype == np.int64
-    assert counted.tolist() == [len(sets[one] & sets[other]) for one, other in pairs]
 
 
 @every_backend

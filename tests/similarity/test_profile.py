@@ -45,14 +45,6 @@ def test_bands_are_chosen_for_the_recall(threshold: float, bands: int, rows: int
     assert recall(threshold, bands - 1, rows) < 0.995
 
 
-def test_more_shared_bands_need_shorter_bands() -> None:
-    profile = resolve(override(Recipe(), ["match.min_shared_bands=5"]))
-    assert (profile.bands, profile.rows) == (33, 3)
-    assert profile.expected_recall == pytest.approx(recall(0.7, 33, 3, 5))
-    assert recall(0.7, 32, 4, 5) < 0.995
-    assert recall(0.7, 32, 3, 5) < 0.995 <= recall(0.7, 33, 3, 5)
-
-
 @pytest.mark.parametrize(("threshold", "minimum", "keys"), [(0.5, 1, 8), (0.7, 1, 5), (0.7, 3, 9)])
 def test_bottom_k_gets_only_the_keys_that_the_recall_needs(threshold: float, minimum: int, keys: int) -> None:
     profile = resolve(
@@ -198,13 +190,6 @@ print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fin
     ]
     here = resolve(from_mapping({"shingle": {"stopwords": ["b", "a"], "stem": "english"}})).fingerprint
     assert reported == [here, here]
-
-
-@pytest.mark.parametrize("setting", ["match.threshold=0.8", "bands.count=10", "shingle.stopwords=['a', 'b']"])
-def test_a_stored_recipe_is_restored(setting: str) -> None:
-    settings = [setting, "bands.rows=3"] if setting.startswith("bands") else [setting]
-    profile = resolve(override(Recipe(), settings))
-    assert restored(profile) == profile
 
 
 # Keys that recipes did not have at first.

@@ -1,6 +1,7 @@
 """Recipes: defaults, refusals with their reason, overrides, and round trips."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -55,29 +56,19 @@ def test_given_bands_replace_the_recall() -> None:
     assert bands == {"count": 20, "rows": 5, "hash": "mix64"}
 
 
+# Beside what `recipes` below draws.
 ACCEPTED = [
     'normalise = {unicode = "none", case = "none", whitespace = "none", html = true}',
-    'normalise = {unicode = "nfc", case = "lower"}',
-    'shingle = {scheme = "char", k = 1000, tokens = "ascii"}',
-    'shingle = {scheme = "bag", stopwords = "en", stem = "english", min_token_length = 100}',
-    'shingle = {scheme = "sentence", k = 1, stopwords = ["a", "b"]}',
     'hash.base = "djb2a"',
-    'sketch = {family = "minhash", functions = "java32", k = 1, seed = 0}\nbands = {count = 1, rows = 1}',
-    "sketch = {k = 4096, seed = 9223372036854775807}",
-    'bands = {count = 128, rows = 1, hash = "xor"}',
     'sketch.family = "bottom_k"\nbands = {count = 7, rows = 1}',
-    'bands.hash = "djb2a-joined"',
     'sketch = {family = "hyperplane", vectors = "sign", input = "terms", weights = "log"}',
     'sketch = {family = "hyperplane", input = "vector"}',
     'sketch = {family = "minhash", k = 2, coefficients = [[3, 5], [7, 11]]}\nbands = {count = 1, rows = 2}',
-    'match = {verify = "bands", certain_shared_bands = 256}',
     'sketch = {family = "projection", width = 2.5, input = "vector"}\nmatch.threshold = 12.5',
     'sketch = {family = "dart_minhash", weights = "count"}',
     'match.amplification = "or(40, and(3))"',
-    'match = {threshold = 1, min_shared_bands = 256, verify = "estimate", bucket_limit = 0}',
-    'cluster = {keep = "source:Reuters, AP", numbers_differ = "keep-apart"}',
-    'fields = ["body"]',
-    'retain.age = "1 day"',
+    'match = {threshold = 1, min_shared_bands = 256, certain_shared_bands = 256, verify = "estimate"}',
+    'match.verify = "bands"\ncluster.numbers_differ = "keep-apart"',
     'retain.age = "100000 days"',
 ]
 
@@ -94,175 +85,123 @@ def test_valid_recipes_are_accepted(text: str) -> None:
 
 
 UNKNOWN = [
-    ("treshold = 0.5", "unknown key treshold"),
+    ("treshold = 0.5", "treshold"),
     ("[match]\ntreshold = 0.5", "did you mean match.threshold?"),
-    ("[sketch]\nfamilly = 'minhash'", "did you mean sketch.family?"),
     ("[shingles]\nk = 3", "did you mean shingle?"),
-    (
-        "[match]\nzzz = 1",
-        "choose one of threshold, min_shared_bands, amplification, verify, ",
-    ),
-    ("shingle = 3", "write [shingle] and its keys below it"),
+    ("[match]\nzzz = 1", "choose one of threshold, min_shared_bands, amplification, verify, "),
+    ("shingle = 3", "[shingle]"),
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), UNKNOWN)
-def test_unknown_keys_are_refused_with_a_hint(text: str, reason: str) -> None:
-    with pytest.raises(RecipeError) as refused:
+@pytest.mark.parametrize(("text", "hint"), UNKNOWN)
+def test_unknown_keys_are_refused_with_a_hint(text: str, hint: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(hint)):
         parse(text)
-    assert reason in str(refused.value)
 
 
-IMPOSSIBLE = [
-    (
-        "cluster.linkage = 'average'",
-        "which is unknown to this version; choose connected or representative",
-    ),
-    ("sketch.vectors = 'sign'", "sketch.vectors belongs to the family hyperplane, not to fast_similarity"),
-    ("sketch.width = 2.0", "sketch.width belongs to the family projection, not to fast_similarity"),
-    (
-        "sketch.input = 'vector'",
-        "families hyperplane and projection and dart_minhash, not to fast_similarity",
-    ),
-    (
-        "sketch = {family = 'hyperplane', input = 'vector', weights = 'log'}",
-        "sketch.weights requires sketch.input = terms",
-    ),
-    ("sketch.family = 'hyperplane'\nmatch.threshold = 1.5", "match.threshold is 1.5; it must be at most 1"),
-    ("sketch.family = 'projection'\nmatch.threshold = inf", "match.threshold is inf; it must be a number"),
-    ("sketch.family = 'projection'\nmatch = {threshold = 2e13, verify = 'estimate'}", "scale the vectors"),
-    ("sketch.family = 'projection'\nmatch = {threshold = 1e-9, verify = 'estimate'}", "scale the vectors"),
-    ("sketch.family = 'hyperplane'\nbands.hash = 'xor'", "leave it out for hyperplane"),
-    ("match.amplification = 'or(40, and(3))'\nbands.recall = 0.99", "give either it or them"),
-    ("match = {amplification = 'or(40, and(3))', min_shared_bands = 3}", "give either it or them"),
-    ("fields = []", "fields is []"),
-    ('fields = ["title", "title"]', "each once"),
-    ('fields = ["titel"]', "title or body"),
-    ('fields = "title"', "fields is 'title'; it must be a list"),
-    ('normalise.unicode = "nfd"', "none or nfc or nfkc"),
-    ("normalise.html = 1", "normalise.html is 1; it must be true or false"),
-    ('shingle.scheme = "words"', "char or word or bag or sentence"),
-    ("shingle.k = 0", "shingle.k is 0; it must be at least 1"),
-    ("shingle.k = 1001", "it must be at most 1000"),
-    ("shingle.k = 3.0", "shingle.k is 3.0; it must be an integer"),
-    ("shingle.stopwords = 5", "shingle.stopwords is 5"),
-    ('shingle.stopwords = ["a", 5]', "shingle.stopwords[1]"),
+# Values that no recipe may have, by key.
+IMPOSSIBLE = {
+    "fields": ["[]", '["title", "title"]', '["titel"]', '"title"'],
+    "normalise.unicode": ['"nfd"'],
+    "normalise.html": ["1"],
+    "shingle.scheme": ['"words"'],
+    "shingle.k": ["0", "1001", "3.0"],
+    "shingle.stopwords": ["5", '["a", 5]'],
+    "shingle.min_token_length": ["0"],
+    "hash.base": ['"md5"', '"djb2a-cast"'],
+    "sketch.k": ["0", "4097", "true"],
+    "sketch.seed": ["-1", "9223372036854775808"],
+    "sketch.functions": ['"prime32"'],
+    "sketch.vectors": ['"sign"'],
+    "sketch.width": ["2.0"],
+    "sketch.input": ['"vector"'],
+    "bands.recall": ["0", "1.0", "nan"],
+    "bands.rule": ['"guess"'],
+    "match.threshold": ["0", "1.01", "nan"],
+    "match.min_shared_bands": ["0"],
+    "match.bucket_limit": ["-1"],
+    "cluster.linkage": ['"average"'],
+    "cluster.keep": ['"newest"', '"source:"', '"source: , "'],
+    "retain.age": [
+        *("30", '"30"', '"30days"', '"1.5 days"', '"-1 days"', '"2 months"', '"0 days"', '"100001 days"'),
+        '"1 day\\n"',
+    ],
+}
+
+
+@pytest.mark.parametrize("key", IMPOSSIBLE)
+def test_impossible_values_are_refused_by_the_name_of_the_key(key: str) -> None:
+    for value in IMPOSSIBLE[key]:
+        with pytest.raises(RecipeError, match=f"the recipe: .*{re.escape(key)}"):
+            parse(f"{key} = {value}")
+
+
+# Values that contradict each other or the database, with what the message names.
+CONTRADICTIONS = [
     ('shingle.stopwords = ["a\\u0000"]', "PostgreSQL cannot store"),
-    ("shingle.min_token_length = 0", "shingle.min_token_length is 0"),
-    ('hash.base = "md5"', "poly64 or crc32 or djb2a"),
-    ('shingle.k = 129\nhash.base = "crc32"', "shingle.k is 129, but at most 128 with hash.base = crc32"),
-    ('hash.base = "djb2a-cast"', "set shingle.scheme to char, or hash.base to djb2a-signed"),
-    ("sketch.k = 0", "sketch.k is 0"),
-    ("sketch.k = 4097", "it must be at most 4096"),
-    ("sketch.k = true", "sketch.k is True; it must be an integer"),
-    ("sketch.seed = -1", "sketch.seed is -1; it must be at least 0"),
-    ("sketch.seed = 9223372036854775808", "sketch.seed is 9223372036854775808"),
-    ('sketch.functions = "prime32"', "sketch.functions belongs to the family minhash"),
-    ('sketch = {family = "minhash", functions = "prime64"}', "prime32 or java32"),
-    ("bands.recall = 0", "bands.recall is 0"),
-    ("bands.recall = 1.0", "bands.recall is 1.0"),
-    ("bands.recall = nan", "bands.recall is nan"),
+    ('cluster.keep = "source:\\u0000"', "PostgreSQL cannot store"),
+    ("sketch = {family = 'minhash', functions = 'prime64'}", "sketch.functions"),
+    ("sketch = {family = 'hyperplane', input = 'vector', weights = 'log'}", "sketch.weights"),
+    ("sketch.family = 'hyperplane'\nmatch.threshold = 1.5", "match.threshold"),
+    ("sketch.family = 'projection'\nmatch.threshold = inf", "match.threshold"),
+    ("sketch.family = 'projection'\nmatch = {threshold = 2e13, verify = 'estimate'}", "match.threshold"),
+    ("sketch.family = 'projection'\nmatch = {threshold = 1e-9, verify = 'estimate'}", "match.threshold"),
+    ("sketch.family = 'hyperplane'\nbands.hash = 'xor'", "bands.hash"),
+    ("match.amplification = 'or(40, and(3))'\nbands.recall = 0.99", "match.amplification"),
+    ("match = {amplification = 'or(40, and(3))', min_shared_bands = 3}", "match.amplification"),
+    ("shingle.k = 129\nhash.base = 'crc32'", "shingle.k"),
     ("bands.count = 10", "count and rows together"),
     ("bands.rows = 10", "count and rows together"),
     ("bands = {recall = 0.9, rows = 5}", "count and rows together"),
     ("bands = {recall = 0.9, count = 5, rows = 5}", "not both"),
-    ('bands = {rule = "pick_bands", recall = 0.9}', "chooses count and rows"),
-    ('bands = {rule = "pick_bands", count = 5, rows = 5}', "chooses count and rows"),
-    ('bands.rule = "guess"', "bands.rule is 'guess'"),
-    ('bands.rule = "pick_bands"\nsketch.family = "bottom_k"', "a band of bottom_k is one id"),
-    ('bands.rule = "pick_bands"\nmatch.amplification = "or(4)"', "replaces bands.recall"),
-    ("bands = {count = 26, rows = 5}", "need 130 values, the sketch has k = 128"),
-    (
-        "sketch.family = 'bottom_k'\nbands = {count = 5, rows = 2}",
-        "a band of bottom_k is one of the smallest ids",
-    ),
-    ("sketch.family = 'bottom_k'\nbands.hash = 'xor'", "a band of bottom_k is one id"),
-    ("bands = {count = 257, rows = 1}", "it must be at most 256"),
-    ("bands = {count = 5, rows = 0}", "bands.rows is 0"),
-    ("bands = {count = 5, rows = 2}\nmatch.min_shared_bands = 6", "more than the 5 bands"),
-    ("match.threshold = 0", "match.threshold is 0"),
-    ("match.threshold = 1.01", "match.threshold is 1.01; it must be at most 1"),
-    ("match.threshold = nan", "match.threshold is nan"),
-    ("match.min_shared_bands = 0", "it must be at least 1"),
-    ("match.bucket_limit = -1", "it must be at least 0"),
-    ('cluster.keep = "newest"', "earliest, latest, longest or source:A,B,C"),
-    ('cluster.keep = "source:"', "source:A,B,C"),
-    ('cluster.keep = "source: , "', "source:A,B,C"),
-    ('cluster.keep = "source:\\u0000"', "PostgreSQL cannot store"),
-    ('shingle = {scheme = "char", stopwords = "en"}', "work on words"),
-    ('shingle = {scheme = "char", stem = "english"}', "work on words"),
-    ('shingle = {scheme = "char", min_token_length = 2}', "work on words"),
-    ("retain.age = 30", "retain.age is 30; it must be a string"),
-    ('retain.age = "30"', "whole number of minutes, hours, days or weeks"),
-    ('retain.age = "30days"', "retain.age is '30days'; give none, or a whole number"),
-    ('retain.age = "1.5 days"', "whole number"),
-    ('retain.age = "-1 days"', "whole number"),
-    ('retain.age = "2 months"', "minutes, hours, days or weeks"),
-    ('retain.age = "0 days"', "at least 1 minute"),
-    ('retain.age = "100001 days"', "at most 100,000 days"),
-    ('retain.age = "1 day\\n"', "whole number"),
+    ("bands = {rule = 'pick_bands', recall = 0.9}", "bands.rule"),
+    ("bands = {rule = 'pick_bands', count = 5, rows = 5}", "bands.rule"),
+    ("bands.rule = 'pick_bands'\nsketch.family = 'bottom_k'", "bottom_k"),
+    ("bands.rule = 'pick_bands'\nmatch.amplification = 'or(4)'", "match.amplification"),
+    ("bands = {count = 26, rows = 5}", "130"),
+    ("bands = {count = 257, rows = 1}", "bands.count"),
+    ("bands = {count = 5, rows = 0}", "bands.rows"),
+    ("bands = {count = 5, rows = 2}\nsketch.family = 'bottom_k'", "bottom_k"),
+    ("bands.hash = 'xor'\nsketch.family = 'bottom_k'", "bottom_k"),
+    ("bands = {count = 5, rows = 2}\nmatch.min_shared_bands = 6", "match.min_shared_bands"),
+    ("shingle = {scheme = 'char', stopwords = 'en'}", "shingle.stopwords"),
+    ("shingle = {scheme = 'char', stem = 'english'}", "stem"),
+    ("shingle = {scheme = 'char', min_token_length = 2}", "min_token_length"),
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), IMPOSSIBLE)
-def test_values_out_of_range_are_refused_with_the_reason(text: str, reason: str) -> None:
-    with pytest.raises(RecipeError) as refused:
+@pytest.mark.parametrize(("text", "named"), CONTRADICTIONS)
+def test_contradictions_are_refused(text: str, named: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(named)):
         parse(text)
-    assert reason in str(refused.value)
-    assert str(refused.value).startswith("the recipe: ")
 
 
 def test_errors_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    for content, reason in (
-        (b"k = ", "is not valid TOML"),
-        (b"[sketch]\nk = 0", "sketch.k is 0"),
-        (b"typo = 1", "unknown key typo"),
-        (b"\xff", "cannot read the recipe"),
-    ):
+    for content in (b"k = ", b"[sketch]\nk = 0", b"typo = 1", b"\xff"):
         path.write_bytes(content)
-        with pytest.raises(RecipeError) as refused:
+        with pytest.raises(RecipeError, match=re.escape(str(path))):
             load(path)
-        assert str(path) in str(refused.value)
-        assert reason in str(refused.value)
-    with pytest.raises(RecipeError, match=r"cannot read the recipe .*missing\.toml"):
+    with pytest.raises(RecipeError, match=r"missing\.toml"):
         load(tmp_path / "missing.toml")
-
-
-def test_a_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
     path.write_text('shingle.stopwords = ["그리고"]', encoding="utf-8")
     assert load(path).shingle.stopwords == ("그리고",)
 
 
-@pytest.mark.parametrize(
-    ("age", "seconds"),
-    [
-        ("none", None),
-        ("1 minute", 60),
-        ("90 minutes", 5_400),
-        ("1 hour", 3_600),
-        ("1 days", 86_400),
-        ("30 days", 2_592_000),
-        ("2 weeks", 1_209_600),
-    ],
-)
-def test_ages_in_seconds(age: str, seconds: int | None) -> None:
-    assert override(Recipe(), [f"retain.age={age}"]).retain.seconds == seconds
+def test_ages_in_seconds() -> None:
+    for age, seconds in {
+        "none": None,
+        "90 minutes": 5_400,
+        "1 hour": 3_600,
+        "1 days": 86_400,
+        "2 weeks": 1_209_600,
+    }.items():
+        assert override(Recipe(), [f"retain.age={age}"]).retain.seconds == seconds
 
 
-@pytest.mark.parametrize(
-    ("keep", "policy"),
-    [
-        ("earliest", ("earliest", ())),
-        ("latest", ("latest", ())),
-        ("longest", ("longest", ())),
-        ("source:A", ("source", ("A",))),
-        ("source: A , B,,C:D ", ("source", ("A", "B", "C:D"))),
-    ],
-)
-def test_keep_policies(keep: str, policy: tuple[str, tuple[str, ...]]) -> None:
-    assert keep_policy(keep) == policy
+def test_keep_policies() -> None:
+    assert keep_policy("longest") == ("longest", ())
+    assert keep_policy("source: A , B,,C:D ") == ("source", ("A", "B", "C:D"))
 
 
 def one_of(*values: str) -> st.SearchStrategy[str]:

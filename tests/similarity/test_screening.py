@@ -10,41 +10,20 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.metrics import FEATURE, count_overlaps, reach_mask
+from nearsim_db.similarity.metrics import FEATURE, count_overlaps
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.screening import ENTRY_BYTES, FeatureCache, Screened, screen
-from tests.builders.plain_text import every_backend
-from tests.builders.selection import examples
+from tests.builders.selection import every_backend, examples
 
 K = 128
-
-
-@examples(300)
-@given(
-    union=st.integers(1, 2**40),
-    share=st.floats(0, 1),
-    nudge=st.integers(-1, 1),
-    threshold=st.one_of(
-        st.floats(0, 1, exclude_min=True), st.sampled_from([0.1, 0.3, 0.5, 0.6, 0.7, 0.778, 0.8, 0.9, 1.0])
-    ),
-)
-@example(union=10, share=0.7, nudge=0, threshold=0.7)
-@example(union=10**9, share=0.7, nudge=0, threshold=0.7000000000000001)
-@example(union=3 * 10**9, share=0.1, nudge=0, threshold=0.1)
-def test_a_threshold_is_decided_on_integers(union: int, share: float, nudge: int, threshold: float) -> None:
-    at_threshold = math.ceil(Fraction(Decimal(repr(threshold))) * union)
-    for intersection in (int(share * union), at_threshold + nudge):
-        intersection = min(max(intersection, 0), union)
-        reached = reach_mask(np.array([intersection]), np.array([union]), threshold)
-        assert reached.tolist() == [intersection >= at_threshold]
 
 
 def signatures_agreeing_in(equal_positions: list[int], seed: int = 5) -> Signatures:
@@ -175,13 +154,6 @@ def test_overlaps_equal_python_sets(backend: str, sets: list[set[int]], data: st
     assert union.tolist() == [len(sets[one] | sets[other]) for one, other in pairs]
 
 
-@every_backend
-def test_no_overlaps(backend: str) -> None:
-    none = np.zeros(0, np.int64)
-    intersection, union = count_overlaps([], none, none, backend)
-    assert (len(intersection), len(union)) == (0, 0)
-
-
 def ids(count: int) -> NDArray[np.uint64]:
     return np.arange(count, dtype=np.uint64)
 
@@ -206,41 +178,11 @@ def test_the_cache_returns_entries_of_the_same_digest_only() -> None:
     assert len(replaced) == 5
 
 
-def test_the_cache_evicts_the_least_recently_used() -> None:
-    cache, digest = FeatureCache(capacity_bytes=3 * (80 + ENTRY_BYTES)), uuid4()
-    for doc_id in (1, 2, 3):
-        cache.put(doc_id, digest, ids(10))
-    assert cached(cache, 1, digest) is not None
-    cache.put(4, digest, ids(10))
-    assert [doc_id for doc_id in range(1, 5) if cached(cache, doc_id, digest) is not None] == [1, 3, 4]
-
-
-def test_entry_larger_than_the_cache_is_not_kept() -> None:
-    cache, digest = FeatureCache(capacity_bytes=100 + ENTRY_BYTES), uuid4()
-    cache.put(1, digest, ids(5))
-    cache.put(2, digest, ids(1_000))
-    assert [doc_id for doc_id in (1, 2) if cached(cache, doc_id, digest) is not None] == [1]
-
-
 def test_weighted_features_count_their_ids_and_weights_in_bytes() -> None:
     cache, digest = FeatureCache(capacity_bytes=2 * (160 + ENTRY_BYTES)), uuid4()
     for doc_id in (1, 2, 3):
         cache.put(doc_id, digest, np.ones(10, FEATURE))
     assert [doc_id for doc_id in (1, 2, 3) if cached(cache, doc_id, digest) is not None] == [2, 3]
-
-
-@examples(100)
-@given(puts=st.lists(st.tuples(st.integers(1, 8), st.integers(0, 20)), max_size=40))
-def test_cache_stays_within_its_capacity(puts: list[tuple[int, int]]) -> None:
-    capacity = 3 * (160 + ENTRY_BYTES)
-    cache, digest = FeatureCache(capacity), uuid4()
-    for doc_id, count in puts:
-        cache.put(doc_id, digest, ids(count))
-        held = [found for one in range(1, 9) if (found := cached(cache, one, digest)) is not None]
-        assert sum(found.nbytes + ENTRY_BYTES for found in held) <= capacity
-        latest = cached(cache, doc_id, digest)
-        assert latest is not None
-        assert len(latest) == count
 
 
 def test_the_cache_counts_the_memory_of_its_entries() -> None:

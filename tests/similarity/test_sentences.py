@@ -15,8 +15,6 @@ from tests.builders.selection import examples
         ("", []),
         (" \n\n\t", []),
         ("no end", ["no end"]),
-        ("One. Two? Three!", ["One. ", "Two? ", "Three!"]),
-        ("Wait... what?! Yes…  No", ["Wait... ", "what?! ", "Yes…  ", "No"]),
         ('He said "No." She (who knew.) left.', ['He said "No." ', "She (who knew.) ", "left."]),
         ("It is 3.5 km, e.g.here", ["It is 3.5 km, e.g.here"]),
         (
@@ -26,10 +24,7 @@ from tests.builders.selection import examples
         ("你好。你好吗？很好！", ["你好。", "你好吗？", "很好！"]),
         ("他说：“好！”她走了。", ["他说：“好！”", "她走了。"]),
         ("什么？！！真的。。。 是", ["什么？！！", "真的。。。 ", "是"]),
-        ("你好!你好吗?很好.", ["你好!", "你好吗?", "很好."]),
-        ("(你好!)你好吗", ["(你好!)", "你好吗"]),
         ("안녕하세요. 잘 지내요? 네!", ["안녕하세요. ", "잘 지내요? ", "네!"]),
-        ("a!b?c", ["a!b?c"]),
     ],
 )
 def test_sentence_examples(text: str, parts: list[str]) -> None:

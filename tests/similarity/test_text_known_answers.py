@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from nearsim_db.similarity import presets
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.text import SCHEME_VERSION, Shingler
-from tests.builders.plain_text import every_backend
+from tests.builders.selection import every_backend
 
 KNOWN_IDS = {
     "poly64": {
@@ -101,30 +100,9 @@ def test_the_signedness_of_djb2a_beyond_ascii(backend: Backend) -> None:
         assert ids("he", backend, base, **one) == [5861128]
 
 
-def test_riskiqs_preset_hashes_like_a_jvm() -> None:
-    recipe = presets.load("riskiq")
-    assert Shingler(recipe, "numpy").shingles(["é"]).ids.tolist() == [5859471]
-
-
-@every_backend
-def test_minhash_background_word_3_shingles(backend: Backend) -> None:
-    found = ids("it is trivial to show", backend, scheme="word", k=3)
-    assert found == crcs("it is trivial", "is trivial to", "trivial to show")
-
-
 @every_backend
 def test_riskiq_3_shingles_of_sample_document(backend: Backend) -> None:
     expected = ["sam", "amp", "mpl", "ple", "le ", "e d", " do", "doc", "ocu", "cum", "ume", "men", "ent"]
     found = ids("sample document", backend, scheme="char", k=3)
     assert found == crcs(*expected)
     assert len(set(found)) == 13
-
-
-@every_backend
-def test_riskiq_single_characters_do_not_distinguish_a_pangram(backend: Backend) -> None:
-    pangram = "the quick brown fox jumps over the lazy dog"
-    alphabet = "abcdefghijklmnopqrstuvwxyz "
-    same = [set(ids(text, backend, scheme="char", k=1)) for text in (pangram, alphabet)]
-    assert same[0] == same[1]
-    other = [set(ids(text, backend, scheme="char", k=3)) for text in (pangram, alphabet)]
-    assert not other[0] & other[1]

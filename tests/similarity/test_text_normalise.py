@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.text import normalise, separators
 from nearsim_db.similarity.text.kernels import text_kernels
-from nearsim_db.similarity.text.normalise import from_texts, make_fold, squeeze
+from nearsim_db.similarity.text.normalise import make_fold, squeeze
 from tests.builders.cpu_time import cpu_seconds
-from tests.builders.plain_text import any_text, every_backend, is_of_word, words
-from tests.builders.selection import examples, some
+from tests.builders.plain_text import any_text, is_of_word, words
+from tests.builders.selection import every_backend, examples, some
 
 TABLES = {
     "whitespace": separators.spaces,
@@ -58,14 +58,6 @@ def test_squeezed_text_has_single_spaces_between_words(backend: str, tokens: str
     ]
 
 
-@given(text=any_text)
-def test_texts_are_concatenated(text: str) -> None:
-    canonical = from_texts([text, "", "x"])
-    assert [canonical.text(row) for row in range(3)] == [text, "", "x"]
-    assert canonical.ascii == text.isascii()
-    assert canonical.data.tobytes() == (text + "x").encode()
-
-
 @pytest.mark.parametrize(
     ("rules", "text", "folded"),
     [
@@ -86,13 +78,6 @@ def test_forms_and_case(rules: Normalise, text: str, folded: str) -> None:
 def test_folded_text_stays_normalised(text: str) -> None:
     for rules in (Normalise(case="lower"), Normalise(case="casefold")):
         assert unicodedata.is_normalized("NFKC", make_fold(rules)(text))
-
-
-def test_html_is_stripped_only_on_request() -> None:
-    page = "<p>A &amp; B</p>"
-    assert make_fold(Normalise())(page) == page
-    assert make_fold(Normalise(html=True))(page).strip() == "A & B"
-    assert make_fold(Normalise(html=True, case="lower"))("<p>&Eacute;").strip() == "é"
 
 
 @examples(200)

@@ -1,8 +1,6 @@
 """Exact metrics of weighted features against fractions, math.fsum and SciPy; both back ends to the last bit."""
 
-import importlib.util
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,10 +12,7 @@ from scipy.spatial import distance
 
 from nearsim_db.similarity import metrics
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
-from tests.builders.selection import examples
-
-NEEDS_NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
-every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba", marks=NEEDS_NUMBA)])
+from tests.builders.selection import NEEDS_NUMBA, every_backend, examples
 
 Weights = dict[int, float]
 
@@ -53,29 +48,11 @@ def dense(left: Weights, right: Weights) -> NDArray[np.float64]:
 
 @every_backend
 @examples(50)
-@given(left=counts, right=counts)
-def test_weighted_jaccard_of_counts_equals_fractions(backend: str, left: Weights, right: Weights) -> None:
-    pairs = both(left, right)
-    expected = sum(int(min(pair)) for pair in pairs), sum(int(max(pair)) for pair in pairs)
-    assert similarity("weighted_jaccard", left, right, backend) == pytest.approx(
-        float(Fraction(*expected)), abs=1e-12
-    )
-
-
-@every_backend
-@examples(50)
 @given(left=above_zero, right=above_zero)
 def test_weighted_jaccard_equals_exact_sums(backend: str, left: Weights, right: Weights) -> None:
     pairs = both(left, right)
     expected = math.fsum(map(min, pairs)) / math.fsum(map(max, pairs))
     assert similarity("weighted_jaccard", left, right, backend) == pytest.approx(expected, abs=2e-12)
-
-
-@examples(50)
-@given(left=st.sets(some_id, min_size=1), right=st.sets(some_id, min_size=1))
-def test_weights_of_1_give_the_jaccard_similarity(left: set[int], right: set[int]) -> None:
-    found = similarity("weighted_jaccard", dict.fromkeys(left, 1.0), dict.fromkeys(right, 1.0))
-    assert found == pytest.approx(len(left & right) / len(left | right), abs=1e-12)
 
 
 @every_backend
@@ -150,13 +127,6 @@ def test_decimal_thresholds_are_reached_exactly(tenths: int) -> None:
     assert metric.reaches(apart, threshold).tolist() == [True]
     assert metric.reaches(apart, threshold - 1e-11).tolist() == [False]
     assert metric.reaches(Scores(apart.similarity), threshold).tolist() == [True]
-
-
-def test_distance_in_a_right_angled_triangle() -> None:
-    sides: tuple[Weights, Weights] = {0: 3.0}, {1: 4.0}
-    assert scores("euclidean", *sides).distance == [5]
-    assert similarity("cosine", *sides) == 0
-    assert METRICS["euclidean"].similarity_at_threshold(4.0) == 0.2
 
 
 @examples(50)
