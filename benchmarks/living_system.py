@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psutil
@@ -63,19 +63,6 @@ class System:
             raise RuntimeError("the server does not run")
         return found.process
 
-    def kill_server(self) -> None:
-        """kill -9 the postmaster, and start a new one, which recovers."""
-        postmaster = self.postmaster()
-        postmaster.kill()
-        with suppress(psutil.TimeoutExpired):
-            postmaster.wait(10)
-        self.cluster.start()
-
-    def run(self, *arguments: str) -> int:
-        """Run a nearsim command with its output on stderr; return its exit code."""
-        done = subprocess.run(_command(*arguments), env=self._environment(), stdout=sys.stderr, check=False)
-        return done.returncode
-
     def start_worker(self) -> "subprocess.Popen[bytes]":
         """Start a worker process for the collection."""
         command = _command("worker", "--collection", COLLECTION)
@@ -86,25 +73,10 @@ class System:
 
 
 class Workers:
-    """A fixed number of worker processes; one that exits by itself is restarted and counted."""
+    """A fixed number of worker processes."""
 
     def __init__(self, system: System, count: int) -> None:
-        self._system = system
         self.processes = [system.start_worker() for _ in range(count)]
-        self.ended = 0
-
-    def restart_exited(self) -> None:
-        """Restart workers that have exited."""
-        for place, process in enumerate(self.processes):
-            if process.poll() is not None:
-                self.ended += 1
-                self.processes[place] = self._system.start_worker()
-
-    def kill(self, place: int) -> None:
-        """kill -9 one and start another at once."""
-        self.processes[place].kill()
-        self.processes[place].wait()
-        self.processes[place] = self._system.start_worker()
 
     def stop(self, timeout_seconds: float = 60) -> list[int]:
         """Send SIGTERM to all; return their exit codes, -9 for one that had to be killed."""

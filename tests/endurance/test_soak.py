@@ -62,8 +62,7 @@ def test_index_agrees_with_the_oracle(connection: Connection, database_url: str,
         with connection.transaction(force_rollback=True):
             connection.execute(
                 psycopg.sql.SQL("DELETE FROM {table} WHERE {key} = (SELECT min({key}) FROM {table})").format(
-                    table=psycopg.sql.Identifier("nearsim_index", f"{table}_1"),
-                    key=psycopg.sql.Identifier(key),
+                    table=psycopg.sql.Identifier("nearsim", table), key=psycopg.sql.Identifier(key)
                 )
             )
             assert differences(connection)

@@ -22,30 +22,9 @@ from tests.fuzz.contract import Check, Target
 _TABLES_PER_SESSION = 100
 _SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 _PIECES = [
-    "a",
-    "Z",
-    "_",
-    "%",
-    "%s",
-    "%(x)s",
-    "{}",
-    '"',
-    "'",
-    ".",
-    " ",
-    "$1",
-    ":x",
-    "::",
-    ";",
-    "--",
-    "\\",
-    "é",
-    "文",
-    "😀",
-    "\n",
-    "1",
-    "select",
-]
+    "a", "Z", "_", "%", "%s", "%(x)s", "{}", '"', "'", ".", " ", "$1", ":x", "::", ";", "--", "\\", "é",
+    "文", "😀", "\n", "1", "select",
+]  # fmt: skip
 _KEYS = {
     "smallint": ["-32768", "0", "1", "32767"],
     "integer": ["-2147483648", "0", "2147483647"],

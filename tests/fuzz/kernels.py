@@ -13,23 +13,9 @@ from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.sketch import Banding, Family, make_family
 from tests.fuzz.contract import Target
 
+_POWERS = [2**bits for bits in (0, 1, 31, 32, 52, 53, 63)]
 _EDGES = np.array(
-    [
-        0,
-        1,
-        2,
-        2**31,
-        2**32 - 1,
-        2**32,
-        4294967311,
-        2 * 4294967311,
-        2**52,
-        2**53 + 1,
-        2**63 - 1,
-        2**63,
-        2**64 - 1,
-    ],
-    np.uint64,
+    [0, *_POWERS, 2**32 - 1, 4294967311, 2 * 4294967311, 2**53 + 1, 2**63 - 1, 2**64 - 1], np.uint64
 )
 _WEIGHTS = np.array([1, -1, 2, 0.5, 3e38, -3e38, 1e-45, 0.1, 7, 1 + 2**-23], np.float32).astype(np.float64)
 _FAMILIES: Sequence[tuple[str, dict[str, str | float]]] = (

@@ -23,34 +23,13 @@ _NAMES = [
     "age",
 ]  # fmt: skip
 _WORDS = [
-    '"char"',
-    '"bag"',
-    '"sentence"',
-    '"minhash"',
-    '"bottom_k"',
-    '"hyperplane"',
-    '"projection"',
-    '"30 days"',
-]
+    '"char"', '"bag"', '"sentence"', '"minhash"', '"bottom_k"', '"hyperplane"', '"projection"', '"30 days"',
+]  # fmt: skip
 _SIGNS = ["=", " = ", ".", "\n", "[", "]", "[[", "]]", "{", "}", ",", " ", "#", '"', "'", "\\", "\r\n", "\t"]
 _STEPS = [
-    "or(",
-    "and(",
-    "at_least(",
-    ")",
-    ",",
-    ", ",
-    " ",
-    "(",
-    "0",
-    "1",
-    "3",
-    "40",
-    "65536",
-    "65537",
-    "9" * 9,
+    "or(", "and(", "at_least(", ")", ",", ", ", " ", "(", "0", "1", "3", "40", "65536", "65537", "9" * 9,
     "9" * 10,
-]
+]  # fmt: skip
 
 
 def check_recipes(texts: Sequence[str], rng: random.Random) -> None:

@@ -12,7 +12,9 @@ from tests.fuzz.contract import Target, Texts
 from tests.fuzz.loop import run
 from tests.fuzz.targets import TARGETS
 
-INPUTS = {"parquet": 40, "compressed": 100, "recipe": 300, "setting": 400, "sketches": 1_000}
+INPUTS = {
+    "parquet": 40, "compressed": 100, "recipe": 150, "setting": 150, "sketches": 1_000, "json-lines": 1_000
+}  # fmt: skip
 PURE = [
     pytest.param(name, marks=NEEDS_NUMBA if name in ("shingles", "sketches") else ())
     for name in TARGETS

@@ -1,13 +1,16 @@
-"""The run: writers, searchers and workers run while a generation is built, promoted, rolled back, and one dropped."""
+"""The run: writers, searchers and workers, some killed, while a generation is built, promoted, rolled back, dropped."""
 
 import multiprocessing
 import os
+import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.synchronize import Semaphore
 from typing import Any
 from unittest.mock import patch
 
@@ -21,11 +24,11 @@ from nearsim_db.store import generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation, State
+from tests.endurance.reindexing.contents import Text
 from tests.endurance.reindexing.searching import Search, search
 from tests.endurance.reindexing.texts import SETTINGS_AFTER, Family, make_families, recipe_before
 from tests.endurance.reindexing.watching import Watched, watch
 from tests.endurance.reindexing.writing import Written, final_documents, write
-from tests.endurance.stress.script import Text
 
 COLLECTION, PROFILE = "living", "benchmark"
 QUICK_TURNS = 6  # there and back, one after the other: the quickest met the least noise
@@ -40,16 +43,19 @@ WHERE collection_id = %s AND state = 'live'
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load beside the reindex. Writers and searchers wait for a lock for at most `most_waited_ms`."""
+    """The load beside the reindex. Writers and searchers wait for a lock for at most `most_waited_ms`; a random worker
+    is killed and replaced `kills_per_minute` times; `searches_after` are awaited after each step.
+    """
 
     workers: int = 1
+    kills_per_minute: float = 0.0
     writers: int = 2
     writes_per_second: float = 200.0
     searchers: int = 2
     searches_per_second: float = 100.0
     families: int = 100
     most_waited_ms: int = 50
-    pause_seconds: float = 5.0
+    searches_after: int = 500
     seed: int = 1
 
 
@@ -116,9 +122,9 @@ def read_live(connection: "psycopg.Connection[tuple[Any, ...]]", collection_id: 
 
 def run(world: World, load: Load) -> Seen:
     """Start the load, replace the generation in all its steps, stop the load; nothing is drained yet."""
-    with _workers(world.url, load.workers) as workers, _load_running(world, load) as company:
-        steps = list(_reindex(world, load))
-        writes, searches, watched = company()
+    with _workers(world.url, load) as exit_codes, _load_running(world, load) as (searched, stop):
+        steps = list(_reindex(world, lambda: _await_searches(searched, load.searches_after)))
+        writes, searches, watched = stop()
     left = {one.external_id: (one.title, one.body) for one in _never_written(world)}
     for place, documents in enumerate(_shares(world, load)):
         done = sum(not refused for _, _, refused in writes[place])
@@ -132,12 +138,21 @@ def run(world: World, load: Load) -> Seen:
         watched,
         left,
         after,
-        [worker.returncode for worker in workers],
+        exit_codes,
     )
 
 
-def _reindex(world: World, load: Load) -> Iterator[Step]:
-    yield _timed("before", lambda: time.sleep(load.pause_seconds))
+def _await_searches(searched: Semaphore, count: int) -> None:
+    """Wait until so many searches that end from now on were answered."""
+    while searched.acquire(block=False):
+        continue
+    for _ in range(count):
+        if not searched.acquire(timeout=_JOIN_SECONDS):
+            raise RuntimeError("the searchers do not search")
+
+
+def _reindex(world: World, rest: Callable[[], None]) -> Iterator[Step]:
+    yield _timed("before", rest)
     arguments = [part for one in SETTINGS_AFTER for part in ("--set", one)]
     yield _timed(
         "build", lambda: command(world.url, "reindex", "start", PROFILE, "-c", COLLECTION, *arguments)
@@ -154,14 +169,14 @@ def _reindex(world: World, load: Load) -> Iterator[Step]:
                 noted.clear()
                 step = _timed(name, turn)
                 yield Step(step.name, step.began, step.ended, tuple(noted))
-                yield _timed(f"after {name}", lambda: time.sleep(load.pause_seconds))
+                yield _timed(f"after {name}", rest)
             for number in range(1, QUICK_TURNS + 1):
                 noted.clear()
                 other = _retired(reindex)
                 step = _timed(f"turn {number}", lambda: promote(database, other, ["retired"]))  # noqa: B023
                 yield Step(step.name, step.began, step.ended, tuple(noted))
             yield _timed("drop", reindex.drop)
-            yield _timed("after drop", lambda: time.sleep(load.pause_seconds / 2))
+            yield _timed("after drop", rest)
 
 
 def _retired(reindex: Reindex) -> Generation:
@@ -206,26 +221,47 @@ def _environment(url: str) -> dict[str, str]:
 
 
 @contextmanager
-def _workers(url: str, count: int) -> "Iterator[list[subprocess.Popen[bytes]]]":
-    """Run worker processes for the length of the block, and wait for their exit."""
-    arguments = _command("worker", "--collection", COLLECTION, "--quiet")
-    workers = [subprocess.Popen(arguments, env=_environment(url)) for _ in range(count)]
+def _workers(url: str, load: Load) -> Iterator[list[int]]:
+    """Run worker processes for the length of the block, and wait for their exit; then the list has the exit codes.
+
+    kill -9 ends random ones, which are replaced.
+    """
+    ended, rng, codes = threading.Event(), random.Random(load.seed), list[int]()
+
+    def start() -> "subprocess.Popen[bytes]":
+        arguments = _command("worker", "--collection", COLLECTION, "--quiet")
+        return subprocess.Popen(arguments, env=_environment(url))
+
+    def kill() -> None:
+        while not ended.wait(60 * rng.expovariate(load.kills_per_minute)):
+            place = rng.randrange(len(workers))
+            workers[place].kill()
+            workers[place].wait()
+            workers[place] = start()
+
+    workers = [start() for _ in range(load.workers)]
+    killer = threading.Thread(target=kill if load.kills_per_minute and workers else ended.wait)
+    killer.start()
     try:
-        yield workers
+        yield codes
     finally:
+        ended.set()
+        killer.join()
         for worker in workers:
             worker.terminate()
-        for worker in workers:
-            worker.wait(_JOIN_SECONDS)
+        codes += [worker.wait(_JOIN_SECONDS) for worker in workers]
 
 
 @contextmanager
-def _load_running(world: World, load: Load) -> Iterator[Callable[[], tuple[list[Any], list[Any], Watched]]]:
-    """Run writers, searchers and the sampler. The block receives a function that stops them and returns their
-    records.
+def _load_running(
+    world: World, load: Load
+) -> Iterator[tuple[Semaphore, Callable[[], tuple[list[Any], list[Any], Watched]]]]:
+    """Run writers, searchers and the sampler. The block receives a semaphore that is released by each search, and a
+    function that stops them and returns their records.
     """
     context = multiprocessing.get_context("spawn")
-    stopping, patient = context.Event(), _impatient(world.url, load.most_waited_ms)
+    stopping, searched = context.Event(), context.Semaphore(0)
+    patient = _impatient(world.url, load.most_waited_ms)
     warm = [context.Event() for _ in range(load.searchers)]
     tasks: list[tuple[Callable[..., None], tuple[object, ...]]] = [(watch, (world.url, stopping))]
     for place, documents in enumerate(_shares(world, load)):
@@ -235,7 +271,7 @@ def _load_running(world: World, load: Load) -> Iterator[Callable[[], tuple[list[
     for ready in warm:
         rate = load.searches_per_second / load.searchers
         about = (COLLECTION, world.families, world.doc_ids, world.generation_before)
-        tasks.append((search, (patient, *about, rate, ready, stopping)))
+        tasks.append((search, (patient, *about, rate, ready, searched, stopping)))
     pipes = [context.Pipe(duplex=False) for _ in tasks]
     processes = [
         context.Process(target=target, args=(*arguments, sending))
@@ -256,7 +292,7 @@ def _load_running(world: World, load: Load) -> Iterator[Callable[[], tuple[list[
     try:
         for ready in warm:
             ready.wait(_JOIN_SECONDS)
-        yield stop
+        yield searched, stop
     finally:
         for process in processes:
             process.kill()

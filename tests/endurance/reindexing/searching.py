@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection as Pipe
-from multiprocessing.synchronize import Event
+from multiprocessing.synchronize import Event, Semaphore
 from typing import Literal, NamedTuple
 
 import psycopg
@@ -40,6 +40,7 @@ def search(
     generation_before: int,
     per_second: float,
     ready: Event,
+    searched: Semaphore,
     stopping: Event,
     report: "Pipe[list[Search], None]",
 ) -> None:
@@ -85,5 +86,6 @@ def search(
             except Exception as error:
                 answer = f"{type(error).__name__}: {error}"
             results.append(Search(kind, began, time.monotonic(), answer))
+            searched.release()
             turn, due = turn + 1, max(due + 1 / per_second, began)
     report.send(results)

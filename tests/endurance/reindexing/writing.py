@@ -2,25 +2,37 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.synchronize import Event
+from typing import Literal
 
 import numpy as np
 import psycopg
 
 from nearsim_db.records import Document
+from tests.endurance.reindexing.contents import Text
 from tests.endurance.reindexing.texts import edited
-from tests.endurance.stress.script import Text, Write
 
+Kind = Literal["insert", "update", "delete"]
 # When a write began and ended, and whether it was refused because it would have waited for a lock for too long.
 Written = tuple[float, float, bool]
 
-_COMMANDS: Mapping[str, str] = {
+_COMMANDS: Mapping[Kind, str] = {
     "insert": "INSERT INTO nearsim.document (title, body, collection_id, external_id) VALUES (%s, %s, %s, %s)",
     "update": "UPDATE nearsim.document SET title = %s, body = %s WHERE collection_id = %s AND external_id = %s",
     "delete": "DELETE FROM nearsim.document WHERE collection_id = %s AND external_id = %s",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One statement of a writer; a deleted document has no text."""
+
+    kind: Kind
+    external_id: str
+    text: Text = (None, None)
 
 
 def draw_writes(documents: Sequence[Document], name: str, seed: int) -> Iterator[Write]:

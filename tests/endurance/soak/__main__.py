@@ -9,7 +9,6 @@ bands, pairs, clusters, verdicts and what the events say are compared with the o
 seed and the difference, and exits with 1. The seed determines what is done, not when: a run cannot be repeated exactly.
 """
 
-import argparse
 import random
 import shutil
 import signal
@@ -17,8 +16,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Annotated
 
-from benchmarks.own_server import binaries_by_major, own_server
+import typer
+from typer import Argument, Option
+
+from benchmarks.options import Major
+from benchmarks.own_server import own_server
 from tests.endurance.soak.processes import start_fork_server
 from tests.endurance.soak.rounds import Counts, Different, Rounds
 from tests.endurance.soak.system import SETTINGS, System
@@ -70,32 +74,26 @@ def summary(counts: Counts, seed: int) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Run the soak; return the exit code."""
-    majors = sorted(binaries_by_major(), reverse=True)
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.endurance.soak", description=__doc__, formatter_class=layout
-    )
-    parser.add_argument("minutes", type=float, metavar="MINUTES")
-    parser.add_argument(
-        "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="default: random"
-    )
-    parser.add_argument("--major", type=int, choices=majors, default=majors[0], help="default: %(default)s")
-    options = parser.parse_args()
+def main(
+    minutes: Annotated[float, Argument(help="Length of the run.")],
+    seed: Annotated[int | None, Option(help="Default: random.")] = None,
+    major: Major = 18,
+) -> None:
+    """Run the soak; exit with 1 at a difference."""
+    seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     signal.signal(signal.SIGINT, signal.default_int_handler)
     counts, code = Counts(), 0
-    print(f"seed {options.seed}, PostgreSQL {options.major}", flush=True)
+    print(f"seed {seed}, PostgreSQL {major}", flush=True)
     try:
-        soak(options.minutes, options.seed, options.major, counts)
+        soak(minutes, seed, major, counts)
     except Different as found:
         code = 1
-        print(f"DIFFERENT (seed {options.seed}):", *found.args, sep="\n", flush=True)
+        print(f"DIFFERENT (seed {seed}):", *found.args, sep="\n", flush=True)
     except KeyboardInterrupt:
         code = _INTERRUPTED
-    print(summary(counts, options.seed), flush=True)
-    return code
+    print(summary(counts, seed), flush=True)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from psycopg import sql
 
 from nearsim_db.similarity.profile import make_family
 from nearsim_db.similarity.recipe import Recipe, from_mapping
-from tests.endurance.soak.journal import Connection
+from tests.endurance.soak.journal import FIELDS, Connection
 from tests.endurance.soak.oracle import Pair, Row
 
 _GENERATIONS = """
@@ -20,10 +19,16 @@ SELECT doc_id, collection_id, external_id, title, body, CAST(vector AS float8[])
     body_digest, body_length, revision
 FROM nearsim.document
 """
-_SIGNATURES = (
-    "SELECT doc_id, revision, feature_count, sketch, head_id, numbers_digest FROM {} ORDER BY doc_id"
-)
-_PAIRS = "SELECT left_id, right_id, shared_bands, similarity, intersection_size, union_size FROM {}"
+_SIGNATURES = """
+SELECT doc_id, revision, feature_count, sketch, head_id, numbers_digest FROM nearsim.signature
+WHERE generation_id = %s ORDER BY doc_id
+"""
+_BANDS = "SELECT bucket_hash, doc_id FROM nearsim.band WHERE generation_id = %s"
+_PAIRS = """
+SELECT left_id, right_id, shared_bands, similarity, intersection_size, union_size FROM nearsim.similar_pair
+WHERE generation_id = %s
+"""
+_MEMBERS = "SELECT doc_id, cluster_id, is_survivor FROM nearsim.cluster_member WHERE generation_id = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +98,9 @@ def read_generations(connection: Connection) -> list[Generation]:
 
 def read_documents(connection: Connection) -> dict[int, StoredDocument]:
     """Return all documents by doc_id."""
-    names = ("collection_id", "external_id", "title", "body", "vector", "source", "published_at")
     return {
         row[0]: StoredDocument(
-            dict(zip(names, row[1:8], strict=True)), row[8], row[9] and row[9].hex, row[10], row[11]
+            dict(zip(FIELDS, row[1:8], strict=True)), row[8], row[9] and row[9].hex, row[10], row[11]
         )
         for row in connection.execute(_DOCUMENTS)
     }
@@ -104,12 +108,10 @@ def read_documents(connection: Connection) -> dict[int, StoredDocument]:
 
 def read_generation(connection: Connection, generation: Generation) -> Stored:
     """Return the rows of a generation."""
-    number = generation.generation_id
     dtype = make_family(generation.recipe, "numpy").dtype
 
-    def rows(query: str, parent: str) -> list[tuple[Any, ...]]:
-        table = sql.Identifier("nearsim_index", f"{parent}_{number}")
-        return connection.execute(sql.SQL(query).format(table)).fetchall()
+    def rows(query: str) -> list[tuple[Any, ...]]:
+        return connection.execute(query.encode(), (generation.generation_id,)).fetchall()
 
     return Stored(
         {
@@ -119,14 +121,9 @@ def read_generation(connection: Connection, generation: Generation) -> Stored:
                 None if sketch is None else tuple(np.frombuffer(sketch, dtype).tolist()),
                 *(head, numbers),
             )
-            for doc_id, revision, features, sketch, head, numbers in rows(_SIGNATURES, "signature")
+            for doc_id, revision, features, sketch, head, numbers in rows(_SIGNATURES)
         },
-        sorted(rows("SELECT bucket_hash, doc_id FROM {}", "band")),
-        {(left, right): tuple(rest) for left, right, *rest in rows(_PAIRS, "similar_pair")},
-        {
-            doc_id: (cluster, survives)
-            for doc_id, cluster, survives in rows(
-                "SELECT doc_id, cluster_id, is_survivor FROM {}", "cluster_member"
-            )
-        },
+        sorted(rows(_BANDS)),
+        {(left, right): tuple(rest) for left, right, *rest in rows(_PAIRS)},
+        {doc_id: (cluster, survives) for doc_id, cluster, survives in rows(_MEMBERS)},
     )

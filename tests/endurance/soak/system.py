@@ -18,9 +18,9 @@ from nearsim_db.index import Index
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.cluster import Cluster
+from tests.builders.workers import wait_until
 from tests.endurance.soak.journal import SCHEMA, Connection
 from tests.endurance.soak.recipes import VARIANTS, draw_recipe, takes_vectors
-from tests.endurance.soak.writer import NAME
 
 # Only processes are killed, never the machine: nothing has to reach the disk.
 SETTINGS = {
@@ -35,6 +35,7 @@ _PATIENCE_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 ATTACHED = "story"
 _TEMPLATE = "soak_template"
+_NO_WRITERS = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'soak writer')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,8 @@ class System:
 
     def await_end_of_writers(self) -> None:
         """Wait until the server has noticed that its writers were killed."""
-        waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while self.rows(waiting, NAME) != [(0,)]:
-            if time.monotonic() > deadline:
-                raise RuntimeError("the sessions of killed writers do not end")
-            time.sleep(_POLL_SECONDS)
+        with self.connect() as connection:
+            wait_until(connection, _NO_WRITERS)
 
     def _create(self, name: str) -> None:
         with psycopg.connect(self.cluster.dsn("postgres"), autocommit=True) as connection:

@@ -10,7 +10,6 @@ from psycopg import sql
 from tests.endurance.soak.journal import Connection, Effect, write_journal
 from tests.endurance.soak.statements import Statements
 
-NAME = "soak writer"
 # What two writers may do to each other, which applications have to handle.
 _CONFLICTS = (
     psycopg.errors.UniqueViolation,
@@ -24,7 +23,6 @@ _CONFLICTS = (
     psycopg.errors.ObjectNotInPrerequisiteState,
 )
 _RECONNECT_SECONDS = 0.05
-_LONGEST_PAUSE_SECONDS = 0.02
 
 
 class Writer:
@@ -52,7 +50,6 @@ class Writer:
                 self._connection.execute("ROLLBACK" if self._rng.random() < 0.05 else "COMMIT")
         except _CONFLICTS:
             self._connection.execute("ROLLBACK")
-        time.sleep(self._rng.random() * _LONGEST_PAUSE_SECONDS)
 
     def _prepare(self) -> None:
         """Prepare the transaction; commit it, roll it back, or leave that to another session."""
@@ -89,7 +86,7 @@ def run_writer(url: str, collections: list[int], seed: str) -> None:
     """Write until killed; reconnect to a lost server."""
     for number in count():
         try:
-            with psycopg.connect(url, autocommit=True, application_name=NAME) as connection:
+            with psycopg.connect(url, autocommit=True, application_name="soak writer") as connection:
                 connection.execute("SET lock_timeout = '300ms'")
                 writer = Writer(connection, collections, f"{seed} {number}")
                 while True:

@@ -1,17 +1,53 @@
-"""Invariants of a drained index: each check yields violations."""
+"""Invariants of a drained index, compared with one built from the same documents without load."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 
 import networkx
+import psycopg
 
-from nearsim_db.similarity.recipe import Recipe
-from tests.endurance.stress.contents import Contents, Names, Text
-from tests.endurance.stress.shingles import shingle_set
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.store.database import Database
+from tests.builders.plain_text import Rules, shingles
+from tests.endurance.reindexing.contents import Contents, Names, Text, read_contents, read_large_buckets
+from tests.endurance.reindexing.scenario import COLLECTION, PROFILE, World, command
+from tests.endurance.reindexing.texts import recipe_after
 
 _EXAMPLES = 5
 _NOTHING: frozenset[int] = frozenset()
+_LEFT = """
+SELECT 'change', count(*) FROM nearsim.change HAVING count(*) > 0
+UNION ALL SELECT stage, count(*) FROM nearsim.work GROUP BY stage
+"""
+_RULES = Rules(tokens="whitespace", unicode="none", case="lower", invisible="keep")
+
+
+def check(
+    world: World, generation_id: int, written: Mapping[str, Text]
+) -> tuple[dict[str, int], dict[str, object]]:
+    """Drain the queue, build the same documents again without load, and compare: figures and violations."""
+    command(world.url, "worker", "--once", "--collection", COLLECTION, "--quiet")
+    with psycopg.connect(world.url, autocommit=True) as connection:
+        waiting = {str(stage): int(count) for stage, count in connection.execute(_LEFT)}
+        with Database.connect(world.url) as database:
+            built = Reindex(database, COLLECTION, PROFILE).start()
+        living = read_contents(connection, world.collection_id, generation_id)
+        fresh = read_contents(connection, world.collection_id, built.generation_id)
+        large = read_large_buckets(connection, built.generation_id, recipe_after().match.bucket_limit)
+    found: dict[str, object] = dict(violations(living, fresh, written, large))
+    if waiting:
+        found["work left"] = waiting
+    stored, rebuilt = living.expanded(), fresh.expanded()
+    figures = {
+        "documents": len(living.texts),
+        "pairs stored": len(stored),
+        "pairs of the fresh build": len(rebuilt),
+        "pairs beyond the fresh build": len(stored - rebuilt),
+        "clusters": len(living.partition()),
+        "documents in large buckets": len(large),
+    }
+    return figures, found
 
 
 def violations(
@@ -19,7 +55,6 @@ def violations(
     fresh: Contents,
     written: Mapping[str, Text],
     large: Mapping[str, set[int]],
-    recipe: Recipe,
 ) -> dict[str, dict[str, object]]:
     """Return every check that failed, with its count and a few examples; empty if all hold.
 
@@ -31,8 +66,8 @@ def violations(
         "documents not as written": wrong_documents(living, written),
         "signatures wrong": wrong_signatures(living, fresh),
         "band rows wrong": wrong_bands(living, fresh),
-        "stored pairs not true": untrue_pairs(living, recipe),
-        "twins not alike": false_twins(living, recipe),
+        "stored pairs not true": untrue_pairs(living),
+        "twins not alike": false_twins(living),
         "pairs of the fresh build missing": iter(sorted(built - stored)),
         "pairs not in the fresh build, without a large bucket": unexcused(stored - built, fresh, large),
         "clusters not the components of the pairs": wrong_clusters(living, stored),
@@ -42,10 +77,11 @@ def violations(
         found["clusters not those of the fresh build"] = iter(living.partition() ^ fresh.partition())
         found["survivors not those of the fresh build"] = iter(living.survivors ^ fresh.survivors)
     listed = {name: list(wrong) for name, wrong in found.items()}
-    return {name: _told(wrong) for name, wrong in listed.items() if wrong}
+    return {name: summary(wrong) for name, wrong in listed.items() if wrong}
 
 
-def _told(wrong: Sequence[object]) -> dict[str, object]:
+def summary(wrong: Sequence[object]) -> dict[str, object]:
+    """Return how many there are, and a few examples."""
     return {"count": len(wrong), "examples": [_plain(one) for one in wrong[:_EXAMPLES]]}
 
 
@@ -79,27 +115,31 @@ def wrong_bands(living: Contents, fresh: Contents) -> Iterator[object]:
     )
 
 
-def untrue_pairs(living: Contents, recipe: Recipe) -> Iterator[object]:
+def _shingles(text: Text) -> frozenset[str]:
+    return frozenset(shingles("\n".join(part for part in text if part), _RULES))
+
+
+def untrue_pairs(living: Contents) -> Iterator[object]:
     """Yield stored pairs whose counts differ from those of the texts, or that do not reach the threshold."""
-    threshold = Fraction(str(recipe.match.threshold))
+    threshold = Fraction(str(recipe_after().match.threshold))
 
     @cache
-    def shingles(name: str) -> frozenset[str]:
-        return shingle_set(*living.texts.get(name, (None, None)), recipe)
+    def shingles_of(name: str) -> frozenset[str]:
+        return _shingles(living.texts.get(name, (None, None)))
 
     for (left, right), counts in living.pairs.items():
-        one, other = shingles(left), shingles(right)
+        one, other = shingles_of(left), shingles_of(right)
         true = len(one & other), len(one | other)
         if counts != true or not true[1] or Fraction(*true) < threshold:
             yield left, right, counts, true
 
 
-def false_twins(living: Contents, recipe: Recipe) -> Iterator[object]:
+def false_twins(living: Contents) -> Iterator[object]:
     """Yield documents whose shingles differ from those of their head."""
     for name, head in living.heads.items():
         if head and head != name:
             one, other = (living.texts.get(which, (None, None)) for which in (name, head))
-            if shingle_set(*one, recipe) != shingle_set(*other, recipe):
+            if _shingles(one) != _shingles(other):
                 yield name, head
 
 

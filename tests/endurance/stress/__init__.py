@@ -1,1 +1,0 @@
-"""Writers and workers on a live index that are killed; then a comparison with a fresh build."""
