@@ -50,13 +50,6 @@ def test_empty_cells_of_named_columns_are_null(tmp_path: Path) -> None:
     assert read.document == Document("1", body="b")
 
 
-def test_columns_may_be_renamed(tmp_path: Path) -> None:
-    fields = Fields(id="key", title="headline", body="content")
-    (read,) = read_bytes(tmp_path, b"key,headline,content,id\n1,t,c,9\n", fields=fields)
-    assert isinstance(read, ReadDocument)
-    assert read.document == Document("1", "t", "c", attributes={"id": "9"})
-
-
 def test_line_number_of_a_row_is_its_first_line(tmp_path: Path) -> None:
     content = (
         b'\xef\xbb\xbf\r\nid,text\r\n1,"two\r\nlines, ""quoted"""\r\n\r\n2,x,y\r\n3,"a\n\n\nb"\r\n4\r\n5,last'
@@ -73,31 +66,13 @@ def test_line_number_of_a_row_is_its_first_line(tmp_path: Path) -> None:
     assert reads[0].document.body == 'two\r\nlines, "quoted"'
 
 
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        (b'1,"x"y\n', "not a valid row: ',' expected after '\"'; check for an unclosed or misplaced quote"),
-        (b"1,x\ry\n", "not a valid row: new-line character seen in unquoted field"),
-        (b",x\n", "'id' is empty"),
-        (b"1,x,2024-13-01\n", "3 columns where the header has 2"),
-        (b"a\x00,x\n", "contains NUL"),
-        (b"a\xff,x\n", "bytes that are not UTF-8"),
-    ],
-)
-def test_a_bad_row_is_rejected_and_reading_continues(tmp_path: Path, row: bytes, reason: str) -> None:
-    reads = read_bytes(tmp_path, b"id,text\n" + row + b"2,y\n")
-    assert [type(read) for read in reads] == [Reject, ReadDocument]
-    assert isinstance(reads[0], Reject)
-    assert reason in reads[0].reason
-    assert [read.line for read in reads] == [2, 3]
-
-
-def test_unclosed_quote_is_rejected_with_its_line(tmp_path: Path) -> None:
-    reads = read_bytes(tmp_path, b'id,text\n1,x\n2,"open\n3,y\n4,z\n')
-    assert outcome(reads) == [
-        (2, "1"),
-        (3, "not a valid row: unexpected end of data; check for an unclosed or misplaced quote"),
-    ]
+def test_bad_rows_are_rejected_and_reading_continues(tmp_path: Path) -> None:
+    bad = [b'1,"x"y', b"1,x\ry", b",x", b"1,x,2024-13-01", b"a\x00,x", b"a\xff,x"]
+    reads = read_bytes(
+        tmp_path, b"id,text\n" + b"".join(row + b"\n2,y\n" for row in bad) + b'2,"open\n3,y\n4,z\n'
+    )
+    assert [type(read) for read in reads] == [Reject, ReadDocument] * len(bad) + [Reject]
+    assert [read.line for read in reads] == list(range(2, 15))
 
 
 def test_characters_that_cannot_be_stored_are_replaced_and_counted(tmp_path: Path) -> None:
@@ -150,22 +125,19 @@ def test_a_quoted_field_far_beyond_the_limit_is_one_reject(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("header", "reason"),
+    ("header", "named"),
     [
-        (b"key,text\n", r"no column 'id' in .*; name it with --id-field \(columns: key, text\)"),
-        (b"id;text\n", r"has only one column, id;text; if .*: --delimiter ';'"),
-        (b"id\ttext\n", r"has only one column, .*: --delimiter tab"),
-        (
-            b"id,content\n",
-            r"no 'text' or 'body' in .*; name one with --title-field or --body-field \(columns: id, content\)",
-        ),
-        (b"id,text,text\n", r"duplicate column names in .*; rename them \(columns: id, text, text\)"),
-        (b'id,"te"xt\n', r"cannot read the header of "),
-        (b'id,"text\n1,x\n', r"cannot read the header of "),
+        (b"key,text\n", "columns: key, text"),
+        (b"id;text\n", "--delimiter ';'"),
+        (b"id\ttext\n", "--delimiter tab"),
+        (b"id,content\n", "columns: id, content"),
+        (b"id,text,text\n", "columns: id, text, text"),
+        (b'id,"te"xt\n', "header"),
+        (b'id,"text\n1,x\n', "header"),
     ],
 )
-def test_an_invalid_header_is_an_error(tmp_path: Path, header: bytes, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
+def test_an_invalid_header_is_an_error(tmp_path: Path, header: bytes, named: str) -> None:
+    with pytest.raises(InputError, match=named):
         read_bytes(tmp_path, header + b"1,x\n")
 
 

@@ -66,18 +66,18 @@ def test_an_empty_array_has_no_documents(tmp_path: Path, content: bytes) -> None
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
+    ("content", "place"),
     [
-        (b'[{"id": 1},\n{"id": 2}\n{"id": 3}]', "'{' instead of ']', .* line 3; the 2 objects before it were read"),
-        (b'[{"id": 1},\n{"id" 2}]' + b" " * 99, "Expecting ':' delimiter, .* line 2; the 1 objects before"),
-        (b'[{"id": 1}', "the end of the file instead of ']'"),
-        (b'[{"id": "a', "Unterminated string, in the value that begins on line 1; the 0 objects"),
-        (b'[{"id": 1}] {', "there is text after the end of the array"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b'[{"id": 1},\n{"id": 2}\n{"id": 3}]', "line 3; the 2 objects"),
+        (b'[{"id": 1},\n{"id" 2}]' + b" " * 99, "line 2; the 1 objects"),
+        (b'[{"id": 1}', "the end of the file"),
+        (b'[{"id": "a', "line 1; the 0 objects"),
+        (b'[{"id": 1}] {', "after the end"),
+        (b"[" * 100_000, "nested"),
     ],
-)  # fmt: skip
-def test_an_invalid_array_ends_with_its_place(content: bytes, reason: str) -> None:
-    with pytest.raises(InputError, match=f"a.json is not valid JSON: .*{reason}"):
+)
+def test_an_invalid_array_ends_with_its_place(content: bytes, place: str) -> None:
+    with pytest.raises(InputError, match=f"a.json .*{place}"):
         list(elements(in_pieces(content, 50)))
 
 

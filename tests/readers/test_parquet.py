@@ -122,15 +122,10 @@ def test_bad_rows_are_rejected_with_their_number(tmp_path: Path) -> None:
         },
     )
     rejects = read(path)
-    assert [(one.line, one.external_id, one.reason) for one in rejects if isinstance(one, Reject)] == [
-        (1, "a", "'vector' has nan at position 1, which is not a finite number"),
-        (2, None, "'id' is empty"),
-        (3, "c", "'vector' has null, None, at position 1; it must have numbers only"),
-        (4, "d", "'vector' is empty; leave it out, or give at least one number"),
-        (5, "e", "'vector' has 1e+300 at position 1, beyond the range of 32-bit floats"),
-        (6, None, rejects[5].reason if isinstance(rejects[5], Reject) else None),
-    ]
-    assert "cannot read 'at'" in str(rejects[5])
+    assert [(one.line, one.external_id) for one in rejects if isinstance(one, Reject)] == [
+        (1, "a"), (2, None), (3, "c"), (4, "d"), (5, "e"), (6, None),
+    ]  # fmt: skip
+    assert "'at'" in str(rejects[5])
 
 
 def test_invalid_utf8_is_replaced_and_counted(tmp_path: Path) -> None:
@@ -158,34 +153,20 @@ def test_file_is_read_in_batches_with_progress_in_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "reason"),
+    "table",
     [
-        ({"key": ["1"], "text": ["t"]}, "name it with --id-field .columns: key, text"),
-        (
-            {"id": ["1"], "note": ["t"]},
-            "name one with --title-field or --body-field .columns: id, note",
-        ),
+        pyarrow.table({"key": ["1"], "text": ["t"]}),
+        pyarrow.table({"id": ["1"], "note": ["t"]}),
+        pyarrow.Table.from_arrays([pyarrow.array(["1"])] * 3, names=["id", "text", "text"]),
     ],
+    ids=["no id", "no text", "duplicate names"],
 )
-def test_missing_required_columns_are_refused(tmp_path: Path, columns: Columns, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        read(written(tmp_path, columns))
-
-
-def test_duplicate_column_names_are_refused(tmp_path: Path) -> None:
-    table = pyarrow.Table.from_arrays([pyarrow.array(["1"])] * 3, names=["id", "text", "text"])
+def test_tables_without_the_columns_are_refused_with_their_names(
+    tmp_path: Path, table: pyarrow.Table
+) -> None:
     pyarrow.parquet.write_table(table, tmp_path / "in.parquet")
-    with pytest.raises(
-        InputError, match=r"duplicate column names in .*; rename them \(columns: id, text, text\)"
-    ):
+    with pytest.raises(InputError, match="columns: " + ", ".join(table.column_names)):
         read(tmp_path / "in.parquet")
-
-
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "in.parquet"
-    path.write_text('{"id": "1"}\n')
-    with pytest.raises(InputError, match=r"cannot read .* as Parquet"):
-        read(path)
 
 
 def test_damage_is_reported_after_the_records_before_it(tmp_path: Path) -> None:
@@ -207,18 +188,18 @@ def test_damage_is_reported_after_the_records_before_it(tmp_path: Path) -> None:
     assert len(given) == 1_000
 
 
+@pytest.mark.parametrize("name", ["in.parquet", "in.parquet.gz"])
+def test_other_files_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"id": "1"}\n')
+    with pytest.raises(InputError, match="Parquet"):
+        read(tmp_path / name)
+
+
 def test_column_names_that_are_not_utf8(tmp_path: Path) -> None:
     path = written(tmp_path, {"id": ["1"], "text": ["t"], "unusual": [1]}, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"unusual", b"unu\xa0ual"))
-    with pytest.raises(InputError, match=r"cannot read .* as Parquet: 'utf-8' codec can't decode byte 0xa0"):
+    with pytest.raises(InputError, match="Parquet"):
         read(path)
-
-
-def test_compressed_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "in.parquet.gz"
-    path.write_bytes(b"")
-    with pytest.raises(InputError, match="Parquet is compressed internally; decompress the file first"):
-        Source([path])
 
 
 def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,11 +211,11 @@ def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("columns", ["plain", "dictionary"])
 def test_a_long_text_that_a_small_file_repeats_is_in_memory_once(tmp_path: Path, columns: str) -> None:
-    texts = pyarrow.array(["x" * 3_000_000] * 100, pyarrow.large_string())
+    texts = pyarrow.array(["x" * 3_000_000] * 30, pyarrow.large_string())
     given = texts.dictionary_encode() if columns == "dictionary" else texts
     path = written(
         tmp_path,
-        {"id": list(map(str, range(100))), "text": given, "source": ["a", None] * 50},
+        {"id": list(map(str, range(30))), "text": given, "source": ["a", None] * 15},
         compression="zstd",
         dictionary_pagesize_limit=50_000_000,
         store_schema=columns == "dictionary",
@@ -243,9 +224,9 @@ def test_a_long_text_that_a_small_file_repeats_is_in_memory_once(tmp_path: Path,
     before, found = pyarrow.total_allocated_bytes(), 0
     for one in Source([path]):
         assert isinstance(one, ReadDocument) and len(one.document.body or "") == 3_000_000
-        assert pyarrow.total_allocated_bytes() - before < 100_000_000
+        assert pyarrow.total_allocated_bytes() - before < 40_000_000
         found += 1
-    assert found == 100
+    assert found == 30
 
 
 def test_a_row_beyond_the_limit_is_rejected(tmp_path: Path) -> None:

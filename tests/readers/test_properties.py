@@ -1,7 +1,6 @@
 """Properties of all input: written files read back equal, and no bytes make a reader fail."""
 
 import csv
-import gzip
 import io
 import json
 import tempfile
@@ -9,12 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-import zstandard
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearsim_db.errors import InputError
 from nearsim_db.readers import Source
 from nearsim_db.records import Document, ReadDocument, Reject
 
@@ -100,42 +96,3 @@ def test_documents_round_trip_through_delimited_files(
     reads = read_back("a" + kind[0], stream.getvalue().encode())
     assert [read.document for read in reads if isinstance(read, ReadDocument)] == given
     assert [read.line for read in reads] == lines
-
-
-BYTES = st.binary(max_size=200) | st.lists(
-    st.sampled_from(
-        [b'{"id":1,"text":"', b'"}', b"\n", b"\r", b'"', b",", b"\t", b"id", b"text", b"\\ud800", b"\\u0000", b"[",
-         b"]", b"NaN", b"1e999", b"\xff", b"\xed\xa0\x80", b"\x00", b"\xef\xbb\xbf", b"9" * 30, b"{", b"}", b":"]
-    ),
-    max_size=30,
-).map(b"".join)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv", "a.txt", "a.jsonl.gz", "a.csv.zst"])
-@settings(deadline=None)
-@given(content=BYTES, compressed=st.booleans(), begin=st.sampled_from([b"", b"id,text\n", b"id\ttext\n"]))
-@example(content=b"[" * 3000, compressed=False, begin=b"")
-@example(content=b'{"a":' * 3000, compressed=True, begin=b"")
-def test_no_bytes_make_a_reader_fail(name: str, content: bytes, compressed: bool, begin: bytes) -> None:
-    content = begin + content
-    if compressed and name.endswith(".gz"):
-        content = gzip.compress(content)
-    elif compressed and name.endswith(".zst"):
-        content = zstandard.compress(content)
-    try:
-        reads = read_back(name, content)
-    except InputError as error:
-        assert str(error)
-        return
-    for read in reads:
-        assert 0 <= read.line <= content.count(b"\n") + 1 or compressed
-        assert is_storable(read.reason if isinstance(read, Reject) else repr(read.document))
-        if isinstance(read, ReadDocument):
-            document = read.document
-            texts = (document.external_id, document.title, document.body, document.source, document.url)
-            assert all(is_storable(text) for text in texts if text is not None)
-            assert is_storable(json.dumps(document.attributes, ensure_ascii=False, allow_nan=False))
-
-
-def is_storable(text: str) -> bool:
-    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text)

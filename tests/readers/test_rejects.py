@@ -26,15 +26,6 @@ def test_rejects_are_written_immediately(tmp_path: Path) -> None:
     assert writer.count == 2
 
 
-def test_the_first_few_are_kept(tmp_path: Path) -> None:
-    rejects = [Reject("a", line, "bad") for line in range(100)]
-    with RejectWriter(tmp_path / "r.jsonl") as writer:
-        for reject in rejects:
-            writer.write(reject)
-    assert (writer.count, writer.first) == (100, rejects[:5])
-    assert [row["line"] for row in rows(tmp_path / "r.jsonl")] == list(range(100))
-
-
 def test_without_a_path_they_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with RejectWriter(None) as writer:
@@ -51,35 +42,23 @@ def test_a_second_run_replaces_the_file(tmp_path: Path) -> None:
     assert [row["line"] for row in rows(path)] == [2]
 
 
-def test_a_file_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
-    with (
-        pytest.raises(
-            NearsimError, match=r"cannot write the reject file .*: No such file or directory; name another"
-        ),
-        RejectWriter(tmp_path / "no" / "rejects.jsonl"),
-    ):
-        pass
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    for path in (tmp_path / "no" / "rejects.jsonl", Path("/dev/full")):
+        with pytest.raises(NearsimError, match=str(path)), RejectWriter(path) as writer:
+            writer.write(Reject("a", 1, "bad"))
 
 
-def test_a_full_disk_is_an_error() -> None:
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("this system has no /dev/full")
-    with (
-        pytest.raises(NearsimError, match=r"cannot write the reject file .*: No space left on device"),
-        RejectWriter(full) as writer,
-    ):
-        writer.write(Reject("a", 1, "bad"))
-
-
-def test_rejects_of_a_file_are_listed_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_rejects_are_kept_and_of_a_file_listed_up_to_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("nearsim_db.readers.rejects._MOST_LISTED", 2)
     path = tmp_path / "rejects.jsonl"
     with RejectWriter(path) as writer:
         for file, lines in (("a", 5), ("b", 2), ("c", 3)):
             for line in range(1, lines + 1):
                 writer.write(Reject(file, line, "bad"))
-    assert writer.count == 10
+    assert (writer.count, len(writer.first)) == (10, 5)
+    assert writer.first == [Reject("a", line, "bad") for line in range(1, 6)]
     listed = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(one["file"], one["line"]) for one in listed] == [
         ("a", 1), ("a", 2), ("a", 0), ("b", 1), ("b", 2), ("c", 1), ("c", 2), ("c", 0),

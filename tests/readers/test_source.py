@@ -27,8 +27,8 @@ COMPRESSIONS: dict[str, Compress] = {
 SQUEEZED = sorted(COMPRESSIONS.items())[1:]
 
 
-def json_lines(count: int) -> bytes:
-    return b"".join(b'{"id": %d, "text": "the text number %d"}\n' % (i, i * i) for i in range(count))
+def json_lines(first: int, end: int) -> bytes:
+    return b"".join(b'{"id": %d, "text": "the text number %d"}\n' % (i, i * i) for i in range(first, end))
 
 
 def read_until_error(path: Path) -> tuple[list[str], str]:
@@ -76,53 +76,39 @@ def test_a_file_of_several_compressed_parts_is_read_whole(
     tmp_path: Path, suffix: str, compress: Compress
 ) -> None:
     path = tmp_path / f"a.jsonl{suffix}"
-    data = json_lines(5000)
+    data = json_lines(0, 5000)
     parts = [data[:100], data[100:100_000], b"", data[100_000:]]
     path.write_bytes(b"".join(map(compress, parts)))
     assert len(list(Source([path]))) == 5000
 
 
-@pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
-def test_lines_before_a_truncation_are_kept(tmp_path: Path, suffix: str, compress: Compress) -> None:
-    data = json_lines(3000)
-    path = tmp_path / f"a.jsonl{suffix}"
-    path.write_bytes(compress(data) + compress(json_lines(10))[:-1])
-    ids, message = read_until_error(path)
-    assert ids[:3000] == [str(i) for i in range(3000)]
-    assert f"{path} is truncated or damaged" in message
-    assert f"after {len(ids):,} complete lines; repair or download the file" in message
-
-
-def test_truncated_gzip_gives_its_first_half(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl.gz"
-    whole = gzip.compress(json_lines(20_000))
-    path.write_bytes(whole[: len(whole) // 2])
-    ids, message = read_until_error(path)
-    assert 5_000 < len(ids) < 15_000
-    assert ids == [str(i) for i in range(len(ids))]
-    assert f"the compressed data is truncated), after {len(ids):,} complete lines" in message
+def damaged(kind: str, compress: Compress) -> tuple[bytes, int]:
+    """Compressed JSON lines with this damage, and how many lines are before it at least."""
+    whole = compress(json_lines(0, 3000))
+    match kind:
+        case "a cut part":
+            return whole + compress(json_lines(3000, 3010))[:-1], 3000
+        case "a wrong checksum":
+            return whole[:-4] + bytes(one ^ 0xFF for one in whole[-4:]), 3000
+        case "garbage":
+            return whole + compress(json_lines(3000, 3050)) + b"neither gzip nor zstd", 3050
+    long = compress(json_lines(0, 20_000))
+    return long[: len(long) // 2], 5000
 
 
 @pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
-@pytest.mark.parametrize("lines", [1, 100, 9000])
-def test_lines_before_a_wrong_checksum_are_kept(
-    tmp_path: Path, suffix: str, compress: Compress, lines: int
+@pytest.mark.parametrize("kind", ["a cut part", "a wrong checksum", "garbage", "half"])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_lines_before_damage_are_kept(
+    tmp_path: Path, kind: str, suffix: str, compress: Compress, is_named: bool
 ) -> None:
-    path = tmp_path / f"a.jsonl{suffix}"
-    whole = bytearray(compress(json_lines(lines)))
-    whole[-8 if suffix == ".gz" else -1] ^= 0xFF
-    path.write_bytes(whole)
+    path = tmp_path / f"a.jsonl{suffix if is_named else ''}"
+    content, least = damaged(kind, compress)
+    path.write_bytes(content)
     ids, message = read_until_error(path)
-    assert ids == [str(i) for i in range(lines)]
-    assert f"after {lines:,} complete lines" in message
-
-
-@pytest.mark.parametrize(("suffix", "compress"), SQUEEZED)
-def test_lines_before_garbage_are_kept(tmp_path: Path, suffix: str, compress: Compress) -> None:
-    path = tmp_path / f"a.jsonl{suffix}"
-    path.write_bytes(compress(json_lines(700)) + compress(json_lines(50)) + b"neither gzip nor zstd")
-    ids, _ = read_until_error(path)
-    assert ids == [str(i) for i in (*range(700), *range(50))]
+    assert ids == [str(number) for number in range(len(ids))]
+    assert len(ids) >= least
+    assert f"after {len(ids):,} complete lines" in message
 
 
 def test_a_row_truncated_within_quotes_is_not_read(tmp_path: Path) -> None:
@@ -135,8 +121,8 @@ def test_a_row_truncated_within_quotes_is_not_read(tmp_path: Path) -> None:
 
 def test_bytes_read_grows_to_the_total_and_restarts(tmp_path: Path) -> None:
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"
-    first.write_bytes(json_lines(20_000))
-    second.write_bytes(gzip.compress(json_lines(20_000)))
+    first.write_bytes(json_lines(0, 20_000))
+    second.write_bytes(gzip.compress(json_lines(0, 20_000)))
     source = Source([first, second])
     for _ in range(2):
         seen = [source.bytes_read for _ in source]
@@ -187,7 +173,7 @@ def test_a_file_without_read_permission_is_an_error(tmp_path: Path) -> None:
 
 def test_deleted_file_is_an_error_after_the_records_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_bytes(json_lines(3))
+    path.write_bytes(json_lines(0, 3))
     source = Source([path])
     path.unlink()
     with pytest.raises(
@@ -198,7 +184,7 @@ def test_deleted_file_is_an_error_after_the_records_read(tmp_path: Path) -> None
 
 def test_reading_may_stop_at_any_record(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(json_lines(10_000)))
+    path.write_bytes(gzip.compress(json_lines(0, 10_000)))
     source = Source([path])
     assert isinstance(next(iter(source)), ReadDocument)
     assert source.total_bytes is not None

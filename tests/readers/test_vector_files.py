@@ -90,24 +90,23 @@ def test_invalid_rows_of_a_matrix_reject_their_documents(tmp_path: Path) -> None
     path = matrix(tmp_path, np.array([[1, 1], [np.nan, 1], [1, 1e300]]))
     found, rejects, _ = joined(path, documents(tmp_path, ["a", "b", "c"]))
     assert found == [("a", [1.0, 1.0])]
-    assert [(one.external_id, one.line, one.reason) for one in rejects] == [
-        ("b", 2, f"row 2 of {path} has nan at position 1, which is not a finite number"),
-        ("c", 3, f"row 3 of {path} has 1e+300 at position 2, beyond the range of 32-bit floats"),
-    ]
+    assert [(one.external_id, one.line) for one in rejects] == [("b", 2), ("c", 3)]
 
 
 @pytest.mark.parametrize(
-    "rows", [np.ones(3), np.ones((1, 2, 3)), np.ones((2, 2), np.int64), np.array([["a"]])], ids=str
+    "rows",
+    [
+        np.ones(3),
+        np.ones((1, 2, 3)),
+        np.ones((2, 2), np.int64),
+        np.array([["a"]]),
+        np.array([{"a": 1}], object),
+    ],
+    ids=str,
 )
-def test_other_arrays_are_refused(tmp_path: Path, rows: NDArray[np.generic]) -> None:
-    with pytest.raises(InputError, match=r"it must have floats of shape \(n, d\)"):
+def test_other_arrays_and_pickles_are_refused(tmp_path: Path, rows: NDArray[np.generic]) -> None:
+    with pytest.raises(InputError, match=r"vectors\.npy"):
         open_vectors(matrix(tmp_path, rows))
-
-
-def test_pickles_are_not_opened(tmp_path: Path) -> None:
-    np.save(tmp_path / "vectors.npy", np.array([{"a": 1}], object), allow_pickle=True)
-    with pytest.raises(InputError, match=r"cannot read .* as a NumPy array"):
-        open_vectors(tmp_path / "vectors.npy")
 
 
 def test_a_table_is_joined_by_id_in_any_order(tmp_path: Path) -> None:
@@ -121,21 +120,10 @@ def test_a_table_is_joined_by_id_in_any_order(tmp_path: Path) -> None:
     )
 
 
-def test_ids_may_be_numbers(tmp_path: Path) -> None:
-    assert joined(table(tmp_path, [2, 1], [[2], [1]]), documents(tmp_path, ["1", "2"])) == (
-        [("1", [1.0]), ("2", [2.0])],
-        [],
-        (),
-    )
-
-
-def test_invalid_vectors_of_a_table_reject_their_documents(tmp_path: Path) -> None:
-    path = table(tmp_path, ["a", "b"], [[float("inf")], [1]])
-    found, rejects, reported = joined(path, documents(tmp_path, ["a", "b"]))
-    assert (found, reported) == ([("b", [1.0])], ())
-    assert [one.reason for one in rejects] == [
-        f"row 1 of {path} has inf at position 1, which is not a finite number"
-    ]
+def test_ids_may_be_numbers_and_invalid_vectors_reject_their_documents(tmp_path: Path) -> None:
+    path = table(tmp_path, [2, 1], [[float("inf")], [1]])
+    found, rejects, reported = joined(path, documents(tmp_path, ["1", "2"]))
+    assert (found, [one.external_id for one in rejects], reported) == ([("1", [1.0])], ["2"], ())
 
 
 @pytest.mark.parametrize(
@@ -147,28 +135,9 @@ def test_ids_of_a_table_are_checked(tmp_path: Path, ids: list[str | None], reaso
         open_vectors(table(tmp_path, ids, [[1]] * 3))
 
 
-def test_a_table_needs_its_columns(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"key": ["a"]}), tmp_path / "vectors.parquet")
-    with pytest.raises(InputError, match="has no column id and no column vector"):
-        open_vectors(tmp_path / "vectors.parquet")
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("vectors.csv", "is not a vector file; vectors are read from .npy and .parquet"),
-        ("vectors.npy", "no such file"),
-    ],
-)
-def test_other_files_are_refused(tmp_path: Path, name: str, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        open_vectors(tmp_path / name)
-
-
-def test_vectors_are_not_read_from_a_pipe(tmp_path: Path) -> None:
-    path = tmp_path / "pipe.npy"
-    os.mkfifo(path)
-    with pytest.raises(
-        InputError, match=r"pipe\.npy is not a regular file; vectors cannot be read from a pipe"
-    ):
-        open_vectors(path)
+    os.mkfifo(tmp_path / "pipe.npy")
+    for name in ("vectors.parquet", "vectors.csv", "gone.npy", "pipe.npy"):
+        with pytest.raises(InputError, match=name.partition(".")[0]):
+            open_vectors(tmp_path / name)
