@@ -37,7 +37,8 @@ class Event:
     """A change of a pair, a cluster or a generation; fields that do not belong to its kind are None.
 
     `left`, `right` and `survivor` are external ids, None for deleted documents. `other_ids` are the clusters that were
-    merged, or that a cluster was split into, or its former id; `other_survivor_ids` are their survivors.
+    merged, or that a cluster was split into, or its former id; `other_survivor_ids` are their survivors. The similarity
+    of a new pair is an estimate unless `verified`.
     """
 
     event_id: int
@@ -56,6 +57,7 @@ class Event:
     other_ids: tuple[int, ...] | None
     other_survivor_ids: tuple[int, ...] | None
     generation_id: int
+    verified: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: "
 
 
 def _event(*row: Any) -> tuple[Event, bool]:
-    *values, other_ids, other_survivor_ids, generation_id, pruned = row
+    *values, other_ids, other_survivor_ids, generation_id, verified, pruned = row
     others = None if other_ids is None else tuple(other_ids)
     survivors = None if other_survivor_ids is None else tuple(other_survivor_ids)
-    return Event(*(*values, others, survivors, generation_id)), pruned
+    return Event(*(*values, others, survivors, generation_id, verified)), pruned

@@ -160,7 +160,7 @@ class Event(Base):
     )
     similarity: Mapped[float | None] = mapped_column(
         Double,
-        comment="Similarity of a new pair, the estimate unless match.verify of the recipe is exact; 1 for a twin and its head",
+        comment="Similarity of a new pair, the estimate if verified is false; 1 for a twin and its head; NULL for other events",
     )
     cluster_id: Mapped[int | None] = mapped_column(
         BigInteger, comment="The cluster; its former number if it was split or dissolved"
@@ -176,10 +176,13 @@ class Event(Base):
     collection_id: Mapped[int] = mapped_column(Integer, comment="The collection")
     profile_id: Mapped[int] = mapped_column(Integer, comment="The profile")
     generation_id: Mapped[int] = mapped_column(Integer, comment="The generation that was live")
-    pruned: Mapped[bool] = mapped_column(
+    verified: Mapped[bool | None] = mapped_column(
         Boolean,
-        server_default=text("false"),
-        comment="Whether this event and all earlier ones of its kind and profile were deleted",
+        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events",
+    )
+    pruned: Mapped[bool | None] = mapped_column(
+        Boolean,
+        comment="True if this event and all earlier ones of its kind and profile were deleted; else NULL, which takes no space",
     )
     kind: Mapped[str] = mapped_column(
         Text,
@@ -721,7 +724,7 @@ class Events(View):
     )
     similarity: Mapped[float | None] = mapped_column(
         Double,
-        comment="Similarity of a new pair, the estimate unless match.verify of the recipe is exact, 1 for documents with the same features; NULL for other events",
+        comment="Similarity of a new pair, the estimate if verified is false, 1 for documents with the same features; NULL for other events",
     )
     cluster_id: Mapped[int | None] = mapped_column(
         BigInteger,
@@ -754,6 +757,10 @@ class Events(View):
     pruned: Mapped[bool] = mapped_column(
         Boolean,
         comment="Whether this event and all earlier ones of its kind and profile were deleted; only its number remains",
+    )
+    verified: Mapped[bool | None] = mapped_column(
+        Boolean,
+        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events",
     )
 
 

@@ -8,6 +8,7 @@ from nearsim_db.store.database import Database
 from tests.builders.workers import Application
 
 Pair = tuple[int, int]
+Likeness = tuple[float, bool]  # a similarity, and whether it is verified
 Reported = tuple[object, ...]
 
 LARGEST = 2**63 - 1
@@ -17,7 +18,7 @@ LARGEST = 2**63 - 1
 class State:
     """Pairs and clusters of a generation at one moment; pairs of twins are derived from their head."""
 
-    pairs: dict[Pair, float] = field(default_factory=dict)
+    pairs: dict[Pair, Likeness] = field(default_factory=dict)
     members: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
     def reported(self, through: Pair) -> "State":
@@ -46,8 +47,9 @@ def snapshot(connection: Application, generation_id: int = 1) -> State:
     if turns and turns[0][0] != "live":
         return State()
     ties = connection.execute(
-        "SELECT left_id, right_id, similarity FROM nearsim.similar_pair WHERE generation_id = %(id)s"
-        " UNION ALL SELECT head_id, doc_id, 1 FROM nearsim.signature"
+        "SELECT left_id, right_id, similarity, recipe->'match'->>'verify' = 'exact' FROM nearsim.similar_pair"
+        " JOIN nearsim.generation USING (generation_id) WHERE generation_id = %(id)s"
+        " UNION ALL SELECT head_id, doc_id, 1, true FROM nearsim.signature"
         " WHERE generation_id = %(id)s AND head_id <> doc_id",
         {"id": generation_id},
     ).fetchall()
@@ -56,7 +58,10 @@ def snapshot(connection: Application, generation_id: int = 1) -> State:
         [generation_id],
     ).fetchall()
     state = State(
-        {(int(str(a)), int(str(b))): float(str(similarity)) for a, b, similarity in ties},
+        {
+            (int(str(a)), int(str(b))): (float(str(similarity)), bool(exact))
+            for a, b, similarity, exact in ties
+        },
         {int(str(doc_id)): (int(str(cluster)), bool(survives)) for doc_id, cluster, survives in members},
     )
     _, left, right = turns[0] if turns else (None, None, None)
@@ -69,8 +74,8 @@ def differences(before: State, after: State) -> set[Reported]:
     for pair in before.pairs.keys() | after.pairs.keys():
         old, new = before.pairs.get(pair), after.pairs.get(pair)
         if old != new:
-            reported |= {("pair_gone", *pair, None)} if old is not None else set()
-            reported |= {("pair_found", *pair, new)} if new is not None else set()
+            reported |= {("pair_gone", *pair, None, None)} if old is not None else set()
+            reported |= {("pair_found", *pair, *new)} if new is not None else set()
     was, now = before.clusters(), after.clusters()
     survived, survives = before.survivors(), after.survivors()
     for cluster, documents in now.items():
@@ -100,7 +105,7 @@ def differences(before: State, after: State) -> set[Reported]:
 def said(event: Event) -> Reported:
     """An event without its number and time, for comparison."""
     if event.kind in ("pair_found", "pair_gone"):
-        return event.kind, event.left_id, event.right_id, event.similarity
+        return event.kind, event.left_id, event.right_id, event.similarity, event.verified
     return event.kind, event.cluster_id, event.survivor_id, event.other_ids, event.other_survivor_ids
 
 
@@ -108,7 +113,7 @@ class Consumer:
     """A program that maintains pairs and survivors from events alone."""
 
     def __init__(self) -> None:
-        self.pairs: dict[Pair, float] = {}
+        self.pairs: dict[Pair, Likeness] = {}
         self.survivors: dict[int, int] = {}
         self.last = 0
 
@@ -121,9 +126,9 @@ class Consumer:
             case "generation_live" | "generation_gone":
                 self.pairs, self.survivors = {}, {}
             case "pair_found":
-                assert event.left_id and event.right_id and event.similarity
+                assert event.left_id and event.right_id and event.similarity and event.verified is not None
                 assert (event.left_id, event.right_id) not in self.pairs
-                self.pairs[event.left_id, event.right_id] = event.similarity
+                self.pairs[event.left_id, event.right_id] = event.similarity, event.verified
             case "pair_gone":
                 assert event.left_id and event.right_id
                 del self.pairs[event.left_id, event.right_id]

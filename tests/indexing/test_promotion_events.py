@@ -152,7 +152,7 @@ def test_changes_committed_during_promotion_are_published(index: Index, database
         promoting.join()
         index.build()
         watcher.catch_up()
-        assert watcher.consumer.pairs == {(1, 2): 0.5}
+        assert watcher.consumer.pairs == {(1, 2): (0.5, True)}
 
 
 @pytest.mark.usefixtures("slices")

@@ -13,6 +13,7 @@ from nearsim_db import Document, Index
 from nearsim_db.analysis.report import Options, gather
 from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.command_line import CommandLine
+from tests.builders.scrambling import INSERT_PAIR, UPDATE_HEAD, change
 from tests.builders.workers import running
 from tests.servers.databases import Server
 
@@ -90,6 +91,30 @@ def test_profiles_together_are_verified_if_each_is(url: str) -> None:
     assert found == [("0", "1", False), ("0", "2", True), ("1", "2", False)]
 
 
+def test_events_keep_what_is_verified(index: Index, database_url: str) -> None:
+    """Those of the first build and of later changes, after their generation is dropped."""
+    profiles = {"estimate": False, **PROFILES, "certain": True}
+    for name in profiles:
+        certain = [*STRICT, "match.certain_shared_bands=3"]
+        settings = certain if name == "certain" else [*SETTINGS, f"match.verify={name}"]
+        index.create_profile(name, override(Recipe(), settings))
+    index.add(GIVEN[:2])
+    index.add([GIVEN[2], Document("3", body=f"{TEXT} nine")])
+    found = (
+        "SELECT left_id, right_id, verified FROM nearsim.events"
+        " WHERE generation_id = %(id)s AND kind = 'pair_found' ORDER BY event_id"
+    )
+    for generation_id, is_exact in enumerate(profiles.values(), 1):
+        added = [(1, 2, is_exact), (1, 3, True), (1, 4, is_exact), (2, 4, is_exact)]
+        assert ask(database_url, found, id=generation_id) == added
+    with psycopg.connect(database_url) as writing:
+        change(writing, UPDATE_HEAD, "_1", 3, 3)
+        change(writing, INSERT_PAIR, "_1", 1, 3, 1)
+    index.delete_profile("estimate")
+    both = [row for row in ask(database_url, found, id=1) if row[:2] == (1, 3)]
+    assert both == [(1, 3, True), (1, 3, False)]
+
+
 def test_lookup_requests_are_answered_with_what_is_verified(url: str) -> None:
     with running(url):
         for profile, is_exact in PROFILES.items():
@@ -127,6 +152,8 @@ def test_python_shows_what_is_verified(url: str, profile: str) -> None:
             }
         members = {one.external_id: one.verified for one in index.cluster("0")}
         assert members == {"0": None, "1": is_exact, "2": True}
+        events = {(one.left, one.right): one.verified for one in index.events()}
+        assert events == {("0", "1"): is_exact, ("0", "2"): True, (None, None): None}
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -141,6 +168,7 @@ def test_commands_show_what_is_verified(url: str, profile: str, tmp_path: Path) 
         (["similar", "1"], [is_exact, is_exact]),
         (["clusters", "--show", "0"], [None, True, is_exact]),
         (["check", path], [True]),
+        (["events"], [None, is_exact, True, None]),
     ):
         rows = nearsim.succeed(*command, *own, "--format", "jsonl").rows()
         assert Counter(one["verified"] for one in rows) == Counter(expected)

@@ -11,7 +11,8 @@ DECLARE
     given record;
     last record;
 BEGIN
-    SELECT profile.collection_id, profile_id, published_left_id AS left_id, published_right_id AS right_id INTO given
+    SELECT profile.collection_id, profile_id, published_left_id AS left_id, published_right_id AS right_id,
+        nearsim.is_exact(recipe) AS are_exact INTO given
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
     WHERE generation.generation_id = publish_promotion_batch.generation_id AND published_left_id IS NOT NULL
     FOR NO KEY UPDATE OF generation;
@@ -21,22 +22,22 @@ BEGIN
     PERFORM pg_advisory_xact_lock(28281, 0);
     EXECUTE format($slice$
         WITH pairs AS MATERIALIZED (
-            (SELECT left_id AS first_id, right_id AS second_id, similarity
+            (SELECT left_id AS first_id, right_id AS second_id, similarity, $7 AS verified
             FROM nearsim_index.%I WHERE (left_id, right_id) > ($4, $5) ORDER BY left_id, right_id LIMIT $6)
             UNION ALL
-            (SELECT head_id, doc_id, 1
+            (SELECT head_id, doc_id, 1, true
             FROM nearsim_index.%I WHERE head_id <> doc_id AND (head_id, doc_id) > ($4, $5) ORDER BY head_id, doc_id LIMIT $6)
             ORDER BY first_id, second_id LIMIT $6
         ), published AS (
             INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity,
-                cluster_id, survivor_id)
+                verified, cluster_id, survivor_id)
             SELECT $1, $2, $3, CASE WHEN survivor_id IS NULL THEN 'pair_found' ELSE 'cluster_formed' END,
                 CASE WHEN survivor_id IS NULL THEN first_id END, CASE WHEN survivor_id IS NULL THEN second_id END,
-                similarity, CASE WHEN survivor_id IS NOT NULL THEN first_id END, survivor_id
+                similarity, verified, CASE WHEN survivor_id IS NOT NULL THEN first_id END, survivor_id
             FROM (
-                SELECT first_id, second_id, similarity, NULL AS survivor_id FROM pairs
+                SELECT first_id, second_id, similarity, verified, NULL AS survivor_id FROM pairs
                 UNION ALL
-                (SELECT cluster_id, 9223372036854775807, NULL, doc_id
+                (SELECT cluster_id, 9223372036854775807, NULL, NULL, doc_id
                 FROM nearsim_index.%I
                 WHERE is_survivor AND (cluster_id, 9223372036854775807) > ($4, $5)
                     AND cluster_id <= (
@@ -50,7 +51,8 @@ BEGIN
         SELECT count(*) OVER () AS published, first_id, second_id FROM published ORDER BY event_id DESC LIMIT 1
         $slice$,
         'similar_pair_' || generation_id, 'signature_' || generation_id, 'cluster_member_' || generation_id)
-    INTO last USING given.collection_id, given.profile_id, generation_id, given.left_id, given.right_id, most;
+    INTO last USING given.collection_id, given.profile_id, generation_id, given.left_id, given.right_id, most,
+        given.are_exact;
     IF last.published = most THEN
         UPDATE nearsim.generation SET published_left_id = last.first_id, published_right_id = last.second_id
         WHERE generation.generation_id = publish_promotion_batch.generation_id;

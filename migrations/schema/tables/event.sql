@@ -11,7 +11,8 @@ CREATE TABLE nearsim.event (
     collection_id integer NOT NULL,
     profile_id integer NOT NULL,
     generation_id integer NOT NULL,
-    pruned boolean NOT NULL DEFAULT false,
+    verified boolean,
+    pruned boolean CONSTRAINT event_pruned_or_null CHECK (pruned),
     kind text NOT NULL,
     other_ids bigint[],
     other_survivor_ids bigint[],
@@ -19,9 +20,10 @@ CREATE TABLE nearsim.event (
         'cluster_merged', 'cluster_split', 'cluster_renamed', 'cluster_changed', 'survivor_changed', 'generation_live',
         'generation_gone')),
     CONSTRAINT event_of_pair_whole CHECK
-        (pruned OR (kind IN ('pair_found', 'pair_gone')) = (left_id IS NOT NULL AND right_id IS NOT NULL)),
+        (pruned IS NOT NULL OR (kind IN ('pair_found', 'pair_gone')) = (left_id IS NOT NULL AND right_id IS NOT NULL)),
     CONSTRAINT event_pair_ordered CHECK (left_id < right_id),
-    CONSTRAINT event_of_cluster_whole CHECK (pruned OR
+    CONSTRAINT event_similarity_marked CHECK ((similarity IS NULL) = (verified IS NULL)),
+    CONSTRAINT event_of_cluster_whole CHECK (pruned IS NOT NULL OR
         (kind IN ('pair_found', 'pair_gone', 'generation_live', 'generation_gone')) = (cluster_id IS NULL))
 );
 CREATE INDEX event_pruned ON nearsim.event (profile_id, kind) WHERE pruned;
@@ -33,14 +35,17 @@ COMMENT ON COLUMN nearsim.event.event_id IS
 COMMENT ON COLUMN nearsim.event.left_id IS 'doc_id of the left document of a pair';
 COMMENT ON COLUMN nearsim.event.right_id IS
     'doc_id of the right document of a pair; for twins the one that is not the head';
-COMMENT ON COLUMN nearsim.event.similarity IS 'Similarity of a new pair, the estimate unless match.verify of the recipe is exact; 1 for a twin and its head';
+COMMENT ON COLUMN nearsim.event.similarity IS 'Similarity of a new pair, the estimate if verified is false; 1 for a twin and its head; NULL for other events';
 COMMENT ON COLUMN nearsim.event.cluster_id IS 'The cluster; its former number if it was split or dissolved';
 COMMENT ON COLUMN nearsim.event.survivor_id IS 'doc_id of the document to keep in the cluster, or formerly to keep';
 COMMENT ON COLUMN nearsim.event.at IS 'Time shortly before commit';
 COMMENT ON COLUMN nearsim.event.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim.event.profile_id IS 'The profile';
 COMMENT ON COLUMN nearsim.event.generation_id IS 'The generation that was live';
-COMMENT ON COLUMN nearsim.event.pruned IS 'Whether this event and all earlier ones of its kind and profile were deleted';
+COMMENT ON COLUMN nearsim.event.verified IS
+    'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events';
+COMMENT ON COLUMN nearsim.event.pruned IS
+    'True if this event and all earlier ones of its kind and profile were deleted; else NULL, which takes no space';
 COMMENT ON COLUMN nearsim.event.kind IS
     'pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone';
 COMMENT ON COLUMN nearsim.event.other_ids IS

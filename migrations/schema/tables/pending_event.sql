@@ -28,7 +28,7 @@ COMMENT ON COLUMN nearsim.pending_event.collection_id IS 'Collection of a genera
 COMMENT ON COLUMN nearsim.pending_event.profile_id IS 'Profile of such a generation';
 COMMENT ON COLUMN nearsim.pending_event.left_ids IS 'Left documents of pairs, and heads of twins';
 COMMENT ON COLUMN nearsim.pending_event.right_ids IS 'Right documents, and twins';
-COMMENT ON COLUMN nearsim.pending_event.similarities IS 'Similarities of these pairs';
+COMMENT ON COLUMN nearsim.pending_event.similarities IS 'Similarities of these pairs; NULL for twins';
 COMMENT ON COLUMN nearsim.pending_event.doc_ids IS
     'Documents that joined, left or changed a cluster, or whose survivor flag changed';
 COMMENT ON COLUMN nearsim.pending_event.cluster_ids IS 'Their clusters before; NULL for none';

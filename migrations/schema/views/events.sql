@@ -4,7 +4,8 @@ CREATE VIEW nearsim.events WITH (security_invoker = true) AS
 SELECT event.event_id, event.at, event.kind, collection.name AS collection, profile.name AS profile,
     l.external_id AS left_external_id, r.external_id AS right_external_id, event.similarity,
     event.cluster_id, survivor.external_id AS survivor_external_id, event.left_id, event.right_id, event.survivor_id,
-    event.other_ids, event.other_survivor_ids, event.collection_id, event.profile_id, event.generation_id, event.pruned
+    event.other_ids, event.other_survivor_ids, event.collection_id, event.profile_id, event.generation_id,
+    event.pruned IS NOT NULL AS pruned, event.verified
 FROM nearsim.event
 LEFT JOIN nearsim.collection ON collection.collection_id = event.collection_id
 LEFT JOIN nearsim.profile ON profile.profile_id = event.profile_id
@@ -26,7 +27,7 @@ COMMENT ON COLUMN nearsim.events.left_external_id IS
 COMMENT ON COLUMN nearsim.events.right_external_id IS
     'external_id of the right document of a pair; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.events.similarity IS
-    'Similarity of a new pair, the estimate unless match.verify of the recipe is exact, 1 for documents with the same features; NULL for other events';
+    'Similarity of a new pair, the estimate if verified is false, 1 for documents with the same features; NULL for other events';
 COMMENT ON COLUMN nearsim.events.cluster_id IS 'Number of the cluster; its former number if it was split or dissolved; NULL for other events';
 COMMENT ON COLUMN nearsim.events.survivor_external_id IS 'external_id of the document to keep; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.events.left_id IS 'doc_id of the left document; NULL for other events';
@@ -41,3 +42,5 @@ COMMENT ON COLUMN nearsim.events.profile_id IS 'Number of the profile';
 COMMENT ON COLUMN nearsim.events.generation_id IS 'The generation that was live';
 COMMENT ON COLUMN nearsim.events.pruned IS
     'Whether this event and all earlier ones of its kind and profile were deleted; only its number remains';
+COMMENT ON COLUMN nearsim.events.verified IS
+    'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events';

@@ -74,7 +74,8 @@ def show(
 ) -> None:
     """List the changes of pairs and clusters, in commit order.
 
-    A consumer stores the event_id of the last line and resumes with --after; removed events are reported.
+    A consumer stores the event_id of the last line and resumes with --after; removed events are reported. The
+    similarity of a pair is an estimate if verified is false.
     --follow writes JSON lines or csv as events occur, and appends to --output; Ctrl-C or SIGTERM ends it.
     """
     from nearsim_db.cli.output import layouts

@@ -243,6 +243,7 @@ VERDICTS = replace(UNDONE_VERDICTS, shown=_VERDICT_SHOWN, shown_row=attrgetter(*
 _EVENT_COLUMNS = (
     *("event_id", "kind", "at", "collection", "profile", "left", "right", "similarity", "survivor"),
     *("left_id", "right_id", "cluster_id", "survivor_id", "other_ids", "other_survivor_ids", "generation_id"),
+    "verified",
 )
 _EVENT_SHOWN = (
     "event_id",
@@ -259,7 +260,7 @@ _EVENT_SHOWN = (
 
 def _event_shown(event: "Event") -> Row:
     other_ids = ", ".join(map(str, event.other_ids or ()))
-    return *attrgetter(*_EVENT_SHOWN)(event), event.survivor, other_ids or None
+    return *attrgetter(*_EVENT_SHOWN)(event), event.survivor, other_ids or None, event.verified
 
 
 EVENTS: "Layout[Event]" = Layout(
@@ -267,7 +268,7 @@ EVENTS: "Layout[Event]" = Layout(
     _EVENT_COLUMNS,
     attrgetter(*_EVENT_COLUMNS),
     as_json=_itself,
-    shown=(*_EVENT_SHOWN, "survivor", "other_ids"),
+    shown=(*_EVENT_SHOWN, "survivor", "other_ids", "verified"),
     shown_row=_event_shown,
 )
 

@@ -5,7 +5,8 @@ SELECT coalesce(max(event_id), 0) FROM nearsim.event
 -- name: read_events
 -- Events of a collection, profile and kinds (NULL: all), in order. Relies on event_pkey.
 SELECT event_id, kind, at, collection, profile, left_external_id, right_external_id, similarity, survivor_external_id,
-    left_id, right_id, cluster_id, survivor_id, other_ids, other_survivor_ids, generation_id, pruned
+    left_id, right_id, cluster_id, survivor_id, other_ids, other_survivor_ids, generation_id,
+    verified, pruned
 FROM nearsim.events
 WHERE event_id > %(after)s AND event_id <= %(newest)s
     AND (CAST(%(collection_id)s AS integer) IS NULL OR collection_id = %(collection_id)s)
@@ -26,7 +27,7 @@ SELECT nearsim.publish_promotion_batch({generation_id}, %(most)s)
 -- Delete the oldest events past an age. Of each kind and profile the last one deleted is kept as an empty mark and
 -- replaces the mark before. Relies on event_pkey, as event_id and `at` grow together, and on event_pruned.
 WITH oldest AS MATERIALIZED (
-    SELECT event_id, at, profile_id, kind FROM nearsim.event WHERE NOT pruned ORDER BY event_id LIMIT %(most)s
+    SELECT event_id, at, profile_id, kind FROM nearsim.event WHERE pruned IS NULL ORDER BY event_id LIMIT %(most)s
 ), expired AS MATERIALIZED (
     SELECT event_id, profile_id, kind, event_id = max(event_id) OVER (PARTITION BY profile_id, kind) AS is_last
     FROM oldest WHERE at < clock_timestamp() - make_interval(secs => %(age)s)
@@ -34,8 +35,8 @@ WITH oldest AS MATERIALIZED (
     DELETE FROM nearsim.event USING expired
     WHERE expired.is_last AND event.pruned AND event.profile_id = expired.profile_id AND event.kind = expired.kind
 ), marked AS (
-    UPDATE nearsim.event SET pruned = true, left_id = NULL, right_id = NULL, similarity = NULL, cluster_id = NULL,
-        survivor_id = NULL, other_ids = NULL, other_survivor_ids = NULL
+    UPDATE nearsim.event SET pruned = true, left_id = NULL, right_id = NULL, similarity = NULL, verified = NULL,
+        cluster_id = NULL, survivor_id = NULL, other_ids = NULL, other_survivor_ids = NULL
     FROM expired WHERE expired.is_last AND event.event_id = expired.event_id
 ), removed AS (
     DELETE FROM nearsim.event USING expired WHERE NOT expired.is_last AND event.event_id = expired.event_id
@@ -46,5 +47,5 @@ SELECT count(*) FROM expired
 -- Delete events with the similarity of purged documents. Events are kept for a few days only: no index on
 -- documents.
 DELETE FROM nearsim.event
-WHERE collection_id = %(collection_id)s AND kind = 'pair_found' AND NOT pruned
+WHERE collection_id = %(collection_id)s AND kind = 'pair_found' AND pruned IS NULL
     AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))

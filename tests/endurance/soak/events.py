@@ -27,7 +27,7 @@ class Listener:
             if event.kind == "pair_gone" and purged:
                 # A purge removes the events that say that its pairs were found.
                 assert event.left_id and event.right_id
-                consumer.pairs.setdefault((event.left_id, event.right_id), 0.0)
+                consumer.pairs.setdefault((event.left_id, event.right_id), (0.0, False))
             try:
                 consumer.hear(event)
             except (AssertionError, KeyError) as error:
