@@ -60,7 +60,7 @@ def test_commands_without_a_server_need_no_home(folder: Path) -> None:
     assert code == 0, error
     assert len((folder / "one.jsonl").read_text().splitlines()) == 1
     assert '"read": 2' in shown
-    code, _, error = run(folder, {}, "-c", "import nearsim_db.similarity.sketch.kernels.compiled_sorted")
+    code, _, error = run(folder, {}, "-c", "import nearsim_db.similarity.sketch.kernels.compiled_comparison")
     assert code == 0, error
     assert {one.name for one in folder.iterdir()} == {"two.jsonl", "one.jsonl"}
 

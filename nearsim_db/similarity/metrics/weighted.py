@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.metrics.contract import FEATURE, Scores
-from nearsim_db.similarity.metrics.kernels import Sums, metric_kernels
-from nearsim_db.similarity.metrics.kernels.plain import add_up
-from nearsim_db.similarity.sketch.kernels import Counts
+from nearsim_db.similarity.sketch.kernels import Counts, Sums, sketch_kernels
+from nearsim_db.similarity.sketch.kernels.plain import add_up
 
 DECIMALS = 12
 
@@ -30,7 +29,7 @@ def compare(
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     flat = np.concatenate([np.zeros(0, FEATURE), *features])
     ids, weights = np.ascontiguousarray(flat["id"]), np.ascontiguousarray(flat["weight"])
-    sums = metric_kernels(backends.resolve(backend)).sums(ids, weights, offsets, left, right)
+    sums = sketch_kernels(backends.resolve(backend)).sums(ids, weights, offsets, left, right)
     owners = np.repeat(np.arange(len(sizes)), sizes)
     return Compared(sums, add_up(owners, weights * weights, len(sizes)))
 

@@ -106,9 +106,9 @@ def _unsigned(sketches: NDArray[Any]) -> NDArray[Any]:
 
 
 @cache
-def mix_start(seed: int) -> int:
+def mix_start(seed: int) -> np.uint64:
     """Return the start value of mix64 for a seed."""
-    return int(random_words(seed, "band keys mix64", 1)[0])
+    return np.uint64(random_words(seed, "band keys mix64", 1)[0])
 
 
 def _draw_coefficients(seed: int) -> tuple[int, int]:

@@ -82,6 +82,19 @@ class Merged(NamedTuple):
     both: Counts
 
 
+class Sums(NamedTuple):
+    """Sums over the features of two documents, a missing weight being 0; float64 of m.
+
+    `products` sums the products of both weights, `least` the smaller weights, `most` the larger ones, `squares`
+    the squared differences.
+    """
+
+    products: NDArray[np.float64]
+    least: NDArray[np.float64]
+    most: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+
 class FullRows(NamedTuple):
     """Buckets over the limit: their keys, ascending, and the row from which on members are no anchors; int64 of n."""
 
@@ -137,11 +150,21 @@ class SketchKernels(Protocol):
     ) -> NDArray[np.int64]:
         """Return the products (n, k) of each document's integer weights with k random vectors, modulo 2^64."""
 
-    def mixed_bands(self, positions: NDArray[Any], bands: int, rows: int, start: int) -> NDArray[np.uint64]:
+    def mixed_bands(
+        self, positions: NDArray[Any], bands: int, rows: int, start: np.uint64
+    ) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each band (n, bands) of unsigned positions (n, k); `start` seeds it."""
 
     def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
         """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
+
+    def sums(self, ids: Ids, weights: Weights, offsets: Offsets, left: Counts, right: Counts) -> Sums:
+        """Compute the sums of m pairs, given as rows: document i has ids[offsets[i]:offsets[i + 1]], sorted and
+        distinct.
+
+        Each sum starts at 0 and adds one feature after the other by ascending id, rounding to float64 at every
+        step. So a pair has the same sums in any batch, and in either order.
+        """
 
     def count_agreements(
         self, sketches: NDArray[Any], left: Counts, right: Counts, bands: int, rows: int

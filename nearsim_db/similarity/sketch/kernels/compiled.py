@@ -1,52 +1,42 @@
-"""The sketch kernels compiled by numba; see `SketchKernels`.
+"""The sketch kernels compiled by numba; see `SketchKernels`, whose types are not repeated.
 
 Scratch memory is allocated inside each call, so threads may call them concurrently.
 """
 
-from typing import Any
-
 import numpy as np
-from numba import int64, uint64, uintp
-from numpy.typing import NDArray
+from numba import int64, uint32, uint64, uintp
 
 from nearsim_db.similarity.jit import compiled, fmix64, inlined
 from nearsim_db.similarity.mixing import FMIX64_FIRST, GOLDEN
-from nearsim_db.similarity.sketch.kernels import Counts, FullRows, Ids, Offsets
-from nearsim_db.similarity.sketch.kernels.compiled_comparison import count_agreements as count_agreements
+from nearsim_db.similarity.sketch.kernels import PRIME, ROUND_MIX, Sums
+from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
+    count_agreements as count_agreements,
+)
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
     first_similar_positions as first_similar_positions,
 )
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
     first_similar_sorted as first_similar_sorted,
 )
-from nearsim_db.similarity.sketch.kernels.compiled_darts import dart_minhash as dart_minhash
-from nearsim_db.similarity.sketch.kernels.compiled_directions import projections as projections
-from nearsim_db.similarity.sketch.kernels.compiled_minhash import fast_similarity as fast_similarity
-from nearsim_db.similarity.sketch.kernels.compiled_minhash import minimum_java32 as minimum_java32
-from nearsim_db.similarity.sketch.kernels.compiled_minhash import minimum_prime32 as minimum_prime32
-from nearsim_db.similarity.sketch.kernels.compiled_sorted import merged as merged
-from nearsim_db.similarity.sketch.kernels.compiled_sorted import smallest as smallest
+from nearsim_db.similarity.sketch.kernels.compiled_comparison import merged as merged
+from nearsim_db.similarity.sketch.kernels.compiled_comparison import smallest as smallest
+from nearsim_db.similarity.sketch.kernels.compiled_weighted import dart_minhash as dart_minhash
+from nearsim_db.similarity.sketch.kernels.compiled_weighted import projections as projections
 
-_FIRST = np.uint64(FMIX64_FIRST)
+_FIRST, _GOLDEN = np.uint64(FMIX64_FIRST), np.uint64(GOLDEN)
+_PRIME, _ROUND_MIX = np.uint64(PRIME), np.uint32(ROUND_MIX)
+_EMPTY = np.uint64(2**64 - 1)
 _HALF = np.uint64(32)
-
-
-def mixed_bands(positions: NDArray[Any], bands: int, rows: int, start: int) -> NDArray[np.uint64]:
-    hashes = np.empty((len(positions), bands), np.uint64)
-    _mixed_bands(positions, rows, np.uint64(start), hashes)
-    return hashes
-
-
-def intersections(ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
-    counts = np.empty(len(left_rows), np.int64)
-    _intersections(ids, offsets, left_rows, right_rows, counts)
-    return counts
+_LOW = np.uint64(2**32 - 1)
+_LARGEST = np.int32(2**31 - 1)
+_IDS_AT_ONCE = np.uintp(1024)  # their hashes fit the first-level cache
 
 
 @compiled
-def _mixed_bands(positions: NDArray[Any], rows: int, start: np.uint64, hashes: NDArray[np.uint64]) -> None:
+def mixed_bands(positions, bands, rows, start):
+    hashes = np.empty((len(positions), bands), np.uint64)
     # Row by row, as vector instructions take several bands at once.
-    for document in range(hashes.shape[0]):
+    for document in range(len(positions)):
         own, hashed = positions[document], hashes[document]
         hashed[:] = start
         for row in range(uintp(rows)):
@@ -55,12 +45,12 @@ def _mixed_bands(positions: NDArray[Any], rows: int, start: np.uint64, hashes: N
                 hashed[band] = mixed ^ (mixed >> _HALF)
         for band in range(uintp(len(hashed))):
             hashed[band] = fmix64(hashed[band])
+    return hashes
 
 
 @compiled
-def _intersections(
-    ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets, counts: Counts
-) -> None:
+def intersections(ids, offsets, left_rows, right_rows):
+    counts = np.empty(len(left_rows), np.int64)
     for pair in range(len(counts)):
         left, left_end = offsets[left_rows[pair]], offsets[left_rows[pair] + 1]
         right, right_end = offsets[right_rows[pair]], offsets[right_rows[pair] + 1]
@@ -72,77 +62,216 @@ def _intersections(
             left += int64(ahead <= behind)
             right += int64(behind <= ahead)
         counts[pair] = count
+    return counts
 
 
-_GOLDEN = np.uint64(GOLDEN)
+@compiled
+def sums(ids, weights, offsets, left_rows, right_rows):
+    found = np.empty((4, len(left_rows)))
+    for pair in range(len(left_rows)):
+        left, left_end = offsets[left_rows[pair]], offsets[left_rows[pair] + 1]
+        right, right_end = offsets[right_rows[pair]], offsets[right_rows[pair] + 1]
+        products = least = most = squares = 0.0
+        while left < left_end or right < right_end:
+            one = other = 0.0
+            has_left, has_right = left < left_end, right < right_end
+            if has_left and (not has_right or ids[left] <= ids[right]):
+                one = weights[left]
+            if has_right and (not has_left or ids[right] <= ids[left]):
+                other = weights[right]
+            # No weight is 0, so a nonzero one was read and is passed.
+            left += int64(one != 0.0)
+            right += int64(other != 0.0)
+            products += one * other
+            least += min(one, other)
+            most += max(one, other)
+            squares += (one - other) * (one - other)
+        found[0, pair], found[1, pair], found[2, pair], found[3, pair] = products, least, most, squares
+    return Sums(found[0], found[1], found[2], found[3])
 
 
-def first_links(
-    keys: NDArray[np.int64], by_band: bool, buckets: Counts, left: Counts, right: Counts, full: FullRows
-) -> NDArray[np.bool_]:
+@compiled
+def first_links(keys, by_band, buckets, left, right, full):
     first = np.empty(len(buckets), np.bool_)
-    search = _first_by_band if by_band else _first_sorted
-    search(keys, buckets, left, right, full.keys, full.ends, first)
+    for link in range(len(buckets)):
+        one, other, own = keys[left[link]], keys[right[link]], _place(buckets[link])
+        if by_band:
+            first[link] = _is_first_by_band(one, other, own, left[link], full)
+        else:
+            first[link] = _is_first_sorted(one, other, own, left[link], full)
     return first
 
 
 @inlined
-def _place(bucket: int) -> np.uint64:
+def _place(bucket):
     return np.uint64(bucket) * _GOLDEN
 
 
 @inlined
-def _links(key: int, left: int, full: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
-    low, high = 0, len(full)
+def _links(key, left, full):
+    low, high = 0, len(full.keys)
     while low < high:
         middle = (low + high) // 2
-        if full[middle] < key:
+        if full.keys[middle] < key:
             low = middle + 1
         else:
             high = middle
-    return bool(low == len(full) or full[low] != key or left < ends[low])
+    return low == len(full.keys) or full.keys[low] != key or left < full.ends[low]
 
 
 @compiled
-def _first_by_band(
-    keys: NDArray[np.int64],
-    buckets: Counts,
-    left: Counts,
-    right: Counts,
-    full: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    first: NDArray[np.bool_],
-) -> None:
-    for link in range(len(buckets)):
-        one, other, own = keys[left[link]], keys[right[link]], _place(buckets[link])
-        is_first = True
-        for band in range(keys.shape[1]):
-            key = one[band]
-            if key == other[band] and _place(key) < own and _links(key, left[link], full, ends):
-                is_first = False
-                break
-        first[link] = is_first
+def _is_first_by_band(one, other, own, left, full):
+    for band in range(len(one)):
+        key = one[band]
+        if key == other[band] and _place(key) < own and _links(key, left, full):
+            return False
+    return True
 
 
 @compiled
-def _first_sorted(
-    keys: NDArray[np.int64],
-    buckets: Counts,
-    left: Counts,
-    right: Counts,
-    full: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    first: NDArray[np.bool_],
-) -> None:
-    for link in range(len(buckets)):
-        one, other, own = keys[left[link]], keys[right[link]], _place(buckets[link])
-        at, place, is_first = 0, 0, True
-        while is_first and at < len(one) and place < len(other):
-            if one[at] == other[place]:
-                is_first = not (_place(one[at]) < own and _links(one[at], left[link], full, ends))
-                at += 1
-            elif one[at] < other[place]:
-                at += 1
-            else:
-                place += 1
-        first[link] = is_first
+def _is_first_sorted(one, other, own, left, full):
+    at, place = 0, 0
+    while at < len(one) and place < len(other):
+        if one[at] == other[place]:
+            if _place(one[at]) < own and _links(one[at], left, full):
+                return False
+            at += 1
+        elif one[at] < other[place]:
+            at += 1
+        else:
+            place += 1
+    return True
+
+
+@inlined
+def _modulo_prime(value):
+    """Return value mod (2^32 + 15), for any uint64: twice 2^32 = -15, then one correction."""
+    folded = int64(value & _LOW) - int64(15) * int64(value >> _HALF)
+    folded = (folded & int64(_LOW)) - int64(15) * (folded >> int64(32))
+    return min(uint64(folded), uint64(folded) - _PRIME)
+
+
+@compiled
+def minimum_prime32(ids, offsets, multipliers, addends, shift):
+    sketches, shift = np.zeros((len(offsets) - 1, len(addends)), np.uint64), uint64(shift)
+    for document in range(len(offsets) - 1):
+        begin, last = offsets[document], offsets[document + 1] - 1
+        row = sketches[document]
+        if begin <= last:
+            row[:] = _EMPTY
+        # Four ids per step save passes over the row; the last step may repeat an id, which changes no minimum.
+        for at in range(begin, last + 1, 4):
+            one = uint64(uint32(ids[at] >> shift))
+            two = uint64(uint32(ids[min(at + 1, last)] >> shift))
+            three = uint64(uint32(ids[min(at + 2, last)] >> shift))
+            four = uint64(uint32(ids[min(at + 3, last)] >> shift))
+            for function in range(len(multipliers)):
+                factor, addend = uint64(multipliers[function]), addends[function]
+                least = min(_modulo_prime(factor * one + addend), _modulo_prime(factor * two + addend))
+                other = min(_modulo_prime(factor * three + addend), _modulo_prime(factor * four + addend))
+                row[function] = min(row[function], min(least, other))
+    return sketches
+
+
+@compiled
+def minimum_java32(ids, offsets, multipliers, addends, shift):
+    sketches, shift = np.zeros((len(offsets) - 1, len(addends)), np.int32), uint64(shift)
+    for document in range(len(offsets) - 1):
+        begin, last = offsets[document], offsets[document + 1] - 1
+        row = sketches[document]
+        if begin <= last:
+            row[:] = _LARGEST
+        for at in range(begin, last + 1, 4):
+            one = uint32(ids[at] >> shift)
+            two = uint32(ids[min(at + 1, last)] >> shift)
+            three = uint32(ids[min(at + 2, last)] >> shift)
+            four = uint32(ids[min(at + 3, last)] >> shift)
+            for function in range(len(multipliers)):
+                factor, addend = uint32(multipliers[function]), uint32(addends[function])
+                least = min(_wrapped(factor, one, addend), _wrapped(factor, two, addend))
+                other = min(_wrapped(factor, three, addend), _wrapped(factor, four, addend))
+                row[function] = min(row[function], min(least, other))
+    return sketches
+
+
+@inlined
+def _wrapped(factor, point, addend):
+    return np.int32(uint32(uint32(factor * point) + addend))
+
+
+def fast_similarity(ids, offsets, hash_rounds, mix_ids):
+    return _fast_similarity(_mixed(ids) if mix_ids else ids, offsets, hash_rounds)
+
+
+@compiled
+def _mixed(ids):
+    points = np.empty(len(ids), np.uint64)
+    for at in range(len(ids)):
+        points[at] = fmix64(ids[at])
+    return points
+
+
+@compiled
+def _fast_similarity(points, offsets, hash_rounds):
+    k, rounds = len(hash_rounds.forced_addends), len(hash_rounds.masks)
+    sketches = np.zeros((len(offsets) - 1, k), np.uint32)
+    cells = np.empty(k, np.uint64)
+    hashes = np.empty((2, _IDS_AT_ONCE), np.uint64)
+    for document in range(len(offsets) - 1):
+        begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
+        if begin == end:
+            continue
+        cells[:] = _EMPTY
+        round_no = 0
+        while round_no < rounds and _any_empty(cells):
+            mask, multiplier = hash_rounds.masks[round_no], hash_rounds.multipliers[round_no]
+            prefix = uint64(round_no) << _HALF
+            _hash(points, begin, end, mask, multiplier, prefix, cells, hashes[0], hashes[1])
+            round_no += 1
+        if _any_empty(cells):
+            _force(
+                points[begin:end], hash_rounds.forced_multipliers, hash_rounds.forced_addends, rounds, cells
+            )
+        for position in range(k):
+            cell = cells[position]
+            sketches[document, position] = uint32(cell) ^ uint32(uint32(cell >> _HALF) * _ROUND_MIX)
+    return sketches
+
+
+@compiled
+def _hash(points, begin, end, mask, multiplier, prefix, cells, positions, values):
+    """Throw points[begin:end] once; `prefix` is the round in the upper half. Hashing in a loop of its own is
+    vectorised.
+    """
+    # A factor known to be below 2^32 takes one vector multiplication, not three.
+    k = uint64(uint32(len(cells)))
+    while begin < end:
+        count = min(end - begin, _IDS_AT_ONCE)
+        for at in range(count):
+            hashed = (points[begin + at] ^ mask) * multiplier
+            positions[at] = ((hashed >> _HALF) * k) >> _HALF
+            values[at] = prefix | ((hashed ^ (hashed >> _HALF)) & _LOW)
+        for at in range(count):
+            position = uintp(positions[at])
+            cells[position] = min(cells[position], values[at])
+        begin += count
+
+
+@compiled
+def _any_empty(cells):
+    empty = False
+    for position in range(len(cells)):
+        empty |= cells[position] == _EMPTY
+    return empty
+
+
+@compiled
+def _force(points, multipliers, addends, rounds, cells):
+    for position in range(len(cells)):
+        if cells[position] != _EMPTY:
+            continue
+        multiplier, addend = multipliers[position], addends[position]
+        least = uint32(_LOW)
+        for at in range(len(points)):
+            least = min(least, uint32(uint32(multiplier * uint32(points[at])) + addend))
+        cells[position] = (uint64(rounds) << _HALF) | uint64(least)

@@ -1,53 +1,97 @@
-"""The kernels that compare all sketches of a result set, compiled by numba; see `SketchKernels`."""
-
-from typing import Any
+"""The kernels of sorted sketches and of comparisons of sketches, compiled by numba; see `SketchKernels`."""
 
 import numpy as np
 from numba import int64, uint32
-from numpy.typing import NDArray
 
 from nearsim_db.similarity.jit import compiled, inlined
-from nearsim_db.similarity.sketch.kernels import Counts, KnownPairs
-from nearsim_db.similarity.sketch.kernels.compiled_sorted import distinct_length
+from nearsim_db.similarity.sketch.kernels import Merged
 
 _POSITIONS_AT_ONCE = 64
 
 
-def first_similar_sorted(
-    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: KnownPairs
-) -> Counts:
-    first = np.empty(len(sketches), np.int64)
-    _first_similar_sorted(sketches, present, need, needs, decided.pairs, decided.alike, first)
-    return first
-
-
-def first_similar_positions(
-    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: KnownPairs
-) -> Counts:
-    first = np.empty(len(sketches), np.int64)
-    _first_similar_positions(sketches, present, need, decided.pairs, decided.alike, first)
-    return first
+def smallest(points, offsets, k):
+    return _smallest(points, offsets, points.dtype.type(np.iinfo(points.dtype).max), k)
 
 
 @compiled
-def _first_similar_sorted(
-    sketches: NDArray[Any],
-    present: NDArray[np.bool_],
-    need: int,
-    needs: Counts,
-    pairs: Counts,
-    alike: NDArray[np.bool_],
-    first: Counts,
-) -> None:
+def _smallest(points, offsets, largest, k):
+    sketches = np.zeros((len(offsets) - 1, k), points.dtype)
+    buffer = np.empty(2 * k + 256, points.dtype)
+    for document in range(len(offsets) - 1):
+        if offsets[document] == offsets[document + 1]:
+            continue
+        count, bound = 0, largest
+        for at in range(offsets[document], offsets[document + 1]):
+            # Ids above the k-th smallest so far cannot be in the sketch, so few of many are buffered.
+            if points[at] <= bound:
+                if count == len(buffer):
+                    count = _sort_distinct(buffer, count, k)
+                    if count == k:
+                        bound = buffer[k - 1]
+                buffer[count] = points[at]
+                count += 1
+        count = _sort_distinct(buffer, count, k)
+        sketches[document, :count] = buffer[:count]
+        sketches[document, count:] = buffer[count - 1]
+    return sketches
+
+
+@compiled
+def _sort_distinct(buffer, count, k):
+    """Sort buffer[:count] and move its k smallest distinct values to the front; return their number."""
+    buffer[:count].sort()
+    kept = 1
+    for at in range(1, count):
+        if kept == k:
+            break
+        if buffer[at] != buffer[kept - 1]:
+            buffer[kept] = buffer[at]
+            kept += 1
+    return kept
+
+
+@inlined
+def _distinct_length(row):
+    """Return the number of ids in a sorted row: up to the first of those equal to its last."""
+    return int(np.searchsorted(row, row[-1])) + 1
+
+
+def merged(left, right, limit):
+    return Merged(*_merged(np.ascontiguousarray(left), np.ascontiguousarray(right), limit))
+
+
+@compiled
+def _merged(left, right, limit):
+    width, counts = left.shape[1], np.empty((3, len(left)), np.int64)
+    for pair in range(len(left)):
+        one, other = left[pair], right[pair]
+        sizes = _distinct_length(one), _distinct_length(other)
+        small = sizes[0] < width and sizes[1] < width
+        bound = sizes[0] + sizes[1] if small else limit
+        begin = begin_other = both = 0
+        while begin < sizes[0] and begin_other < sizes[1] and begin + begin_other - both < bound:
+            ahead, behind = one[begin], other[begin_other]
+            both += int64(ahead == behind)
+            begin += int64(ahead <= behind)
+            begin_other += int64(behind <= ahead)
+        rest = bound - (begin + begin_other - both)
+        more = min(rest, sizes[0] - begin)
+        counts[0, pair] = begin + more
+        counts[1, pair] = begin_other + min(rest - more, sizes[1] - begin_other)
+        counts[2, pair] = both
+    return counts
+
+
+@compiled
+def first_similar_sorted(sketches, present, need, needs, decided):
     size = len(sketches)
-    lengths, kept = np.empty(size, np.int64), np.empty(size, np.int64)
+    first, kept, lengths = np.full(size, -1), np.empty(size, np.int64), np.empty(size, np.int64)
     count = 0
     for row in range(size):
-        lengths[row] = distinct_length(sketches[row])
-        first[row] = -1
+        lengths[row] = _distinct_length(sketches[row])
         for place in range(count):
             other = kept[place]
-            known = _decided(pairs, alike, row * size + other)
+            known = _decided(decided, row * size + other)
             if known < 0 and present[row] and present[other]:
                 known = _share_enough(
                     sketches[row], sketches[other], lengths[row], lengths[other], need, needs
@@ -58,23 +102,42 @@ def _first_similar_sorted(
         if first[row] < 0:
             kept[count] = row
             count += 1
-
-
-@inlined
-def _decided(pairs: Counts, alike: NDArray[np.bool_], pair: int) -> int:
-    """Return 1 for similar, 0 for not, -1 if the sketches decide."""
-    if not len(pairs):
-        return -1
-    place = np.searchsorted(pairs, pair)
-    if place == len(pairs) or pairs[place] != pair:
-        return -1
-    return int(alike[place])
+    return first
 
 
 @compiled
-def _share_enough(
-    left: NDArray[Any], right: NDArray[Any], left_size: int, right_size: int, need: int, needs: Counts
-) -> int:
+def first_similar_positions(sketches, present, need, decided):
+    size = len(sketches)
+    first, kept = np.full(size, -1), np.empty(size, np.int64)
+    count = 0
+    for row in range(size):
+        for place in range(count):
+            other = kept[place]
+            known = _decided(decided, row * size + other)
+            if known < 0 and present[row] and present[other]:
+                known = _agree_enough(sketches[row], sketches[other], need)
+            if known > 0:
+                first[row] = other
+                break
+        if first[row] < 0:
+            kept[count] = row
+            count += 1
+    return first
+
+
+@inlined
+def _decided(decided, pair):
+    """Return 1 for similar, 0 for not, -1 if the sketches decide."""
+    if not len(decided.pairs):
+        return -1
+    place = np.searchsorted(decided.pairs, pair)
+    if place == len(decided.pairs) or decided.pairs[place] != pair:
+        return -1
+    return int(decided.alike[place])
+
+
+@compiled
+def _share_enough(left, right, left_size, right_size, need, needs):
     width = len(left)
     unshared = 2 * width
     if left_size < width and right_size < width:
@@ -95,34 +158,7 @@ def _share_enough(
 
 
 @compiled
-def _first_similar_positions(
-    sketches: NDArray[Any],
-    present: NDArray[np.bool_],
-    need: int,
-    pairs: Counts,
-    alike: NDArray[np.bool_],
-    first: Counts,
-) -> None:
-    size = len(sketches)
-    kept = np.empty(size, np.int64)
-    count = 0
-    for row in range(size):
-        first[row] = -1
-        for place in range(count):
-            other = kept[place]
-            known = _decided(pairs, alike, row * size + other)
-            if known < 0 and present[row] and present[other]:
-                known = _agree_enough(sketches[row], sketches[other], need)
-            if known > 0:
-                first[row] = other
-                break
-        if first[row] < 0:
-            kept[count] = row
-            count += 1
-
-
-@compiled
-def _agree_enough(left: NDArray[Any], right: NDArray[Any], need: int) -> int:
+def _agree_enough(left, right, need):
     width = len(left)
     equal, begin = int64(0), 0
     # Blocks of constant length are compared by vector instructions: six times faster.
@@ -141,18 +177,9 @@ def _agree_enough(left: NDArray[Any], right: NDArray[Any], need: int) -> int:
     return int(equal >= need)
 
 
-def count_agreements(
-    sketches: NDArray[Any], left: Counts, right: Counts, bands: int, rows: int
-) -> tuple[Counts, Counts]:
-    equal, runs = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
-    _count_agreements(sketches, left, right, bands, rows, equal, runs)
-    return equal, runs
-
-
 @compiled
-def _count_agreements(
-    sketches: NDArray[Any], left: Counts, right: Counts, bands: int, rows: int, equal: Counts, runs: Counts
-) -> None:
+def count_agreements(sketches, left, right, bands, rows):
+    equal, runs = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
     for pair in range(len(left)):
         one, other = sketches[left[pair]], sketches[right[pair]]
         positions, matched = int64(0), int64(0)
@@ -164,3 +191,4 @@ def _count_agreements(
                 run &= int64(one[position] == other[position])
             matched += run
         equal[pair], runs[pair] = positions, matched
+    return equal, runs
