@@ -143,7 +143,7 @@ class FeatureSpool:
     @classmethod
     def create(cls, encoder: Encoder) -> Self | None:
         """Create an empty spool in the temporary folder; None if there is none, or if features are not compared."""
-        if encoder.profile.recipe.match.verify != "exact":
+        if not encoder.is_exact:
             return None
         try:
             with tempfile.TemporaryFile(prefix="nearsim-") as file:

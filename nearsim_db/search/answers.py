@@ -10,7 +10,7 @@ from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Verdict
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
-from nearsim_db.store import collection_rows, generation_rows, query_rows
+from nearsim_db.store import collection_rows, query_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.attached.attachments import find_attachment
 from nearsim_db.store.database import Database
@@ -217,8 +217,7 @@ class Answers:
 def list_newest(database: Database, collection: str) -> list[Generation]:
     """Return the live generation of every profile of a collection, else its newest."""
     with database.transaction() as connection:
-        found = collection_rows.get_collection(connection, collection)
-        existing = generation_rows.list_generations(connection, found.collection_id)
+        existing = live_generation.list_of_collection(connection, collection)
         names = sorted({one.profile for one in existing})
         return [live_generation.choose_newest(connection, collection, existing, name) for name in names]
 

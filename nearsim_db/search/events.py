@@ -6,7 +6,8 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nearsim_db.errors import DatabaseError, MissedEventsError, NotFoundError, RecipeError
+from nearsim_db.errors import DatabaseError, MissedEventsError, RecipeError
+from nearsim_db.search.live_generation import refuse_profile
 from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import collection_rows, events, generation_rows
 from nearsim_db.store.database import Database
@@ -54,10 +55,7 @@ def choose(
         return EventFilter(found.collection_id, None, kinds)
     profiles = {one.profile: one.profile_id for one in generations}
     if profile not in profiles:
-        known = ", ".join(profiles) or "none yet"
-        raise NotFoundError(
-            f"collection {collection!r} has no profile {profile!r}; existing profiles: {known}"
-        )
+        refuse_profile(collection, profile, generations)
     return EventFilter(found.collection_id, profiles[profile], kinds)
 
 

@@ -1,15 +1,16 @@
 """Exports: the documents of a collection, all or those to keep or to drop, with clusters; their columns; to a file."""
 
 import csv
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from nearsim_db.errors import EmptyIndexError, InputError, count_of
-from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter
+from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.readers.writers.opened import open_writer
 from nearsim_db.readers.writers.parquet import export_schema
 from nearsim_db.records import Keep, Progress, silent
@@ -23,22 +24,12 @@ from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.exports import ExportedRow
 from nearsim_db.store.generation_rows import Generation
 
-_OF_DOCUMENT: dict[str, Callable[[ExportedRow], object]] = {
-    "id": lambda row: row.external_id,
-    "title": lambda row: row.title,
-    "text": lambda row: row.body,
-    "source": lambda row: row.source,
-    "url": lambda row: row.url,
-    "published_at": lambda row: row.published_at,
-    "vector": lambda row: row.vector,
-    "attributes": lambda row: row.attributes,
-    "doc_id": lambda row: row.doc_id,
-    "revision": lambda row: row.revision,
-    "created_at": lambda row: row.created_at,
-    "updated_at": lambda row: row.updated_at,
-    "cluster": lambda row: row.cluster,
-    "survivor": lambda row: row.survivor,
-}
+_COLUMNS = (
+    *("id", "title", "text", "source", "url", "published_at", "vector", "attributes"),
+    *("doc_id", "revision", "created_at", "updated_at", "cluster", "survivor"),
+)
+_FIELDS = {"id": "external_id", "text": "body"}  # of ExportedRow, that are not named like their columns
+_OF_DOCUMENT = {name: attrgetter(_FIELDS.get(name, name)) for name in _COLUMNS}
 _BEFORE_ATTRIBUTES = ("id", "title", "text", "source", "url", "published_at")
 _AFTER_ATTRIBUTES = ("cluster", "survivor")
 _PREFIX = "attributes."
@@ -138,64 +129,35 @@ _DUPLICATES: dict[Keep, bool | None] = {"survivors": False, "duplicates": True, 
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
-    """Documents to write: `records`, about `total` of them; `kinds` of values by column of an attribute.
+class _Export:
+    """About `total` documents to write: `first`, then `rows`; `kinds` of values by column of an attribute."""
 
-    `columns` has the names of all columns, None if each record has its own.
+    columns: ExportColumns
+    rows: Generator[ExportedRow, None, None]
+    first: Sequence[ExportedRow] = ()
+    total: int = 0
+    kinds: dict[str, list[str]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def _open(
+    connection: Connection, generation: Generation, keep: Keep, columns: ExportColumns, *, with_header: bool
+) -> _Export:
+    """Begin to read documents in order of their numbers. Raises InputError for an unknown column.
+
+    `with_header`: name all columns, which reads the keys of all attributes.
     """
-
-    records: Iterator[dict[str, object]]
-    total: int
-    columns: tuple[str, ...] | None
-    kinds: dict[str, list[str]]
-    warnings: tuple[str, ...]
-
-
-@contextmanager
-def open_export(
-    database: Database,
-    collection: str,
-    profile: str | None,
-    keep: Keep,
-    columns: ExportColumns,
-    *,
-    with_header: bool,
-) -> Iterator[Export]:
-    """Read the documents of a collection in one snapshot, in order of their numbers.
-
-    `with_header`: name all columns before the first record, which reads the keys of all attributes. Documents in no
-    cluster are survivors. A collection without documents has none. Raises InputError for an unknown column.
-    """
-    duplicates = _DUPLICATES[keep]
-    with translate_errors(), database.engine.snapshot() as connection:
-
-        def read() -> tuple[Export, Generator[ExportedRow, None, None]]:
-            generation = live_generation.find_live(connection, collection, profile)
-            collection_id = generation.collection_id
-            chosen = columns
-            kinds: dict[str, list[str]] = {}
-            if columns.have_attributes or (with_header and columns.names is None):
-                of_attributes = exports.read_attribute_kinds(connection, collection_id)
-                chosen = columns.with_attributes(of_attributes)
-                kinds = chosen.kinds(of_attributes)
-            total = exports.count_export(connection, collection_id, generation.leaves, duplicates=duplicates)
-            warnings = _warnings(connection, generation)
-            rows = exports.stream_export(
-                connection, collection_id, generation.leaves, chosen.needed, duplicates=duplicates
-            )
-            # Once the first row is read, the transaction keeps the tables from being dropped.
-            first = list(islice(rows, 1))
-            records = map(chosen.record, chain(first, rows))
-            return Export(records, total, chosen.names, kinds, warnings), rows
-
-        try:
-            export, rows = retry_if_replaced(read, connection.rollback)
-        except EmptyIndexError:
-            names = columns.with_attributes({}).names if with_header else columns.names
-            yield Export(iter(()), 0, names, {}, ())
-            return
-        with closing(rows):
-            yield export
+    collection_id, leaves, duplicates = generation.collection_id, generation.leaves, _DUPLICATES[keep]
+    kinds: dict[str, list[str]] = {}
+    if columns.have_attributes or (with_header and columns.names is None):
+        of_attributes = exports.read_attribute_kinds(connection, collection_id)
+        columns = columns.with_attributes(of_attributes)
+        kinds = columns.kinds(of_attributes)
+    total = exports.count_export(connection, collection_id, leaves, duplicates=duplicates)
+    warnings = _warnings(connection, generation)
+    rows = exports.stream_export(connection, collection_id, leaves, columns.needed, duplicates=duplicates)
+    # Once the first row is read, the transaction keeps the tables from being dropped.
+    return _Export(columns, rows, list(islice(rows, 1)), total, kinds, warnings)
 
 
 def _warnings(connection: Connection, generation: Generation) -> tuple[str, ...]:
@@ -234,42 +196,43 @@ def write_export(
     limit: int | None = None,
     progress: Progress = silent,
 ) -> tuple[int, tuple[str, ...]]:
-    """Write the documents of a collection as `open_export` reads them, at most `limit`; return how many, and warnings.
+    """Write the documents of a collection in one snapshot, at most `limit`; return how many, and warnings.
 
-    The file is complete or absent; records are never all in memory.
+    Documents in no cluster are survivors. A collection without documents has none. The file is complete or absent;
+    records are never all in memory. Raises InputError for an unknown column.
     """
-    format = target.encoding.format
-    has_header = format not in _WITHOUT_HEADER
-    with open_export(database, collection, profile, keep, columns, with_header=has_header) as found:
-        names = found.columns or ()
-        schema = export_schema(names, found.kinds) if format is FileFormat.PARQUET else None
-        with open_writer(
-            target.path,
-            target.encoding,
-            names,
-            schema,
-            escape_cell=target.escape_cell,
-            escape_json=target.escape_json,
-        ) as writer:
-            total = found.total if limit is None else min(limit, found.total)
-            return _write(writer, found.records, limit, total, progress), found.warnings
+    with_header = target.encoding.format not in _WITHOUT_HEADER
+    with translate_errors(), database.engine.snapshot() as connection:
+
+        def read() -> _Export:
+            generation = live_generation.find_live(connection, collection, profile)
+            return _open(connection, generation, keep, columns, with_header=with_header)
+
+        try:
+            found = retry_if_replaced(read, connection.rollback)
+        except EmptyIndexError:
+            named = columns.with_attributes({}) if with_header else columns
+            found = _Export(named, (row for row in list[ExportedRow]()))
+        with closing(found.rows):
+            return _write(found, target, limit, progress), found.warnings
 
 
-def _write(
-    writer: RecordWriter,
-    records: Iterator[dict[str, object]],
-    limit: int | None,
-    total: int,
-    progress: Progress,
-) -> int:
+def _write(found: _Export, target: Target, limit: int | None, progress: Progress) -> int:
+    names = found.columns.names or ()
+    schema = export_schema(names, found.kinds) if target.encoding.format is FileFormat.PARQUET else None
+    total = found.total if limit is None else min(limit, found.total)
     written = 0
-    while limit is None or written < limit:
-        record = next(records, None)
-        if record is None:
-            break
-        writer.write(record)
-        written += 1
-        if written % _REPORT_EVERY == 0:
-            progress("write", written, total)
-    progress("write", written, total)
+    with open_writer(
+        target.path,
+        target.encoding,
+        names,
+        schema,
+        escape_cell=target.escape_cell,
+        escape_json=target.escape_json,
+    ) as writer:
+        for written, row in enumerate(islice(chain(found.first, found.rows), limit), 1):
+            writer.write(found.columns.record(row))
+            if written % _REPORT_EVERY == 0:
+                progress("write", written, total)
+        progress("write", written, total)
     return written

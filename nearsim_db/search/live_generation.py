@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from nearsim_db.errors import DEFAULT, EmptyIndexError, NotFoundError, suggested_command
-from nearsim_db.records import CollectionId
 from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import collection_rows, generation_rows, query_rows
 from nearsim_db.store.driver import Connection
@@ -30,34 +29,27 @@ class LiveIndex:
 
 
 def open_live(
-    connection: Connection,
-    contexts: "ContextFactory",
-    collection_id: CollectionId,
-    collection: str,
-    profile: str | None,
+    connection: Connection, contexts: "ContextFactory", collection: str, profile: str | None
 ) -> LiveIndex:
     """Open the live generation of a profile.
 
     Raises NotFoundError, with the reason, if none is live, and FingerprintError or RecipeError if this version would
     make different sketches.
     """
-    generations = generation_rows.list_generations(connection, collection_id)
-    generation = choose_live(connection, collection, generations, profile)
-    return LiveIndex(contexts.make(generation), collection_rows.read_purges(connection).get(collection_id))
+    generation = find_live(connection, collection, profile)
+    purges = collection_rows.read_purges(connection)
+    return LiveIndex(contexts.make(generation), purges.get(generation.collection_id))
+
+
+def list_of_collection(connection: Connection, collection: str) -> list[Generation]:
+    """Return the generations of a collection by its name. Raises NotFoundError."""
+    found = collection_rows.get_collection(connection, collection)
+    return generation_rows.list_generations(connection, found.collection_id)
 
 
 def find_newest(connection: Connection, collection: str, profile: str | None) -> Generation:
     """Return what `choose_newest` does of the generations of a collection."""
-    found = collection_rows.get_collection(connection, collection)
-    generations = generation_rows.list_generations(connection, found.collection_id)
-    return choose_newest(connection, collection, generations, profile)
-
-
-def find_live(connection: Connection, collection: str, profile: str | None) -> Generation:
-    """Return what `choose_live` does of the generations of a collection."""
-    found = collection_rows.get_collection(connection, collection)
-    generations = generation_rows.list_generations(connection, found.collection_id)
-    return choose_live(connection, collection, generations, profile)
+    return choose_newest(connection, collection, list_of_collection(connection, collection), profile)
 
 
 def choose_newest(
@@ -73,10 +65,7 @@ def choose_newest(
     profile = profile or _default_profile(connection, generations)
     own = [one for one in generations if one.profile == profile]
     if not own:
-        known = ", ".join(_names(generations)) or "none yet"
-        raise NotFoundError(
-            f"collection {collection!r} has no profile {profile!r}; existing profiles: {known}"
-        )
+        refuse_profile(collection, profile, generations)
     return next((one for one in own if one.state == "live"), own[-1])
 
 
@@ -96,18 +85,22 @@ def _refuse_empty(connection: Connection, collection: str) -> None:
         raise EmptyIndexError(f"collection {collection!r} has no documents yet")
 
 
+def refuse_profile(collection: str, profile: str, generations: Sequence[Generation]) -> NoReturn:
+    """Raise NotFoundError for a profile that a collection does not have."""
+    known = ", ".join(_names(generations)) or "none yet"
+    raise NotFoundError(f"collection {collection!r} has no profile {profile!r}; existing profiles: {known}")
+
+
 def _names(generations: Sequence[Generation]) -> list[str]:
     return sorted({one.profile for one in generations})
 
 
-def choose_live(
-    connection: Connection, collection: str, generations: Sequence[Generation], profile: str | None
-) -> Generation:
+def find_live(connection: Connection, collection: str, profile: str | None) -> Generation:
     """Return the live generation of a profile. Raises NotFoundError, with the reason, if none is live.
 
     That is EmptyIndexError if the collection has no documents.
     """
-    generation = choose_newest(connection, collection, generations, profile)
+    generation = find_newest(connection, collection, profile)
     if generation.state == "live":
         return generation
     if generation.state == "abandoned":

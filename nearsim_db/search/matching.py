@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -16,7 +16,7 @@ from nearsim_db.records import DocId, Document, Evidence, Match, Matches
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.screening import Screened, VerifiedPairs, screen
+from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store import lookups
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import StoredDocument
@@ -49,8 +49,7 @@ class Query:
     keys: NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A document that matches a query."""
 
     doc_id: int
@@ -97,174 +96,146 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
         return None
     if not len(candidates.doc_ids):
         return FoundAll([])
-    screened = _screened(context.encoder, query, candidates)
-    if wanted.limit is None:
-        found = _find_all(connection, context, query, candidates, screened, wanted)
-    else:
-        found = _find_first(connection, context, query, candidates, screened, wanted, wanted.limit + 1)
+    found = _Lookup(connection, context, query, wanted, candidates).find()
     kept = sorted(found[: wanted.limit], key=lambda one: (-one.match.similarity, one.doc_id))
     return FoundAll(kept, len(found) > len(kept))
 
 
-def _screened(encoder: Encoder, query: Query, candidates: Anchors) -> Screened:
-    """Return the candidates that passed screening with the query; row 0 is the query's, row n + 1 that of n."""
-    sketches = np.concatenate((query.sketch, candidates.sketches))
-    doc_ids = np.append(_QUERY_ID, candidates.doc_ids)
-    rows = np.arange(1, len(doc_ids))
-    return screen(encoder, Signatures(doc_ids, sketches, ()), np.zeros_like(rows), rows)
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """A query and its candidates.
 
+    Screened candidates are compared as `left` and `right` rows of some signatures, of which row 0 is the query's.
+    """
 
-def _signed(query: Query, candidates: Anchors, screened: Screened) -> tuple[Signatures, Screened]:
-    """Return screened candidates with their signatures, whose first row is the query's; none has its sketch."""
-    chosen = screened.right - 1
-    doc_ids = np.append(_QUERY_ID, candidates.doc_ids[chosen])
-    signed = Signatures(doc_ids, query.sketch[:0], [query.digest, *candidates.digests_at(chosen)])
-    return signed, replace(screened, right=np.arange(1, len(doc_ids)))
+    connection: Connection
+    context: Context
+    query: Query
+    wanted: Wanted
+    candidates: Anchors
 
-
-def _find_all(
-    connection: Connection,
-    context: Context,
-    query: Query,
-    candidates: Anchors,
-    screened: Screened,
-    wanted: Wanted,
-) -> list[Found]:
-    signed, screened = _signed(query, candidates, screened)
-    read = partial(_read_features, connection, context, query, signed)
-    verified = verify_screened(context.encoder, signed, screened, read)
-    evidence = _evidence(context, verified, wanted.min_similarity)
-    if not evidence:
-        return []
-    evidences = list(evidence.values())
-    twins = lookups.read_twins(connection, context.leaves, list(evidence))
-    return [
-        Found(doc_id, Match(**evidences[place - 1].figures(), external_id=external_id, title=title))
-        for place, doc_id, external_id, title in twins
-        if external_id != wanted.replaced
-    ]
-
-
-def _find_first(
-    connection: Connection,
-    context: Context,
-    query: Query,
-    candidates: Anchors,
-    screened: Screened,
-    wanted: Wanted,
-    most: int,
-) -> list[Found]:
-    """Return the first `most` matches, verifying candidates in the order of their estimates, in batches."""
-    chosen = screened.right - 1
-    order = np.lexsort((candidates.doc_ids[chosen], -screened.estimate))
-    # Heads of one digest were made by a race; the first stands for both.
-    distinct: dict[bytes, int] = {}
-    for at, digest in zip(order.tolist(), candidates.digests[chosen[order]].tolist(), strict=True):
-        distinct.setdefault(digest, at)
-    left, size = np.array(list(distinct.values()), np.int64), most
-    found: list[Found] = []
-    while len(left) and len(found) < most:
-        size = min(size, _MOST_AT_ONCE)
-        signed, batch = _signed(query, candidates, screened.take(left[:size]))
-        found += _find_in_order(connection, context, query, signed, batch, wanted, most)
-        left = left[size:]
-        if len(left) and len(found) < most:
-            left = left[_may_match(context, query, *_signed(query, candidates, screened.take(left)), wanted)]
-        size *= _GROWTH
-    return found[:most]
-
-
-def _may_match(
-    context: Context, query: Query, signed: Signatures, screened: Screened, wanted: Wanted
-) -> NDArray[np.bool_]:
-    """Return which candidates may match, without reading: all but those whose features are known and do not."""
-    features, _ = _known_features(context, query, signed, screened)
-    known = np.array([row in features for row in screened.right.tolist()], bool)
-    verified = verify_screened(context.encoder, signed, screened.take(known), lambda used: features)
-    matches = _evidence(context, verified, wanted.min_similarity)
-    possible: NDArray[np.bool_] = ~known
-    possible |= [signed.digests[row] in matches for row in screened.right.tolist()]
-    return possible
-
-
-def _find_in_order(
-    connection: Connection,
-    context: Context,
-    query: Query,
-    signed: Signatures,
-    screened: Screened,
-    wanted: Wanted,
-    most: int,
-) -> list[Found]:
-    """Return the matches among some candidates in their order, of each at most `most` twins, in one round trip."""
-    digests = [signed.digests[row] for row in screened.right]
-    features, unread = _known_features(context, query, signed, screened)
-    # One twin more, which the document may replace.
-    twins = lookups.read_candidates(
-        connection, context.leaves, context.collection_id, digests, unread, most + 1
-    )
-    texts = [StoredDocument(DocId(one.doc_id), 0, one.title, one.body) for one in twins if one.has_text]
-    rows = {doc_id: row for doc_id, row in zip(unread, screened.right.tolist(), strict=True) if doc_id}
-    features |= current_features(context, signed, rows, texts)
-
-    def read(used: Sequence[int]) -> Features:
-        missing = [row for row in used if row not in features]
-        return features | _read_features(connection, context, query, signed, missing) if missing else features
-
-    verified = verify_screened(context.encoder, signed, screened, read)
-    evidence = _evidence(context, verified, wanted.min_similarity)
-    evidences = [evidence.get(digest) for digest in digests]
-    return [
-        Found(one.doc_id, Match(**known.figures(), external_id=one.external_id, title=one.title))
-        for one in twins
-        if one.external_id != wanted.replaced and (known := evidences[one.place - 1]) is not None
-    ]
-
-
-def _known_features(
-    context: Context, query: Query, signed: Signatures, screened: Screened
-) -> tuple[Features, list[int]]:
-    """Return the features that are known, and the doc_ids of candidates whose texts are needed, 0 for the others."""
-    rows = screened.right.tolist()
-    doc_ids, digests = signed.doc_ids[screened.right].tolist(), [signed.digests[row] for row in rows]
-    cached = context.cache.get_all(doc_ids, digests)
-    features = {0: query.features}
-    features |= {row: known for row, known in zip(rows, cached, strict=True) if known is not None}
-    own = query.digest.int
-    features |= {row: query.features for row, digest in zip(rows, digests, strict=True) if digest.int == own}
-    reads_text = context.encoder.profile.recipe.match.verify == "exact" and not context.encoder.takes_vectors
-    unread = [
-        doc_id if reads_text and row not in features else 0 for row, doc_id in zip(rows, doc_ids, strict=True)
-    ]
-    return features, unread
-
-
-def _evidence(context: Context, verified: VerifiedPairs, min_similarity: float) -> dict[UUID, Evidence]:
-    """Return the evidence of heads that are similar enough, by digest."""
-    is_exact = context.encoder.profile.recipe.match.verify == "exact"
-    evidences = zip(verified.right_digests, verified.evidence(is_exact=is_exact), strict=True)
-    return {digest: one for digest, one in evidences if one.similarity >= min_similarity}
-
-
-def _read_features(
-    connection: Connection, context: Context, query: Query, signed: Signatures, rows: Sequence[int]
-) -> Features:
-    """Features of signatures: of the query, of a document that still has the digest, or of a twin that has."""
-    found = {row: query.features for row in rows if signed.digests[row] == query.digest}
-    wanted = [row for row in rows if row not in found]
-    found |= read_features(connection, context, signed, wanted)
-    missing = {signed.digests[row]: row for row in wanted if row not in found}
-    if missing:
-        # The head was deleted or changed and is not signed again yet; its twins have the features that it had.
-        twins = lookups.read_twins(connection, context.leaves, list(missing))
-        digests = list(missing)
-        doc_ids = np.array([doc_id for _, doc_id, _, _ in twins], np.int64)
-        substitutes = Signatures(
-            doc_ids, signed.sketches[:0], [digests[place - 1] for place, _, _, _ in twins]
+    def find(self) -> list[Found]:
+        """Return the matches that are wanted, under a limit one more if there are others."""
+        sketches = np.concatenate((self.query.sketch, self.candidates.sketches))
+        doc_ids = np.append(_QUERY_ID, self.candidates.doc_ids)
+        rows = np.arange(1, len(doc_ids))
+        encoder = self.context.encoder
+        screened = screen(encoder, Signatures(doc_ids, sketches, ()), np.zeros_like(rows), rows)
+        return (
+            self._all(screened) if self.wanted.limit is None else self._first(screened, self.wanted.limit + 1)
         )
-        for at, ids in read_features(connection, context, substitutes, range(len(twins))).items():
-            found[missing[substitutes.digests[at]]] = ids
-    return found
+
+    def _signed(self, screened: Screened) -> tuple[Signatures, Screened]:
+        """Return screened candidates with the signatures of these only; none has its sketch."""
+        chosen = screened.right - 1
+        doc_ids = np.append(_QUERY_ID, self.candidates.doc_ids[chosen])
+        digests = [self.query.digest, *self.candidates.digests_at(chosen)]
+        signed = Signatures(doc_ids, self.query.sketch[:0], digests)
+        return signed, replace(screened, right=np.arange(1, len(doc_ids)))
+
+    def _all(self, screened: Screened) -> list[Found]:
+        signed, screened = self._signed(screened)
+        evidence = self._verify(signed, screened, partial(self._read_features, signed))
+        if not evidence:
+            return []
+        evidences = list(evidence.values())
+        twins = lookups.read_twins(self.connection, self.context.leaves, list(evidence))
+        return [
+            Found(doc_id, Match(**evidences[place - 1].figures(), external_id=external_id, title=title))
+            for place, doc_id, external_id, title in twins
+            if external_id != self.wanted.replaced
+        ]
+
+    def _first(self, screened: Screened, most: int) -> list[Found]:
+        """Return the first `most` matches, verifying candidates in the order of their estimates, in batches."""
+        chosen = screened.right - 1
+        order = np.lexsort((self.candidates.doc_ids[chosen], -screened.estimate))
+        # Heads of one digest were made by a race; the first stands for both.
+        distinct: dict[bytes, int] = {}
+        digests = self.candidates.digests[chosen[order]].tolist()
+        for at, digest in zip(order.tolist(), digests, strict=True):
+            distinct.setdefault(digest, at)
+        left, size = np.array(list(distinct.values()), np.int64), most
+        found: list[Found] = []
+        while len(left) and len(found) < most:
+            size = min(size, _MOST_AT_ONCE)
+            found += self._find_in_order(*self._signed(screened.take(left[:size])), most)
+            left = left[size:]
+            if len(left) and len(found) < most:
+                left = left[self._may_match(*self._signed(screened.take(left)))]
+            size *= _GROWTH
+        return found[:most]
+
+    def _may_match(self, signed: Signatures, screened: Screened) -> NDArray[np.bool_]:
+        """Return which candidates may match, without reading: all but those whose features are known and do not."""
+        features, _ = self._known_features(signed, screened)
+        known = np.array([row in features for row in screened.right.tolist()], bool)
+        matches = self._verify(signed, screened.take(known), lambda used: features)
+        possible: NDArray[np.bool_] = ~known
+        possible |= [signed.digests[row] in matches for row in screened.right.tolist()]
+        return possible
+
+    def _find_in_order(self, signed: Signatures, screened: Screened, most: int) -> list[Found]:
+        """Return the matches among some candidates in their order, of each at most `most` twins, in one round trip."""
+        context, digests = self.context, [signed.digests[row] for row in screened.right]
+        features, unread = self._known_features(signed, screened)
+        # One twin more, which the document may replace.
+        twins = lookups.read_candidates(
+            self.connection, context.leaves, context.collection_id, digests, unread, most + 1
+        )
+        texts = [StoredDocument(DocId(one.doc_id), 0, one.title, one.body) for one in twins if one.has_text]
+        rows = {doc_id: row for doc_id, row in zip(unread, screened.right.tolist(), strict=True) if doc_id}
+        features |= current_features(context, signed, rows, texts)
+
+        def read(used: Sequence[int]) -> Features:
+            missing = [row for row in used if row not in features]
+            return features | self._read_features(signed, missing) if missing else features
+
+        evidence = self._verify(signed, screened, read)
+        evidences = [evidence.get(digest) for digest in digests]
+        return [
+            Found(one.doc_id, Match(**known.figures(), external_id=one.external_id, title=one.title))
+            for one in twins
+            if one.external_id != self.wanted.replaced and (known := evidences[one.place - 1]) is not None
+        ]
+
+    def _known_features(self, signed: Signatures, screened: Screened) -> tuple[Features, list[int]]:
+        """Return the known features, and the doc_ids of candidates whose texts are needed, 0 for the others."""
+        rows, own = screened.right.tolist(), self.query.features
+        doc_ids, digests = signed.doc_ids[screened.right].tolist(), [signed.digests[row] for row in rows]
+        cached = self.context.cache.get_all(doc_ids, digests)
+        features = {0: own}
+        features |= {row: known for row, known in zip(rows, cached, strict=True) if known is not None}
+        number = self.query.digest.int
+        features |= {row: own for row, digest in zip(rows, digests, strict=True) if digest.int == number}
+        reads_text = self.context.encoder.is_exact and not self.context.encoder.takes_vectors
+        needed = zip(rows, doc_ids, strict=True)
+        return features, [doc_id if reads_text and row not in features else 0 for row, doc_id in needed]
+
+    def _verify(
+        self, signed: Signatures, screened: Screened, read: Callable[[Sequence[int]], Features]
+    ) -> dict[UUID, Evidence]:
+        """Return the evidence of heads that are pairs and similar enough, by digest."""
+        encoder = self.context.encoder
+        verified = verify_screened(encoder, signed, screened, read)
+        evidence = zip(verified.right_digests, verified.evidence(is_exact=encoder.is_exact), strict=True)
+        return {digest: one for digest, one in evidence if one.similarity >= self.wanted.min_similarity}
+
+    def _read_features(self, signed: Signatures, rows: Sequence[int]) -> Features:
+        """Features of signatures: of the query, of a document that still has the digest, or of a twin that has."""
+        found = {row: self.query.features for row in rows if signed.digests[row] == self.query.digest}
+        wanted = [row for row in rows if row not in found]
+        found |= read_features(self.connection, self.context, signed, wanted)
+        missing = {signed.digests[row]: row for row in wanted if row not in found}
+        if missing:
+            # The head was deleted or changed and is not signed again yet; its twins have the features that it had.
+            digests = list(missing)
+            twins = lookups.read_twins(self.connection, self.context.leaves, digests)
+            doc_ids = np.array([doc_id for _, doc_id, _, _ in twins], np.int64)
+            held = Signatures(doc_ids, signed.sketches[:0], [digests[place - 1] for place, *_ in twins])
+            for at, ids in read_features(self.connection, self.context, held, range(len(twins))).items():
+                found[missing[held.digests[at]]] = ids
+        return found
 
 
 class Lookups:

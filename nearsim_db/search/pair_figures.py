@@ -63,14 +63,9 @@ class PairFigures:
         return cls(encoder, scores, estimated, int(shared[0]), bool(enough[0]))
 
     @property
-    def is_exact(self) -> bool:
-        """Whether the recipe decides by the similarity of features."""
-        return self.encoder.profile.recipe.match.verify == "exact"
-
-    @property
     def decisive(self) -> Scores:
         """The scores that the recipe compares with its threshold: those of the features, or those of the sketches."""
-        if not self.is_exact:
+        if not self.encoder.is_exact:
             return self.sketch_scores
         assert self.scores is not None
         return self.scores
@@ -100,7 +95,7 @@ class PairFigures:
         scores = self.decisive
         first = scores.similarity if scores.distance is None else scores.distance
         value = value_of(self.encoder.profile, float(first[0]))
-        return value if self.is_exact else f"the estimated {value}"
+        return value if self.encoder.is_exact else f"the estimated {value}"
 
     def missed_threshold(self) -> str:
         """Say that a pair does not reach the threshold, nor shares the bands that make up for it."""

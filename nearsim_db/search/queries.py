@@ -15,7 +15,6 @@ from nearsim_db.search.exports import Target, parse_columns, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups
 from nearsim_db.similarity.backend import FEW_CHARACTERS
-from nearsim_db.store import collection_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 
@@ -122,7 +121,4 @@ class Queries(Answers):
         different sketches.
         """
         with self.database.transaction() as connection:
-            collection = collection_rows.get_collection(connection, self.collection)
-            return open_live(
-                connection, self._contexts, collection.collection_id, self.collection, self.profile
-            )
+            return open_live(connection, self._contexts, self.collection, self.profile)

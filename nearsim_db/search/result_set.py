@@ -2,26 +2,31 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import EmptyIndexError, InputError, RecipeError
-from nearsim_db.records import Judgement
+from nearsim_db.records import Id, Judgement
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.metrics import exact_threshold
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import documents, lookups
-from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import Leaves
+
+if TYPE_CHECKING:
+    from nearsim_db.search.queries import Queries
+
+Answer = TypeVar("Answer")
 
 _ENTRY_BYTES = 250  # approximate overhead of a cache entry
 
@@ -52,17 +57,6 @@ class _State:
         return checked_threshold(self.index.context.encoder.profile.similarity_at_threshold)
 
 
-class SearchableIndex(Protocol):
-    """The index that sketches are read from."""
-
-    @property
-    def database(self) -> Database:
-        """The open database."""
-
-    def serving(self) -> LiveIndex:
-        """Return the live generation. Raises NotFoundError if there is none."""
-
-
 class Deduper:
     """Finds the documents of a result set that duplicate earlier ones in it. Threads may share one.
 
@@ -78,7 +72,7 @@ class Deduper:
 
     def __init__(
         self,
-        index: SearchableIndex,
+        index: "Queries",
         min_similarity: float | None = None,
         *,
         sketch_bytes: int = 128 << 20,
@@ -112,10 +106,9 @@ class Deduper:
         whose newer text is not indexed yet is compared by its older text. Raises InputError for a value that cannot be
         a doc_id or a revision.
         """
-        threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
         wanted = latest_revisions(doc_ids, revisions)
-        first = self._find_duplicates(list(wanted), list(wanted.values()) if revisions else None, threshold)
-        return judgements(doc_ids, list(wanted), first)
+        latest = list(wanted.values()) if revisions else None
+        return judgements(doc_ids, list(wanted), self._find_duplicates(list(wanted), latest, min_similarity))
 
     def dedupe_external(
         self, external_ids: Sequence[str], min_similarity: float | None = None
@@ -124,25 +117,23 @@ class Deduper:
         names = list(dict.fromkeys(external_ids))
         storable = storable_ids(names)
         try:
-            found = self._read_doc_ids(storable) or {}
+            collection_id = self._current().index.context.collection_id
+            found = self._ask(lambda one: documents.read_doc_ids(one, collection_id, storable)) or {}
         except EmptyIndexError:
             found = {}
         # No document has a doc_id below 1.
         doc_ids = [found.get(name, -place) for place, name in enumerate(names, 1)]
-        threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
-        return judgements(external_ids, names, self._find_duplicates(doc_ids, None, threshold))
+        return judgements(external_ids, names, self._find_duplicates(doc_ids, None, min_similarity))
 
-    def _read_doc_ids(self, external_ids: list[str]) -> dict[str, int] | None:
-        collection_id = self._current().index.context.generation.collection_id
+    def _ask(self, read: Callable[[Connection], Answer | None]) -> Answer | None:
         with translate_errors():
-            return self._index.database.ask(
-                lambda connection: documents.read_doc_ids(connection, collection_id, external_ids)
-            )
+            return self._index.database.ask(read)
 
     def _find_duplicates(
-        self, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction | None
+        self, doc_ids: list[int], revisions: list[int] | None, min_similarity: float | None
     ) -> NDArray[np.int64]:
         """Return (2, n) int64: the position of the document that each duplicates, else -1; and 1 if indexed, else 0."""
+        threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
         if not doc_ids:
             return np.zeros((2, 0), np.int64)
 
@@ -184,12 +175,8 @@ class Deduper:
     def _fetch(self, state: _State, doc_ids: list[int], signed: list[_Signed]) -> list[_Signed] | None:
         """Read signed revisions and missing sketches in one query, and cache the new ones."""
         revisions = [revision for revision, _ in signed]
-        with translate_errors():
-            rows = self._index.database.ask(
-                lambda connection: lookups.read_signed(
-                    connection, state.leaves, state.index.purged_at, doc_ids, revisions
-                )
-            )
+        leaves, purged_at = state.leaves, state.index.purged_at
+        rows = self._ask(lambda one: lookups.read_signed(one, leaves, purged_at, doc_ids, revisions))
         if rows is None:
             return None
         before = dict(zip(doc_ids, signed, strict=True))
@@ -220,10 +207,8 @@ class Deduper:
 
     def _recheck(self, state: _State) -> _State | None:
         """Return the state with current verdicts; None if its generation is not live or texts were purged."""
-        with translate_errors():
-            rows = self._index.database.ask(
-                lambda connection: lookups.read_verdicts(connection, state.leaves, state.index.purged_at)
-            )
+        leaves, purged_at = state.leaves, state.index.purged_at
+        rows = self._ask(lambda one: lookups.read_verdicts(one, leaves, purged_at))
         if rows is None:
             return None
         verdicts: dict[int, dict[int, bool]] = {}
@@ -276,8 +261,6 @@ def _known_pairs(state: _State, doc_ids: list[int]) -> KnownPairs:
 
 
 _LARGEST = 2**63 - 1  # of PostgreSQL's bigint
-
-Id = TypeVar("Id", int, str)
 
 
 def checked_threshold(min_similarity: float) -> Fraction:

@@ -85,6 +85,9 @@ class Encoder:
         self._shingler = Shingler(profile.recipe, self.backend)
         self.metric = METRICS[self.family.metric]
         self.takes_vectors = profile.recipe.sketch.input == "vector"
+        self.is_exact = (
+            profile.recipe.match.verify == "exact"
+        )  # pairs are decided on features, not on sketches
         self._places = [("title", "body").index(name) for name in profile.recipe.fields]
         self._between = "\n\n" if profile.recipe.shingle.scheme == "sentence" else "\n"
         self._banding = profile.banding

@@ -111,7 +111,7 @@ def _screen(
     found, enough = encoder.match_rows(signatures.sketches, left, right)
     shared, agreeing, compared = (counts[enough] for counts in found)
     left, right, candidates = left[enough], right[enough], int(np.count_nonzero(enough))
-    if match.verify == "exact":
+    if encoder.is_exact:
         # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
         share = family.collision_probability(metric.similarity_at_threshold(match.threshold))
         least = share - _STANDARD_ERRORS * binomial_standard_error(share, family.k)
@@ -120,7 +120,7 @@ def _screen(
         agreeing, compared = agreeing[close], compared[close]
     guess = encoder.scores_of(agreeing, compared)
     screened = Screened(left, right, shared, guess, candidates)
-    return screened if match.verify == "exact" else screened.take(are_pairs(encoder, guess, shared))
+    return screened if encoder.is_exact else screened.take(are_pairs(encoder, guess, shared))
 
 
 def are_pairs(encoder: Encoder, scores: Scores, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -144,7 +144,7 @@ def verify(
 
     `read` returns the features of rows; candidates for which it has none are left out.
     """
-    if encoder.profile.recipe.match.verify != "exact":
+    if not encoder.is_exact:
         return screened, screened.sketch_scores
     used = sorted({*screened.left.tolist(), *screened.right.tolist()})
     found = read(used)

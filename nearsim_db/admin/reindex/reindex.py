@@ -13,10 +13,11 @@ from nearsim_db.errors import ConflictError, FingerprintError, RecipeError
 from nearsim_db.indexing import drop_generation, profiles, queue_stages
 from nearsim_db.indexing.drop_generation import Dropped
 from nearsim_db.records import GenerationId, Progress, silent
+from nearsim_db.search.live_generation import list_of_collection
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import resolve, restore_for_reading
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import collection_rows, diffs, generation_rows, generations
+from nearsim_db.store import diffs, generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_lock_timeout, translate_errors
@@ -188,8 +189,7 @@ class Reindex:
         id = None if generation_id is None else GenerationId(generation_id)
         with self.database.transaction() as connection:
             if every:
-                collection_id = collection_rows.get_collection(connection, self.collection).collection_id
-                return select.droppable(generation_rows.list_generations(connection, collection_id), None)
+                return select.droppable(list_of_collection(connection, self.collection), None)
             return select.droppable(self._generations(connection), id)
 
     def drop(

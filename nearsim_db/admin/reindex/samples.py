@@ -148,12 +148,12 @@ class _MissingPairs:
         family = self._encoder.family
         sketches = sketches_from([one.sketch or b"" for one in both], family.dtype, family.k)
         figures = PairFigures.of(self._encoder, sketches, features if len(features) == len(both) else None)
-        if figures.is_exact and figures.scores is None:
+        if self._encoder.is_exact and figures.scores is None:
             changed = next(_name(one) for one in both if one.doc_id not in self._features)
             evidence = PairInGeneration(False, False, None, figures.shared_bands, None)
             return evidence, f"the text of {changed} has changed since it was indexed"
         similarity = float(figures.decisive.similarity[0])
-        evidence = PairInGeneration(False, False, similarity, figures.shared_bands, figures.is_exact)
+        evidence = PairInGeneration(False, False, similarity, figures.shared_bands, self._encoder.is_exact)
         return evidence, _reason(figures)
 
     def _why_in_no_pair(self, one: DiffDocument) -> str | None:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import GenerationId
-from nearsim_db.search.live_generation import choose_newest
-from nearsim_db.store import collection_rows, generation_rows
+from nearsim_db.search.live_generation import choose_newest, list_of_collection
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import PENDING, is_attended, remedy, state_label
@@ -16,8 +15,7 @@ def of_profile(connection: Connection, collection: str, profile: str | None) -> 
 
     `profile` is optional if the collection has only one, or one named default. Raises NotFoundError.
     """
-    collection_id = collection_rows.get_collection(connection, collection).collection_id
-    generations = generation_rows.list_generations(connection, collection_id)
+    generations = list_of_collection(connection, collection)
     name = choose_newest(connection, collection, generations, profile).profile
     return [one for one in generations if one.profile == name]
 

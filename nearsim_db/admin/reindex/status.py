@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing import profiles
+from nearsim_db.search.live_generation import list_of_collection, refuse_profile
 from nearsim_db.similarity.recipe.writing import differing_keys
-from nearsim_db.store import build_slices, collection_rows, generation_rows, partitions
+from nearsim_db.store import build_slices, collection_rows, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED, PENDING, is_attended, is_unattended, state_label
@@ -142,14 +142,9 @@ class Status:
 
 def read_status(connection: Connection, collection: str, profile: str | None) -> list[Status]:
     """Return the generations of a profile or of all profiles, oldest first. Raises NotFoundError."""
-    collection_id = collection_rows.get_collection(connection, collection).collection_id
-    generations = generation_rows.list_generations(connection, collection_id)
-    names = {one.profile for one in generations}
-    if profile is not None and profile not in names:
-        existing = ", ".join(sorted(names)) or "none yet"
-        raise NotFoundError(
-            f"collection {collection!r} has no profile {profile!r}; existing profiles: {existing}"
-        )
+    generations = list_of_collection(connection, collection)
+    if profile is not None and all(one.profile != profile for one in generations):
+        refuse_profile(collection, profile, generations)
     live = {one.profile_id: one for one in generations if one.state == "live"}
     chosen = [one for one in generations if profile in (None, one.profile)]
     return [_status(connection, one, live.get(one.profile_id)) for one in chosen]

@@ -141,11 +141,10 @@ def check_pairs(
 def _verify(
     connection: Connection, context: Context, ends: NDArray[np.int64]
 ) -> Iterator[tuple[Ends, Evidence]]:
-    is_exact = context.encoder.profile.recipe.match.verify == "exact"
     for at in range(0, len(ends), _CANDIDATES_AT_ONCE):
         found = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
         both = zip(found.left.tolist(), found.right.tolist(), strict=True)
-        yield from zip(both, found.evidence(is_exact=is_exact), strict=True)
+        yield from zip(both, found.evidence(is_exact=context.encoder.is_exact), strict=True)
 
 
 def _differing(stored: dict[Ends, Evidence], found: dict[Ends, Evidence]) -> Iterator[tuple[PairKind, Ends]]:

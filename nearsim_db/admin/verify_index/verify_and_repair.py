@@ -94,9 +94,9 @@ def _choose(
 ) -> Generation:
     """Return the live generation of a profile, or a built one by id."""
     with database.transaction() as connection:
-        generations = select.of_profile(connection, collection, profile)
         if generation_id is None:
-            return live_generation.choose_live(connection, collection, generations, profile)
+            return live_generation.find_live(connection, collection, profile)
+        generations = select.of_profile(connection, collection, profile)
     chosen = select.by_id(generations, generation_id)
     if chosen.stage != "done" or chosen.state == "abandoned":
         raise ConflictError(

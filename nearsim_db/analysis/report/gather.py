@@ -75,7 +75,7 @@ def gather(
                     "the collection has no profile yet; ingest documents, or run: "
                     f"{suggested_command('build', collection)}"
                 )
-            live_generation.choose_live(connection, collection, generations, profile)
+            live_generation.find_live(connection, collection, profile)
         except NotFoundError as error:
             missing = str(error)
         stats = index = None
