@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from nearsim_db.admin.doctor import indexes, installation, server
-from nearsim_db.admin.doctor.findings import Finding, Verdict
+from nearsim_db.admin.doctor.installation import Finding, Verdict
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine, translate_errors

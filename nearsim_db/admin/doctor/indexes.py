@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from nearsim_db.admin.doctor.findings import Finding
+from nearsim_db.admin.doctor.installation import Finding
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.indexing import profiles
 from nearsim_db.similarity.profile import restore_for_reading
@@ -14,15 +14,13 @@ from nearsim_db.store.driver.locks import Lock, is_lock_taken
 from nearsim_db.store.driver.server_settings import is_standby
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, leases, queue
-from nearsim_db.store.work.backlog import Backlog
 
 _LONG_SECONDS = 60.0
 
 
 def check(connection: Connection) -> Iterator[Finding]:
     """Run all checks of the indexes."""
-    has_workers = leases.count_responsive(connection) > 0
-    yield from _check_builds(connection, has_workers=has_workers)
+    yield from _check_builds(connection)
     yield from _check_profiles(connection)
     yield from _check_shingles(connection)
     if not is_standby(connection):
@@ -32,27 +30,23 @@ def check(connection: Connection) -> Iterator[Finding]:
     yield from _check_reindexes(connection)
 
 
-def _check_builds(connection: Connection, *, has_workers: bool) -> Iterator[Finding]:
+def _check_builds(connection: Connection) -> Iterator[Finding]:
     by_worker = (
         "a running worker does it unless it serves another collection"
-        if has_workers
+        if leases.count_responsive(connection)
         else "start a worker: nearsim worker"
     )
-    is_finished = True
+    found = []
     for collection in collection_rows.list_collections(connection):
         unfinished = _unfinished(connection, collection)
-        if not unfinished:
-            continue
-        is_finished = False
-        if is_lock_taken(connection, Lock.BUILD, collection.collection_id):
-            yield Finding("builds", "ok", f"collection {collection.name} is being built or written to")
-        else:
+        if unfinished and is_lock_taken(connection, Lock.BUILD, collection.collection_id):
+            busy = f"collection {collection.name} is being built or written to"
+            found.append(Finding("builds", "ok", busy))
+        elif unfinished:
             remedy = f"{by_worker}; or: {suggested_command('build', collection.name)}"
-            yield Finding(
-                "builds", "warning", f"collection {collection.name}: {', '.join(unfinished)}", remedy
-            )
-    if is_finished:
-        yield Finding("builds", "ok", "none unfinished")
+            finding = f"collection {collection.name}: {', '.join(unfinished)}"
+            found.append(Finding("builds", "warning", finding, remedy))
+    yield from found or [Finding("builds", "ok", "none unfinished")]
 
 
 def _unfinished(connection: Connection, collection: Collection) -> list[str]:
@@ -73,7 +67,7 @@ def _check_profiles(connection: Connection) -> Iterator[Finding]:
 
 def _check_shingles(connection: Connection) -> Iterator[Finding]:
     """Check the length of shingles, except for attached tables, whose rows this user might not read."""
-    are_long = True
+    found = []
     for one in generation_rows.list_generations(connection):
         is_attached = attachments.find_attachment(connection, one.collection_id) is not None
         if one.state != "live" or is_attached or profiles.is_refused(one):
@@ -81,24 +75,27 @@ def _check_shingles(connection: Connection) -> Iterator[Finding]:
         profile = restore_for_reading(one.recipe, one.fingerprint, one.bands, one.rows)
         # A few hundred texts take NumPy less time than numba takes to start.
         if (short := profiles.warn_of_index(connection, one, profile, "numpy")) is not None:
-            are_long = False
             finding = f"profile {one.profile} of collection {one.collection}: {short}"
-            yield Finding("shingles", "warning", finding, one.advice("reindex start", "--set", "shingle.k=K"))
-    if are_long:
-        yield Finding("shingles", "ok", "none too short for the documents")
+            longer = one.advice("reindex start", "--set", "shingle.k=K")
+            found.append(Finding("shingles", "warning", finding, longer))
+    yield from found or [Finding("shingles", "ok", "none too short for the documents")]
 
 
 def _check_attached(connection: Connection) -> Iterator[Finding]:
     attached = attachments.list_attachments(connection)
-    problems = obstacles.list_problems(connection)
-    for problem in problems.values():
-        yield Finding("attached tables", "problem", f"not indexed: {problem}")
-    left = [one for one in attached if one.detaching]
-    for one in left:
-        finding = f"collection {one.collection} is being detached from {one.table or 'a dropped table'}"
-        yield Finding("attached tables", "warning", finding, attachments.detach_command(one.collection))
-    if attached and not problems and not left:
-        yield Finding("attached tables", "ok", f"{len(attached)} followed")
+    found = [
+        Finding("attached tables", "problem", f"not indexed: {problem}")
+        for problem in obstacles.list_problems(connection).values()
+    ]
+    for one in attached:
+        if one.detaching:
+            finding = f"collection {one.collection} is being detached from {one.table or 'a dropped table'}"
+            detach = attachments.detach_command(one.collection)
+            found.append(Finding("attached tables", "warning", finding, detach))
+    if attached:
+        yield from found or [Finding("attached tables", "ok", f"{len(attached)} followed")]
+    else:
+        yield from found
 
 
 def _check_set_aside(connection: Connection) -> Finding:
@@ -110,21 +107,25 @@ def _check_set_aside(connection: Connection) -> Finding:
 
 
 def _check_reindexes(connection: Connection) -> Iterator[Finding]:
-    left = generations.find_unattended(connection)
-    for one in left:
-        finding = f"the build of {_describe(one)} was left behind"
-        yield Finding("reindexes", "warning", finding, generations.remedy(one, attended=False))
+    found = [
+        (f"the build of {_describe(one)} was left behind", generations.remedy(one, attended=False))
+        for one in generations.find_unattended(connection)
+    ]
     existing = generation_rows.list_generations(connection)
-    refused = [one for one in existing if profiles.is_refused(one)]
-    for one in refused:
-        finding = f"{_describe(one)} ({one.state}) cannot be written to by this version"
-        yield Finding("reindexes", "warning", finding, profiles.remedy(one))
-    dropping = [one for one in existing if one.dropping]
-    for one in dropping:
-        finding = f"{_describe(one)} is still to be dropped"
-        remedy = f"a worker drops it when no session reads it, or: {one.advice('reindex drop')}"
-        yield Finding("reindexes", "warning", finding, remedy)
-    if not left and not refused and not dropping:
+    found += [
+        (f"{_describe(one)} ({one.state}) cannot be written to by this version", profiles.remedy(one))
+        for one in existing
+        if profiles.is_refused(one)
+    ]
+    by_worker = "a worker drops it when no session reads it, or:"
+    found += [
+        (f"{_describe(one)} is still to be dropped", f"{by_worker} {one.advice('reindex drop')}")
+        for one in existing
+        if one.dropping
+    ]
+    for finding, advice in found:
+        yield Finding("reindexes", "warning", finding, advice)
+    if not found:
         yield Finding("reindexes", "ok", "none left behind")
 
 
@@ -137,51 +138,32 @@ def _check_workers(connection: Connection) -> Iterator[Finding]:
     existing = generation_rows.list_generations(connection)
     refused = [one.generation_id for one in existing if profiles.is_refused(one)]
     queued = backlog.read_backlog(connection, None, refused)
-    waiting = _describe_waiting(queued)
+    is_late = queued.oldest_seconds >= _LONG_SECONDS
+    counts = {"change": queued.changes, "document": sum(queued.by_stage.values())}
+    shown = " and ".join(count_of(number, noun) for noun, number in counts.items() if number)
+    age = f", the oldest for {queued.oldest_seconds:.0f} s" if is_late else ""
+    waiting = f"{shown} waiting{age}" if shown else ""
     holders = leases.list_workers(connection)
-    responsive = [one.worker for one in holders if one.is_responsive]
     for one in holders:
         if not one.is_responsive:
             finding = f"{one.worker} has sent no heartbeat for {one.silent_seconds:.0f} s"
-            shown = f"{finding}; {waiting}" if waiting else finding
-            yield Finding("workers", "warning", shown, _silence_advice())
-    if responsive:
-        yield _check_pace(responsive, queued, waiting)
-    elif not holders:
-        yield _check_absence(waiting, is_fresh=_is_fresh(connection, existing))
-
-
-def _describe_waiting(queued: Backlog) -> str:
-    """Return what waits, such as "3 changes waiting, the oldest for 67 s"; an empty string if nothing does."""
-    counts = {"change": queued.changes, "document": sum(queued.by_stage.values())}
-    shown = " and ".join(count_of(number, noun) for noun, number in counts.items() if number)
-    age = f", the oldest for {queued.oldest_seconds:.0f} s" if queued.oldest_seconds >= _LONG_SECONDS else ""
-    return f"{shown} waiting{age}" if shown else ""
-
-
-def _silence_advice() -> str:
-    return (
-        "it is stopped or in a long batch: see its log, or end it; other workers take its work after "
-        f"{leases.SILENCE_SECONDS:.0f} s without a heartbeat"
-    )
-
-
-def _check_pace(responsive: Sequence[str], queued: Backlog, waiting: str) -> Finding:
+            advice = (
+                "it is stopped or in a long batch: see its log, or end it; other workers take its work after "
+                f"{leases.SILENCE_SECONDS:.0f} s without a heartbeat"
+            )
+            yield Finding("workers", "warning", f"{finding}; {waiting}" if waiting else finding, advice)
+    responsive = [one.worker for one in holders if one.is_responsive]
     running = f"{len(responsive)} running: {', '.join(responsive)}"
-    if not waiting or queued.oldest_seconds < _LONG_SECONDS:
-        return Finding("workers", "ok", running)
-    advice = (
-        "see its log and: nearsim work list; start more workers, also for other collections than it serves"
-    )
-    return Finding("workers", "warning", f"{running}; {waiting}", advice)
-
-
-def _check_absence(waiting: str, *, is_fresh: bool) -> Finding:
-    if not waiting or is_fresh:
-        return Finding("workers", "ok", "none running")
-    return Finding(
-        "workers", "warning", f"{waiting}, but no worker is running", "nearsim worker, or nearsim build"
-    )
+    if responsive and waiting and is_late:
+        advice = "see its log and: nearsim work list; start more workers, also for other collections than it serves"
+        yield Finding("workers", "warning", f"{running}; {waiting}", advice)
+    elif responsive:
+        yield Finding("workers", "ok", running)
+    elif not holders and waiting and not _is_fresh(connection, existing):
+        finding = f"{waiting}, but no worker is running"
+        yield Finding("workers", "warning", finding, "nearsim worker, or nearsim build")
+    elif not holders:
+        yield Finding("workers", "ok", "none running")
 
 
 def _is_fresh(connection: Connection, existing: Sequence[Generation]) -> bool:

@@ -1,11 +1,12 @@
-"""Checks of this machine: versions, back end, embedded server, disk."""
+"""Findings of the doctor, and checks of this machine: versions, back end, embedded server, disk."""
 
 import importlib.metadata
 import platform
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from nearsim_db.admin.doctor.findings import Finding, Verdict
 from nearsim_db.errors import NearsimError
 from nearsim_db.similarity.backend import resolve as resolve_backend
 from nearsim_db.store import embedded
@@ -14,6 +15,18 @@ from nearsim_db.store.settings import Settings
 _GIBIBYTE = 1024**3
 _LITTLE_DISK = 2 * _GIBIBYTE
 _NO_DISK = 256 * 1024**2
+
+Verdict = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was checked, the verdict, the facts, and advice on what to do unless it is `ok`."""
+
+    check: str
+    verdict: Verdict
+    finding: str
+    advice: str = ""
 
 
 def check_versions() -> Iterator[Finding]:

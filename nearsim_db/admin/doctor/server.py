@@ -1,8 +1,8 @@
 """Checks of the server and of the schema: version, settings, standby, Citus nodes, rights, revision, roles."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from nearsim_db.admin.doctor.findings import Finding
+from nearsim_db.admin.doctor.installation import Finding
 from nearsim_db.errors import SchemaError, count_of
 from nearsim_db.store import access
 from nearsim_db.store.access import Roles
@@ -69,24 +69,19 @@ def check_nodes(connection: Connection) -> Iterator[Finding]:
     for one in nodes:
         name = f"{one.host}:{one.port}"
         if one.obstacle:
-            yield _unreachable(name, refusal if name in refusal else one.obstacle)
-        else:
-            yield _check_node(name, one)
-            yield from _check_members(name, missing.get(name, []))
-
-
-def _unreachable(name: str, reason: str) -> Finding:
-    advice = (
-        "start it, or see its log; where it asks for a password, the coordinator needs that of this user in "
-        "pg_dist_authinfo (docs/scale-out.md#passwords); until then nothing is indexed or looked up"
-    )
-    return Finding("node", "problem", f"{name} does not answer: {reason}", advice)
-
-
-def _check_members(name: str, missing: Sequence[str]) -> Iterator[Finding]:
-    if missing:
-        finding = f"{name} lacks roles or memberships of the coordinator: what these users do fails there"
-        yield Finding("node roles", "warning", finding, f"as a superuser on that node: {'; '.join(missing)}")
+            advice = (
+                "start it, or see its log; where it asks for a password, the coordinator needs that of this user in "
+                "pg_dist_authinfo (docs/scale-out.md#passwords); until then nothing is indexed or looked up"
+            )
+            reason = refusal if name in refusal else one.obstacle
+            yield Finding("node", "problem", f"{name} does not answer: {reason}", advice)
+            continue
+        yield _check_node(name, one)
+        if lacking := missing.get(name):
+            finding = f"{name} lacks roles or memberships of the coordinator: what these users do fails there"
+            yield Finding(
+                "node roles", "warning", finding, f"as a superuser on that node: {'; '.join(lacking)}"
+            )
 
 
 def _check_node(name: str, node: NodeState) -> Finding:
