@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,11 @@ from nearsim_db.similarity.metrics import exact_threshold
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import documents, lookups
+from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import Leaves
-
-if TYPE_CHECKING:
-    from nearsim_db.search.queries import Queries
 
 Answer = TypeVar("Answer")
 
@@ -57,6 +55,17 @@ class _State:
         return checked_threshold(self.index.context.encoder.profile.similarity_at_threshold)
 
 
+class SearchableIndex(Protocol):
+    """The index that sketches are read from."""
+
+    @property
+    def database(self) -> Database:
+        """The open database."""
+
+    def serving(self) -> LiveIndex:
+        """Return the live generation. Raises NotFoundError if there is none."""
+
+
 class Deduper:
     """Finds the documents of a result set that duplicate earlier ones in it. Threads may share one.
 
@@ -72,7 +81,7 @@ class Deduper:
 
     def __init__(
         self,
-        index: "Queries",
+        index: SearchableIndex,
         min_similarity: float | None = None,
         *,
         sketch_bytes: int = 128 << 20,
