@@ -14,8 +14,6 @@ from tests.endurance.soak.journal import Connection, Model
 from tests.endurance.soak.recipes import VARIANTS, draw_recipe
 from tests.endurance.soak.stored import read_documents, read_generation, read_generations
 
-pytestmark = pytest.mark.slow("a benchmark")
-
 _INSERT = """
 INSERT INTO nearsim.document (collection_id, external_id, title, body, vector, source, published_at)
 VALUES (1, %(name)s, %(title)s, %(body)s, %(vector)s, %(source)s, %(published_at)s) RETURNING doc_id

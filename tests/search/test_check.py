@@ -2,11 +2,11 @@
 
 import random
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
@@ -52,8 +52,10 @@ def test_check_equals_brute_force(index: Index, texts: dict[str, str]) -> None:
         assert found(index, Document("new", body=body)) == expected(texts, "new", body)
         changed = edited(rng, body, 2)
         assert found(index, Document(name, body=changed)) == expected(texts, name, changed)
+        assert index.similar_to_text(body) == index.check(Document("new", body=body))
     strict = index.check(Document("new", body=texts["f0-0"]), min_similarity=0.99)
     assert [one.similarity for one in strict] == [1.0] * len(strict) and strict
+    assert index.check(Document("other")) == index.check(Document("other", body=" \0!? ")) == []
 
 
 def test_check_agrees_with_adding(index: Index, texts: dict[str, str]) -> None:
@@ -91,11 +93,6 @@ def test_estimates_are_used_if_the_recipe_says_so(index: Index, texts: dict[str,
     assert {one.union for one in matches} == {128}
     assert all(one.similarity == pytest.approx(one.estimate, abs=1e-5) for one in matches)
     assert matches[0].similarity == 1.0
-
-
-def test_documents_without_features_match_nothing(index: Index, texts: dict[str, str]) -> None:
-    index.add([Document("empty"), Document("a", body=texts["f0-0"])])
-    assert index.check(Document("other")) == index.check(Document("other", body=" \0!? ")) == []
 
 
 def test_characters_that_cannot_be_stored_are_replaced(index: Index) -> None:
@@ -142,21 +139,9 @@ def written(connection: "psycopg.Connection[Any]") -> dict[str, object]:
     ]
     counts: dict[str, object] = {}
     for name in names:
-        query = psycopg.sql.SQL("SELECT count(*), max(xmin::text) FROM {}").format(identifier(name))
+        query = sql.SQL("SELECT count(*), max(xmin::text) FROM {}").format(identifier(name))
         counts[name] = connection.execute(query).fetchone()
     return counts
-
-
-def test_no_transaction_is_left_open(index: Index, texts: dict[str, str], database_url: str) -> None:
-    """The connection is kept for the next query, but does not hold back VACUUM."""
-    index.add(Document(name, body=body) for name, body in texts.items())
-    assert index.check(Document("new", body=texts["f0-0"]))
-    with psycopg.connect(database_url, autocommit=True) as plain:
-        states = plain.execute(
-            "SELECT DISTINCT state FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        ).fetchall()
-    assert states == [("idle",)]
 
 
 @pytest.mark.slow("load")
@@ -185,32 +170,25 @@ def test_new_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
     assert names[1] == {name for name, body in texts.items() if shingles(body) == shingles(texts["f0-0"])}
 
 
-def test_purge_clears_cached_features(index: Index, texts: dict[str, str], database_url: str) -> None:
-    index.add(Document(name, body=body) for name, body in texts.items())
-    question = Document("new", body=texts["f0-0"])
-    before = index.check(question)
-    kept = index._lookups.live().context.cache
-    with psycopg.connect(database_url) as plain:
-        plain.execute("UPDATE nearsim.collection SET purged_at = now()")
-    assert index.check(question) == before
-    assert index._lookups.live().context.cache is not kept
+OTHERS = sql.SQL(
+    "SELECT DISTINCT {} FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+)
 
 
-def test_lost_connection_is_reopened(index: Index, texts: dict[str, str], database_url: str) -> None:
+def test_a_lost_connection_is_reopened_a_purge_noticed_and_no_transaction_left_open(
+    index: Index, texts: dict[str, str], database_url: str
+) -> None:
+    """The connection is kept for the next query, but does not hold back VACUUM."""
     index.add(Document(name, body=body) for name, body in texts.items())
     question = Document("new", body=texts["f0-0"])
     before = index.check(question)
     with psycopg.connect(database_url, autocommit=True) as plain:
-        plain.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        )
-    assert index.check(question) == before
-
-
-def test_texts_and_documents_have_the_same_results(index: Index, texts: dict[str, str]) -> None:
-    index.add(
-        Document(name, title, body) for (name, body), title in zip(texts.items(), "ab" * 60, strict=True)
-    )
-    for title, body in product("ab", list(texts.values())[:6]):
-        assert index.similar_to_text(body, title) == index.check(Document("new", title, body))
+        states = plain.execute(OTHERS.format(sql.SQL("state"))).fetchall()
+        assert before and states == [("idle",)]
+        kept = index._lookups.live().context.cache
+        plain.execute("UPDATE nearsim.collection SET purged_at = now()")
+        assert index.check(question) == before
+        assert index._lookups.live().context.cache is not kept
+        plain.execute(OTHERS.format(sql.SQL("pg_terminate_backend(pid, 5000)")))
+        assert index.check(question) == before

@@ -117,19 +117,14 @@ def test_purge_clears_the_caches(index: Index, texts: dict[str, str], database_u
     assert after is not None and len(after.sketches) == len(names) - 1
     with psycopg.connect(database_url) as plain:
         plain.execute("UPDATE nearsim.collection SET purged_at = now()")
-    assert Deduper(index, recheck_seconds=3_600).dedupe([ids["s0-0"]]) == [gone]
-
-
-def test_a_purge_between_two_checks_is_noticed_by_the_next_query(index: Index, texts: dict[str, str]) -> None:
-    ids = fill(index, texts)
-    deduper = Deduper(index, recheck_seconds=3_600)
-    deduper.dedupe(list(ids.values()))
-    before = deduper._state
-    index.purge(["s0-0"])
-    deduper.dedupe([ids["s0-1"]])
-    after = deduper._state
-    assert before is not None and after is not None and after.sketches is not before.sketches
-    assert len(after.sketches) == 1
+    patient = Deduper(index, recheck_seconds=3_600)
+    assert patient.dedupe([ids["s0-0"]]) == [gone]
+    patient.dedupe(list(ids.values()))
+    cached = patient._state
+    index.purge(["s0-2"])
+    patient.dedupe([ids["s0-1"]])
+    assert cached is not None and patient._state is not None
+    assert patient._state.sketches is not cached.sketches and len(patient._state.sketches) == 1
 
 
 def judge(database_url: str, index: Index, pair: tuple[int, int], verdict: str) -> None:
@@ -162,7 +157,9 @@ def test_vetoed_pairs_are_no_duplicates_and_pinned_ones_are(
     assert [one.duplicate_of for one in deduper.dedupe(given)] == [None, other, None, None]
 
 
-def test_caches_are_bounded(index: Index, texts: dict[str, str]) -> None:
+def test_caches_are_bounded_and_a_lost_connection_reopened(
+    index: Index, texts: dict[str, str], database_url: str
+) -> None:
     ids = fill(index, texts)
     deduper = Deduper(index, sketch_bytes=10_000, answer_bytes=3_000)
     unbounded = Deduper(index)
@@ -171,6 +168,13 @@ def test_caches_are_bounded(index: Index, texts: dict[str, str]) -> None:
         assert asked(deduper, ids, names) == asked(unbounded, ids, names)
         assert deduper._state is not None
         assert len(deduper._state.sketches) <= 8 and len(deduper._state.answers) <= 4
+    before = unbounded.dedupe(list(ids.values()))
+    with psycopg.connect(database_url, autocommit=True) as plain:
+        plain.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    assert Deduper(index).dedupe(list(ids.values())) == before == deduper.dedupe(list(ids.values()))
 
 
 @pytest.mark.slow("many threads")
@@ -188,15 +192,3 @@ def test_threads_share_a_deduper(index: Index, texts: dict[str, str]) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         assert all(pool.map(work, range(6)))
-
-
-def test_lost_connection_is_reopened(index: Index, texts: dict[str, str], database_url: str) -> None:
-    ids = fill(index, texts)
-    deduper = Deduper(index)
-    before = deduper.dedupe(list(ids.values()))
-    with psycopg.connect(database_url, autocommit=True) as plain:
-        plain.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        )
-    assert deduper.dedupe(list(ids.values())) == before

@@ -122,9 +122,14 @@ def test_similar_documents_in_all_profiles(url: str) -> None:
         assert {tuple(row[3]) for row in some} <= {("body",)}
 
 
-@pytest.mark.parametrize("profiles", [["headline", "body"], ["body", "sentences"], ["sentences"], None])
-def test_clusters_are_components_of_the_combined_pairs(url: str, profiles: list[str] | None) -> None:
+def test_clusters_are_components_of_the_combined_pairs(url: str) -> None:
     ask(url, "UPDATE nearsim.document SET published_at = now() - doc_id %% 7 * interval '1 day' RETURNING 1")
+    for profiles in (["headline", "body"], ["body", "sentences"], ["sentences"], None):
+        check_clusters(url, profiles)
+
+
+def check_clusters(url: str, profiles: list[str] | None) -> None:
+    """The clusters of the pairs of some profiles, and their survivors."""
     graph = nx.Graph(
         pair for pair, alike in brute_force(url).items() if alike.keys() & set(profiles or PROFILES)
     )
@@ -149,16 +154,16 @@ def test_clusters_are_components_of_the_combined_pairs(url: str, profiles: list[
 
 
 def test_invalid_calls_are_refused(url: str) -> None:
-    refused: dict[LiteralString, str] = {
-        "SELECT nearsim.similar_by_profiles('d00', ARRAY['other'])": "'other'; existing profiles: body, head",
-        "SELECT nearsim.similar_by_profiles('d00', '{}')": "name profiles, or leave it out",
-        "SELECT nearsim.similar_by_profiles('d00', ARRAY[NULL])": "name profiles, or leave it out",
-        "SELECT nearsim.similar_by_profiles('nobody')": "no document 'nobody'",
-        "SELECT nearsim.combined_clusters('nowhere')": "collection 'nowhere' does not exist",
-        "SELECT nearsim.combined_clusters(NULL)": "collection NULL does not exist",
-    }
-    for call, words in refused.items():
-        with pytest.raises(psycopg.Error, match=words):
+    refused: tuple[LiteralString, ...] = (
+        "SELECT nearsim.similar_by_profiles('d00', ARRAY['other'])",
+        "SELECT nearsim.similar_by_profiles('d00', '{}')",
+        "SELECT nearsim.similar_by_profiles('d00', ARRAY[NULL])",
+        "SELECT nearsim.similar_by_profiles('nobody')",
+        "SELECT nearsim.combined_clusters('nowhere')",
+        "SELECT nearsim.combined_clusters(NULL)",
+    )
+    for call in refused:
+        with pytest.raises((psycopg.errors.NoDataFound, psycopg.errors.InvalidParameterValue)):
             ask(url, call)
 
 

@@ -219,33 +219,24 @@ def test_what_cannot_be_answered_is_an_error(index: Index) -> None:
     index.create_profile("one", Recipe())
     index.add(write_documents()[:3])
     index.create_profile("two", Recipe())
-    several = "collection 'demo' has several profiles; name one of: one, two"
-    unknown = "collection 'nowhere' does not exist; existing collections: 'demo'"
-    refused(index, "SELECT nearsim.candidates('nowhere')", psycopg.errors.NoDataFound, unknown)
-    refused(index, "SELECT nearsim.candidates('demo')", psycopg.errors.AmbiguousParameter, several)
-    refused(index, "SELECT nearsim.candidates()", psycopg.errors.AmbiguousParameter, several)
-    refused(index, "SELECT nearsim.candidates('demo', NULL)", psycopg.errors.AmbiguousParameter, several)
-    missing = "collection 'demo' has no profile 'no'; existing profiles: one, two"
-    refused(index, "SELECT nearsim.candidates('demo', 'no')", psycopg.errors.NoDataFound, missing)
+    for call, error in (
+        ("candidates('nowhere')", psycopg.errors.NoDataFound),
+        ("candidates('demo')", psycopg.errors.AmbiguousParameter),
+        ("candidates()", psycopg.errors.AmbiguousParameter),
+        ("candidates('demo', NULL)", psycopg.errors.AmbiguousParameter),
+        ("candidates('demo', 'no')", psycopg.errors.NoDataFound),
+    ):
+        refused(index, call, error)
     change(index, "UPDATE nearsim.generation SET state = 'retired'")
-    dead = "profile 'one' of collection 'demo' has no live index yet"
-    refused(
-        index, "SELECT nearsim.candidates('demo', 'one')", psycopg.errors.ObjectNotInPrerequisiteState, dead
-    )
+    refused(index, "candidates('demo', 'one')", psycopg.errors.ObjectNotInPrerequisiteState)
     change(index, "INSERT INTO nearsim.collection (name) VALUES ('other')")
-    refused(
-        index,
-        "SELECT nearsim.candidates()",
-        psycopg.errors.AmbiguousParameter,
-        "there are several collections; name one of: 'demo', 'other'",
-    )
+    refused(index, "candidates()", psycopg.errors.AmbiguousParameter)
 
 
-def refused(index: Index, call: LiteralString, error: type[psycopg.Error], message: str) -> None:
-    """The error of a call."""
-    with pytest.raises(error) as found:
-        change(index, call)
-    assert found.value.diag.message_primary == message
+def refused(index: Index, call: str, error: type[psycopg.Error]) -> None:
+    """A call ends with this error."""
+    with pytest.raises(error):
+        ask(index, f"SELECT nearsim.{call}".encode())
 
 
 def change(index: Index, command: LiteralString) -> None:

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.store.driver import Engine
-from tests.builders.sql_world import EMPTY, RULES, THRESHOLD, World, world
+from nearsim_db.store.driver import Connection
+from tests.builders.sql_world import EMPTY, RULES, THRESHOLD, World
 from tests.sql.test_similar import decide
 
 DEDUPE = "SELECT place, doc_id, keep, duplicate_of, similarity, indexed FROM nearsim.dedupe(CAST(%s AS bigint[]), %s)"
@@ -47,26 +47,28 @@ def similarity_of(known: World, one: int, other: int, least: float, verdicts: Ve
     return known.similarity(one, other)
 
 
-@pytest.mark.parametrize("decided", [False, True])
-def test_random_result_sets(database_url: str, decided: bool) -> None:
-    rng = random.Random(4)
-    with world(database_url) as known:
-        verdicts: Verdicts = {}
-        if decided:
-            pairs = list(combinations(known.doc_ids, 2))
-            alike = [pair for pair in pairs if known.is_pair(*pair)]
-            verdicts = dict.fromkeys(rng.sample(pairs, 40), "pinned") | dict.fromkeys(
-                rng.sample(alike, 60), "vetoed"
-            )
-            verdicts |= dict.fromkeys(rng.sample(alike, 10), "pinned")
-            for (left, right), verdict in verdicts.items():
-                decide(known, left, right, verdict)
-        for size in (1, 2, 5, 10, 30, 62, 62, 62, 62, 62):
-            asked = rng.sample([*known.doc_ids, UNKNOWN], size)
-            asked += rng.choices(asked, k=size // 3)
-            least = rng.choice([None, THRESHOLD, 0.8, 1.0])
-            found = known.ask(DEDUPE, asked, least)
-            assert found == expected(known, asked, THRESHOLD if least is None else least, verdicts)
+def test_random_result_sets_with_and_without_verdicts(whole: World) -> None:
+    rng, verdicts = random.Random(4), Verdicts()
+    check_result_sets(whole, rng, verdicts)
+    pairs = list(combinations(whole.doc_ids, 2))
+    alike = [pair for pair in pairs if whole.is_pair(*pair)]
+    verdicts |= dict.fromkeys(rng.sample(pairs, 40), "pinned") | dict.fromkeys(
+        rng.sample(alike, 60), "vetoed"
+    )
+    verdicts |= dict.fromkeys(rng.sample(alike, 10), "pinned")
+    for (left, right), verdict in verdicts.items():
+        decide(whole, left, right, verdict)
+    check_result_sets(whole, rng, verdicts)
+
+
+def check_result_sets(known: World, rng: random.Random, verdicts: Verdicts) -> None:
+    """Sets of several sizes, with repeated and unknown documents."""
+    for size in (1, 2, 5, 10, 30, 62, 62, 62):
+        asked = rng.sample([*known.doc_ids, UNKNOWN], size)
+        asked += rng.choices(asked, k=size // 3)
+        least = rng.choice([None, THRESHOLD, 0.8, 1.0])
+        found = known.ask(DEDUPE, asked, least)
+        assert found == expected(known, asked, THRESHOLD if least is None else least, verdicts)
 
 
 def test_twins_of_one_head_are_duplicates_of_the_first(database_url: str) -> None:
@@ -81,52 +83,41 @@ def test_twins_of_one_head_are_duplicates_of_the_first(database_url: str) -> Non
         assert found == [(None,), (asked[0],), (None,), (asked[0],), (asked[0],)]
 
 
-def test_unindexed_documents_are_kept(database_url: str) -> None:
-    with world(database_url) as known:
-        empty = next(one for one, name in known.names.items() if name == EMPTY)
-        first = known.doc_ids[2]
-        known.ask(
-            "INSERT INTO nearsim.document (collection_id, external_id, body) "
-            "SELECT collection_id, 'new', body FROM nearsim.document WHERE doc_id = %s",
-            first,
-        )
-        new = known.row("SELECT nearsim.document_named('new') AS doc_id")["doc_id"]
-        asked = [first, new, UNKNOWN, None, empty, UNKNOWN, None]
-        found = known.ask("SELECT doc_id, keep, duplicate_of, indexed FROM nearsim.dedupe(%s)", asked)
-        assert found == [
-            (first, True, None, True),
-            (new, True, None, False),
-            (UNKNOWN, True, None, False),
-            (None, True, None, False),
-            (empty, True, None, True),
-            (UNKNOWN, False, UNKNOWN, False),
-            (None, True, None, False),
-        ]
-        # A deleted document is unknown, although its signature is there until a worker comes by.
-        twin = known.doc_ids[3]
-        known.ask("DELETE FROM nearsim.document WHERE doc_id = %s", twin)
-        assert known.ask("SELECT keep, indexed FROM nearsim.dedupe(%s)", [twin, twin]) == [
-            (True, False),
-            (False, False),
-        ]
-
-
-def test_empty_and_unknown_ids(engine: Engine) -> None:
-    with engine.connect() as connection:
-        assert connection.execute("SELECT * FROM nearsim.dedupe('{}')").fetchall() == []
-        assert connection.execute("SELECT * FROM nearsim.dedupe(NULL)").fetchall() == []
-        found = connection.execute("SELECT doc_id, keep, indexed FROM nearsim.dedupe('{7,8}')").fetchall()
-        assert found == [(7, True, False), (8, True, False)]
-
-
-def test_invalid_calls_are_refused(database_url: str) -> None:
-    with world(database_url) as known, Index.connect(database_url, collection="other") as index:
+def test_unindexed_and_unknown_documents_are_kept(whole: World) -> None:
+    with Index.connect(whole.index.database.engine.url, collection="other") as index:
         index.add([Document("d1", body="some text")])
         there = index.get("d1")["doc_id"]
-        for asked, least, complaint in (
-            ([known.doc_ids[0]], 0.4, r"0.4 is outside 0.5..1: pairs below the threshold"),
-            ([known.doc_ids[0]], 1.1, r"1.1 is outside 0.5..1"),
-            ([known.doc_ids[0], there], None, "of several collections: default, other"),
-        ):
-            with pytest.raises(psycopg.errors.InvalidParameterValue, match=complaint):
-                known.ask(DEDUPE, asked, least)
+    empty = next(one for one, name in whole.names.items() if name == EMPTY)
+    first = whole.doc_ids[2]
+    for asked, least in (([first], 0.4), ([first], 1.1), ([first, there], None)):
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            whole.ask(DEDUPE, asked, least)
+    whole.ask(
+        "INSERT INTO nearsim.document (collection_id, external_id, body) "
+        "SELECT collection_id, 'new', body FROM nearsim.document WHERE doc_id = %s",
+        first,
+    )
+    new = whole.row("SELECT nearsim.document_named('new') AS doc_id")["doc_id"]
+    asked = [first, new, UNKNOWN, None, empty, UNKNOWN, None]
+    found = whole.ask("SELECT doc_id, keep, duplicate_of, indexed FROM nearsim.dedupe(%s)", asked)
+    assert found == [
+        (first, True, None, True),
+        (new, True, None, False),
+        (UNKNOWN, True, None, False),
+        (None, True, None, False),
+        (empty, True, None, True),
+        (UNKNOWN, False, UNKNOWN, False),
+        (None, True, None, False),
+    ]
+    # A deleted document is unknown, although its signature is there until a worker comes by.
+    twin = whole.doc_ids[3]
+    whole.ask("DELETE FROM nearsim.document WHERE doc_id = %s", twin)
+    kept = "SELECT keep, indexed FROM nearsim.dedupe(%s)"
+    assert whole.ask(kept, [twin, twin]) == [(True, False), (False, False)]
+
+
+def test_empty_and_unknown_ids(connection: Connection) -> None:
+    assert connection.execute("SELECT * FROM nearsim.dedupe('{}')").fetchall() == []
+    assert connection.execute("SELECT * FROM nearsim.dedupe(NULL)").fetchall() == []
+    found = connection.execute("SELECT doc_id, keep, indexed FROM nearsim.dedupe('{7,8}')").fetchall()
+    assert found == [(7, True, False), (8, True, False)]

@@ -1,6 +1,5 @@
 """max_matches of the lookup functions: which documents are returned, and how much is read for them."""
 
-from collections.abc import Iterator
 from itertools import product
 
 import psycopg
@@ -9,52 +8,36 @@ from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.worker.worker import Worker
-from tests.builders.sql_world import World, world
+from tests.builders.sql_world import World
 from tests.sql.test_similar import SIMILAR, expected
 
 LIMITED = SIMILAR.replace("%s, %s)", "%s, %s, max_matches => %s)")
 TWINS = 300
 
 
-@pytest.fixture
-def known(database_url: str) -> Iterator[World]:
-    with world(database_url) as known:
-        yield known
-
-
-def test_similar_to_returns_the_first_of_all(known: World) -> None:
+def test_the_first_of_all_matches_are_returned(whole: World) -> None:
     for asked in ((None, None), (0.8, None), (0.3, None), (None, 1), (0.2, 1)):
-        for doc_id in known.doc_ids[::7]:
-            every = expected(known, doc_id, *asked)
+        for doc_id in whole.doc_ids[::7]:
+            every = expected(whole, doc_id, *asked)
             for most in (1, 3, len(every) + 1):
-                assert known.ask(LIMITED, doc_id, *asked, most) == every[:most], (doc_id, asked, most)
+                assert whole.ask(LIMITED, doc_id, *asked, most) == every[:most], (doc_id, asked, most)
+    for doc_id in whole.doc_ids[::7]:
+        ids = [row[0] for row in expected(whole, doc_id, None, None)]
+        for function, most in product(("similar_to", "similar_by_profiles"), (1, 4, len(ids) + 1)):
+            command = f"SELECT doc_id FROM nearsim.{function}(%s, collection => 'default', max_matches => %s)"  # noqa: S608
+            assert [one for (one,) in whole.ask(command, whole.names[doc_id], most)] == ids[:most]
+    doc_id = max(whole.doc_ids, key=lambda one: len(expected(whole, one, None, None)))
+    ids = [row[0] for row in expected(whole, doc_id, None, None)]
+    whole.ask("DELETE FROM nearsim.document WHERE doc_id = ANY(%s)", ids[:2])
+    found = whole.ask("SELECT doc_id FROM nearsim.similar_to(%s::bigint, max_matches => 3)", doc_id)
+    assert len(ids) > 4 and [one for (one,) in found] == ids[2:5]
 
 
-def test_by_external_id_and_by_profiles(known: World) -> None:
-    for doc_id in known.doc_ids[::7]:
-        every = [row[0] for row in expected(known, doc_id, None, None)]
-        for most in (1, 4, len(every) + 1):
-            for function in ("similar_to", "similar_by_profiles"):
-                found = known.ask(
-                    f"SELECT doc_id FROM nearsim.{function}(%s, collection => 'default', max_matches => %s)",  # noqa: S608
-                    known.names[doc_id],
-                    most,
-                )
-                assert [one for (one,) in found] == every[:most]
-
-
-def test_deleted_documents_do_not_count(known: World) -> None:
-    doc_id = max(known.doc_ids, key=lambda one: len(expected(known, one, None, None)))
-    every = [row[0] for row in expected(known, doc_id, None, None)]
-    assert len(every) > 4
-    known.ask("DELETE FROM nearsim.document WHERE doc_id = ANY(%s)", every[:2])
-    found = known.ask("SELECT doc_id FROM nearsim.similar_to(%s::bigint, max_matches => 3)", doc_id)
-    assert [one for (one,) in found] == every[2:5]
-
-
-def test_texts_have_the_matches_of_the_package(known: World, database_url: str) -> None:
-    text = max(known.texts.values(), key=len)
-    every = known.index.similar_to_text(text)
+def test_texts_have_the_matches_of_the_package(whole: World) -> None:
+    database_url = whole.index.database.engine.url
+    check_limits_below_one(database_url)
+    text = max(whole.texts.values(), key=len)
+    every = whole.index.similar_to_text(text)
     for most in (1, 2, len(every), len(every) + 1):
         with psycopg.connect(database_url, autocommit=True) as other:
             (probe,) = other.execute(
@@ -67,28 +50,27 @@ def test_texts_have_the_matches_of_the_package(known: World, database_url: str) 
             first = other.execute(
                 "SELECT external_id FROM nearsim.similar_to_text(%s, max_matches => 1)", (probe,)
             ).fetchall()
-        matches = known.index.similar_to_text(text, limit=most)
+        matches = whole.index.similar_to_text(text, limit=most)
         assert found == [(one.external_id, one.similarity) for one in matches]
         assert [name for (name,) in first] == [one.external_id for one in matches[:1]]
         assert matches.has_more == (most < len(every))
 
 
 CALLS = (
-    "SELECT * FROM nearsim.similar_to(1, max_matches => {})",
-    "SELECT * FROM nearsim.similar_by_profiles(1, max_matches => {})",
-    "SELECT nearsim.ask('a text', max_matches => {})",
-    "SELECT * FROM nearsim.similar_to_text(1, max_matches => {})",
-    "CALL nearsim.similar_to_text('a text', max_matches => {})",
+    "SELECT * FROM nearsim.similar_to(1, max_matches => 0)",
+    "SELECT * FROM nearsim.similar_by_profiles(1, max_matches => 0)",
+    "SELECT nearsim.ask('a text', max_matches => -3)",
+    "SELECT * FROM nearsim.similar_to_text(1, max_matches => 0)",
+    "CALL nearsim.similar_to_text('a text', max_matches => 0)",
 )
 
 
-def test_less_than_one_is_refused(known: World, database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as other:
-        for call, most in product(CALLS, (0, -3)):
-            with pytest.raises(
-                psycopg.errors.InvalidParameterValue, match=f"maximum of {most} matches is out of range"
-            ):
-                other.execute(call.format(most).encode())
+def check_limits_below_one(url: str) -> None:
+    """They are refused."""
+    with psycopg.connect(url, autocommit=True) as other:
+        for call in CALLS:
+            with pytest.raises(psycopg.errors.InvalidParameterValue):
+                other.execute(call.encode())
 
 
 @pytest.mark.slow("many matches")

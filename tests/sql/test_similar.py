@@ -66,45 +66,36 @@ def test_similar_to_at_every_threshold(database_url: str, rules: list[str]) -> N
         assert seen == {(True, True), (True, False), (False, False)}
 
 
-def test_similar_to_equals_the_package(database_url: str) -> None:
-    with world(database_url) as known:
-        for doc_id in known.doc_ids:
-            name = known.names[doc_id]
-            found = known.ask(
-                "SELECT external_id, title, similarity, intersection_size, union_size, shared_bands "
-                "FROM nearsim.similar_to(%s, collection => 'default')",
-                name,
-            )
-            matches = known.index.similar(name) if known.features[doc_id] else []
-            assert found == [
-                (one.external_id, one.title, one.similarity, one.intersection, one.union, one.shared_bands)
-                for one in matches
-            ]
-
-
-def test_numbers_and_verdicts_are_shown(database_url: str) -> None:
-    with world(database_url) as known:
-        doc_id = max(known.doc_ids, key=lambda one: len(expected(known, one, None, None)))
-        others = [row[0] for row in expected(known, doc_id, None, None)]
-        pinned, vetoed, undone = others[:3]
-        for other, verdict, moment in (
-            (pinned, "pinned", None),
-            (vetoed, "vetoed", None),
-            (undone, "vetoed", "now"),
-        ):
-            decide(known, doc_id, other, verdict, moment)
-        found = known.ask(
-            "SELECT doc_id, numbers_differ, verdict FROM nearsim.similar_to(%s::bigint)", doc_id
+def test_similar_to_equals_the_package_and_shows_numbers_and_verdicts(whole: World) -> None:
+    for doc_id, name in whole.names.items():
+        found = whole.ask(
+            "SELECT external_id, title, similarity, intersection_size, union_size, shared_bands "
+            "FROM nearsim.similar_to(%s, collection => 'default')",
+            name,
         )
+        matches = whole.index.similar(name) if whole.features[doc_id] else []
         assert found == [
-            (
-                other,
-                known.numbers(doc_id) != known.numbers(other),
-                {pinned: "pinned", vetoed: "vetoed"}.get(other),
-            )
-            for other in others
+            (one.external_id, one.title, one.similarity, one.intersection, one.union, one.shared_bands)
+            for one in matches
         ]
-        assert len({differ for _, differ, _ in found}) == 2
+    check_numbers_and_verdicts(whole)
+    check_without_similar_ones(whole)
+
+
+def check_numbers_and_verdicts(known: World) -> None:
+    """Whether numbers differ, and the verdict that was not undone."""
+    doc_id = max(known.doc_ids, key=lambda one: len(expected(known, one, None, None)))
+    others = [row[0] for row in expected(known, doc_id, None, None)]
+    pinned, vetoed, undone = others[:3]
+    decide(known, doc_id, pinned, "pinned")
+    decide(known, doc_id, vetoed, "vetoed")
+    decide(known, doc_id, undone, "vetoed", "now")
+    verdicts = {pinned: "pinned", vetoed: "vetoed"}
+    found = known.ask("SELECT doc_id, numbers_differ, verdict FROM nearsim.similar_to(%s::bigint)", doc_id)
+    assert found == [
+        (other, known.numbers(doc_id) != known.numbers(other), verdicts.get(other)) for other in others
+    ]
+    assert len({differ for _, differ, _ in found}) == 2
 
 
 def decide(known: World, one: int, other: int, verdict: str, undone_at: str | None = None) -> None:
@@ -153,59 +144,35 @@ def test_bucket_limit_bounds_additional_candidates(database_url: str) -> None:
             assert {other for (other,) in found} == (wanted if known.features[doc_id] else set())
 
 
-def test_documents_without_similar_ones(database_url: str) -> None:
-    with world(database_url) as known:
-        for name in (EMPTY, ALONE):
-            assert known.ask("SELECT * FROM nearsim.similar_to(%s)", name) == []
-        known.ask(
-            "INSERT INTO nearsim.document (collection_id, external_id, body) "
-            "SELECT collection_id, 'new', body FROM nearsim.document WHERE external_id = 'd1'"
-        )
-        assert known.ask("SELECT * FROM nearsim.similar_to('new')") == []
+def check_without_similar_ones(known: World) -> None:
+    """A document without features, one like no other, and one that is not indexed yet."""
+    for name in (EMPTY, ALONE):
+        assert known.ask("SELECT * FROM nearsim.similar_to(%s)", name) == []
+    known.ask(
+        "INSERT INTO nearsim.document (collection_id, external_id, body) "
+        "SELECT collection_id, 'new', body FROM nearsim.document WHERE external_id = 'd1'"
+    )
+    assert known.ask("SELECT * FROM nearsim.similar_to('new')") == []
 
 
 REFUSED = [
-    ("similar_to(4711)", psycopg.errors.NoDataFound, "there is no document 4711"),
-    ("similar_to('gone')", psycopg.errors.NoDataFound, "there is no document 'gone'"),
-    (
-        "similar_to('a', collection => 'third')",
-        psycopg.errors.NoDataFound,
-        "no document 'a' in collection 'third'",
-    ),
-    (
-        "similar_to('a')",
-        psycopg.errors.AmbiguousParameter,
-        "'a' in several collections; name one of: default, other",
-    ),
-    (
-        "similar_to('b')",
-        psycopg.errors.AmbiguousParameter,
-        "'default' has several profiles; name one of: p, q",
-    ),
-    (
-        "similar_to('b', profile => 'r')",
-        psycopg.errors.NoDataFound,
-        "has no profile 'r'; existing profiles: p, q",
-    ),
-    (
-        "similar_to('b', 1.5, profile => 'p')",
-        psycopg.errors.InvalidParameterValue,
-        "similarity of 1.5 is outside",
-    ),
-    ("similar_to('b', NULL, 0, 'p')", psycopg.errors.InvalidParameterValue, "minimum of 0 shared bands"),
+    ("similar_to(4711)", psycopg.errors.NoDataFound),
+    ("similar_to('gone')", psycopg.errors.NoDataFound),
+    ("similar_to('a', collection => 'third')", psycopg.errors.NoDataFound),
+    ("similar_to('a')", psycopg.errors.AmbiguousParameter),
+    ("similar_to('b')", psycopg.errors.AmbiguousParameter),
+    ("similar_to('b', profile => 'r')", psycopg.errors.NoDataFound),
+    ("similar_to('b', 1.5, profile => 'p')", psycopg.errors.InvalidParameterValue),
+    ("similar_to('b', NULL, 0, 'p')", psycopg.errors.InvalidParameterValue),
 ]
-
-
-def test_invalid_calls_are_refused(several: Engine) -> None:
-    with several.connect() as connection:
-        for call, error, complaint in REFUSED:
-            with pytest.raises(error, match=complaint):
-                connection.execute(f"SELECT nearsim.{call}".encode())
-            connection.rollback()
 
 
 def test_ambiguous_ids_need_a_collection(several: Engine) -> None:
     with several.connect() as connection:
+        for call, error in REFUSED:
+            with pytest.raises(error):
+                connection.execute(f"SELECT nearsim.{call}".encode())
+            connection.rollback()
         for collection, profile in (("default", "p"), ("other", None)):
             row = connection.execute(
                 "SELECT nearsim.document_named('a', %s), doc_id FROM nearsim.document JOIN nearsim.collection "

@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from decimal import ROUND_HALF_UP, Decimal
-from itertools import combinations
+from itertools import combinations, product
 
 import psycopg
 import pytest
@@ -22,22 +22,23 @@ WHY = "SELECT * FROM nearsim.why(CAST(%s AS bigint), CAST(%s AS bigint))"
 WHY_NOT = "SELECT * FROM nearsim.why_not(CAST(%s AS bigint), CAST(%s AS bigint))"
 
 
-def test_why_shows_everything_about_a_pair(database_url: str) -> None:
-    with world(database_url) as known:
-        clusters = dict(
-            known.ask("SELECT doc_id, cluster_id FROM nearsim.cluster_member WHERE generation_id = 1")
-        )
-        kinds: Counter[tuple[bool, bool]] = Counter()
-        for left, right in list(combinations(known.doc_ids, 2))[::13]:
-            found = known.row(WHY, right, left)
-            assert found == known.row(WHY, left, right)
-            check_sides(known, found, left, right)
-            check_scores(known, found, left, right)
-            check_numbers(known, found, left, right)
-            assert found["same_cluster"] == (left in clusters and clusters[left] == clusters.get(right))
-            assert (found["verdict"], found["verdict_by"], found["verdict_why"]) == (None, None, None)
-            kinds[found["is_pair"], found["are_twins"]] += 1
-        assert set(kinds) == {(True, True), (True, False), (False, False)}
+def test_why_shows_everything_about_a_pair(whole: World) -> None:
+    clusters = dict(
+        whole.ask("SELECT doc_id, cluster_id FROM nearsim.cluster_member WHERE generation_id = 1")
+    )
+    kinds: Counter[tuple[bool, bool]] = Counter()
+    for left, right in list(combinations(whole.doc_ids, 2))[::13]:
+        found = whole.row(WHY, right, left)
+        assert found == whole.row(WHY, left, right)
+        check_sides(whole, found, left, right)
+        check_scores(whole, found, left, right)
+        check_numbers(whole, found, left, right)
+        assert found["same_cluster"] == (left in clusters and clusters[left] == clusters.get(right))
+        assert (found["verdict"], found["verdict_by"], found["verdict_why"]) == (None, None, None)
+        kinds[found["is_pair"], found["are_twins"]] += 1
+    assert set(kinds) == {(True, True), (True, False), (False, False)}
+    assert not whole.row("SELECT * FROM nearsim.why(%s, %s)", EMPTY, ALONE)["are_twins"]
+    check_verdict(whole)
 
 
 def check_sides(known: World, found: dict[str, object], left: int, right: int) -> None:
@@ -71,26 +72,26 @@ def check_numbers(known: World, found: dict[str, object], left: int, right: int)
     assert Counter(found["numbers_only_right"]) == right_numbers - left_numbers  # type: ignore[call-overload]
 
 
-def test_verdicts_are_shown_and_external_ids_accepted(database_url: str) -> None:
-    with world(database_url) as known:
-        left, right = next(pair for pair in combinations(known.doc_ids, 2) if known.is_pair(*pair))
-        known.ask(
-            "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why) "
-            "VALUES (1, %s, %s, 'vetoed', 'Ada', 'another court')",
-            left,
-            right,
-        )
-        names = known.names[right], known.names[left]
-        found = known.row("SELECT * FROM nearsim.why(%s, %s, collection => 'default')", *names)
-        assert found == known.row(WHY, left, right)
-        assert (found["verdict"], found["verdict_by"], found["verdict_why"]) == (
-            "vetoed",
-            "Ada",
-            "another court",
-        )
-        denied = known.row("SELECT * FROM nearsim.why_not(%s, %s, 'default')", *names)
-        assert denied["reason"] == "Ada vetoed them: another court"
-        assert (denied["is_pair"], denied["verdict"]) == (True, "vetoed")
+def check_verdict(known: World) -> None:
+    """It is shown, to those who give external ids, too."""
+    left, right = next(pair for pair in combinations(known.doc_ids, 2) if known.is_pair(*pair))
+    known.ask(
+        "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why) "
+        "VALUES (1, %s, %s, 'vetoed', 'Ada', 'another court')",
+        left,
+        right,
+    )
+    names = known.names[right], known.names[left]
+    found = known.row("SELECT * FROM nearsim.why(%s, %s, collection => 'default')", *names)
+    assert found == known.row(WHY, left, right)
+    assert (found["verdict"], found["verdict_by"], found["verdict_why"]) == (
+        "vetoed",
+        "Ada",
+        "another court",
+    )
+    denied = known.row("SELECT * FROM nearsim.why_not(%s, %s, 'default')", *names)
+    assert denied["reason"] == "Ada vetoed them: another court"
+    assert (denied["is_pair"], denied["verdict"]) == (True, "vetoed")
 
 
 KINDS = {
@@ -172,44 +173,34 @@ def test_pairs_missed_because_of_the_bucket_limit(database_url: str) -> None:
             assert known.row(WHY_NOT, left, right)["is_pair"]
 
 
-def test_documents_that_are_not_indexed(database_url: str) -> None:
-    with world(database_url) as known:
-        one, other = known.doc_ids[2:4]
-        known.ask("UPDATE nearsim.document SET body = 'something new' WHERE doc_id = %s", one)
-        assert known.row(WHY_NOT, one, other)["reason"] == f"document {one} waits to be indexed"
-        known.ask("DELETE FROM nearsim.change")
-        known.ask("DELETE FROM nearsim.signature WHERE doc_id = %s", one)
-        assert known.row(WHY_NOT, one, other)["reason"] == f"document {one} is not indexed"
-        found = known.row(WHY, one, other)
-        assert not found["is_pair"] and found["numbers_only_left"] == []
-        assert found["shared_bands"] is found["estimate"] is found["numbers_differ"] is None
-
-
-def test_documents_with_pending_changes_are_waiting(database_url: str) -> None:
+def test_documents_that_wait_to_be_indexed_say_so(whole: World) -> None:
     note = "INSERT INTO nearsim.change (collection_id, doc_id, external_id) VALUES (%s, %s, %s)"
-    with world(database_url) as known:
-        home = known.index._get_collection().collection_id
-        away = known.index.database.create_collection("away").collection_id
-        names = {name: doc_id for doc_id, name in known.names.items()}
-        one, other = names["d2"], names["d3"]
-        known.ask("DELETE FROM nearsim.signature WHERE doc_id = %s", one)
-        for about, waits in (
-            ((None, None, None), True),
-            ((home, None, None), True),
-            ((home, None, "d2"), True),
-            ((home, one, None), True),
-            ((home, None, "d3"), False),
-            ((home, other, None), False),
-            ((away, None, None), False),
-            ((away, None, "d2"), False),
-        ):
-            known.ask("DELETE FROM nearsim.change")
-            known.ask(note, *about)
-            reported = "waits to be indexed" if waits else "is not indexed"
-            found = str(known.row(WHY_NOT, one, other)["reason"])
-            assert f"document {one} {reported}" in found, about
-            with pytest.raises(NotFoundError, match="waits to be" if waits else "is not in the index of"):
-                known.index.similar("d2")
+    home = whole.index._get_collection().collection_id
+    away = whole.index.database.create_collection("away").collection_id
+    names = {name: doc_id for doc_id, name in whole.names.items()}
+    one, other = names["d2"], names["d3"]
+    whole.ask("UPDATE nearsim.document SET body = 'something new' WHERE doc_id = %s", one)
+    assert "waits" in whole.row(WHY_NOT, one, other)["reason"]
+    whole.ask("DELETE FROM nearsim.signature WHERE doc_id = %s", one)
+    for about, waits in (
+        ((None, None, None), True),
+        ((home, None, None), True),
+        ((home, None, "d2"), True),
+        ((home, one, None), True),
+        ((home, None, "d3"), False),
+        ((home, other, None), False),
+        ((away, None, None), False),
+        ((away, None, "d2"), False),
+    ):
+        whole.ask("DELETE FROM nearsim.change")
+        whole.ask(note, *about)
+        found = str(whole.row(WHY_NOT, one, other)["reason"])
+        assert found.startswith(f"document {one} {'waits' if waits else 'is not indexed'}"), about
+        with pytest.raises(NotFoundError, match="waits to be" if waits else "is not in the index of"):
+            whole.index.similar("d2")
+    row = whole.row(WHY, one, other)
+    assert not row["is_pair"] and row["numbers_only_left"] == []
+    assert row["shared_bands"] is row["estimate"] is row["numbers_differ"] is None
 
 
 def test_numbers_of_a_changed_text_are_not_compared(database_url: str) -> None:
@@ -225,20 +216,15 @@ def test_numbers_of_a_changed_text_are_not_compared(database_url: str) -> None:
         assert (found["numbers_differ"], found["numbers_only_left"]) == (True, ["77"])
 
 
-@pytest.mark.parametrize(
-    "command", [WHY, WHY_NOT, WHY.replace("bigint", "text"), WHY_NOT.replace("bigint", "text")]
-)
-def test_null_documents_are_refused(connection: Connection, command: str) -> None:
+def test_null_documents_are_refused(connection: Connection) -> None:
     connection.execute(
         "INSERT INTO nearsim.collection (name) VALUES ('c');"
         "INSERT INTO nearsim.document (doc_id, collection_id, external_id) OVERRIDING SYSTEM VALUE "
         "SELECT 5, collection_id, '5' FROM nearsim.collection"
     )
-    for pair in ((None, 5), (5, None), (None, None)):
-        with (
-            pytest.raises(psycopg.errors.NullValueNotAllowed, match="must not be NULL"),
-            connection.backend.transaction(),
-        ):
+    commands = [*(WHY, WHY_NOT), *(one.replace("bigint", "text") for one in (WHY, WHY_NOT))]
+    for command, pair in product(commands, ((None, 5), (5, None), (None, None))):
+        with pytest.raises(psycopg.errors.NullValueNotAllowed), connection.backend.transaction():
             connection.execute(command.encode(), pair)
 
 
@@ -249,14 +235,14 @@ def test_only_documents_of_one_collection_are_compared(database_url: str) -> Non
         found = known.row(WHY_NOT, there, here)
         assert (found["left_external_id"], found["right_external_id"]) == (known.names[here], "d1")
         assert "different collections" in found["reason"] and not found["is_pair"]
-        with pytest.raises(psycopg.errors.InvalidParameterValue, match="different collections"):
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
             known.ask(WHY, here, there)
-        with pytest.raises(psycopg.errors.AmbiguousParameter, match="name one of: default, other"):
+        with pytest.raises(psycopg.errors.AmbiguousParameter):
             known.ask("SELECT * FROM nearsim.why('d1', 'd2')")
         for call in (WHY, WHY_NOT):
-            with pytest.raises(psycopg.errors.InvalidParameterValue, match="cannot be compared with itself"):
+            with pytest.raises(psycopg.errors.InvalidParameterValue):
                 known.ask(call, here, here)
-            with pytest.raises(psycopg.errors.NoDataFound, match="there is no document 4711"):
+            with pytest.raises(psycopg.errors.NoDataFound):
                 known.ask(call, here, 4711)
 
 
@@ -273,9 +259,7 @@ def test_named_profile_is_used(database_url: str, profile: str) -> None:
         found = known.row("SELECT * FROM nearsim.why('a', 'b', %s)", profile)
         assert (found["profile"], found["is_pair"]) == (profile, profile == "wide")
         assert (found["numbers_only_left"], found["numbers_only_right"]) == (["4"], ["5"])
-        with pytest.raises(
-            psycopg.errors.AmbiguousParameter, match="several profiles; name one of: narrow, wide"
-        ):
+        with pytest.raises(psycopg.errors.AmbiguousParameter):
             known.ask("SELECT * FROM nearsim.why('a', 'b')")
         known.ask("UPDATE nearsim.profile SET name = 'default' WHERE name = %s RETURNING name", profile)
         assert known.row("SELECT profile, is_pair FROM nearsim.why('a', 'b')") == {
@@ -320,8 +304,3 @@ def test_numbers_in_a_megabyte_of_hostile_markup_take_seconds(database_url: str)
             found = row[0] if (row := cursor.fetchone()) else None
             expected = {"<script>": [], "<style": [], "&#1": ["1"] * 333_333 + ["7"]}.get(piece, ["7"])
             assert found == expected, piece
-
-
-def test_documents_without_features_are_not_twins(database_url: str) -> None:
-    with world(database_url) as known:
-        assert not known.row("SELECT * FROM nearsim.why(%s, %s)", EMPTY, ALONE)["are_twins"]

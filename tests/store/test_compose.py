@@ -34,45 +34,31 @@ def compose() -> dict[str, Any]:
     return loaded
 
 
-def test_every_service_has_a_health_check_and_a_version() -> None:
-    for name, service in compose()["services"].items():
+def test_services_have_versions_health_checks_and_declared_volumes() -> None:
+    loaded = compose()
+    services = loaded["services"]
+    for name, service in services.items():
         assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL"), name
         assert service["image"] and ":" in service["image"], "an image without a version changes by itself"
+    volumes = [one.partition(":")[0] for service in services.values() for one in service.get("volumes", ())]
+    assert {one for one in volumes if not one.startswith("./")} == set(loaded["volumes"])
 
 
-def test_used_volumes_are_declared() -> None:
-    loaded = compose()
-    used = {
-        volume.partition(":")[0]
-        for service in loaded["services"].values()
-        for volume in service.get("volumes", ())
-        if not volume.startswith("./")
-    }
-    assert used == set(loaded["volumes"])
-
-
-def test_database_is_private_and_its_password_not_in_the_file() -> None:
-    service = compose()["services"]["postgres"]
-    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
-    assert service["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
-
-
-def test_worker_has_this_version_and_waits_for_the_database() -> None:
-    service = compose()["services"]["worker"]
-    assert service["image"] == f"nearsim:{version('nearsim-db')}"
-    assert service["build"] == "." and (ROOT / "Dockerfile").is_file()
-    assert service["depends_on"]["postgres"]["condition"] == "service_healthy"
-    assert service["command"][0] == "worker" and service["stop_grace_period"]
-    assert "9180" in service["command"] and "9180/livez" in service["healthcheck"]["test"][-1]
-
-
-def test_worker_logs_in_as_a_role_of_its_own() -> None:
+def test_database_is_private_and_the_worker_logs_in_as_a_role_of_its_own() -> None:
     services = compose()["services"]
-    url = re.sub(r"\$\{(\w+):\?[^}]+\}", r"\1", services["worker"]["environment"]["NEARSIM_DATABASE_URL"])
+    postgres, worker = services["postgres"], services["worker"]
+    assert all(port.startswith("127.0.0.1:") for port in postgres["ports"])
+    assert postgres["environment"]["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
+    assert worker["image"] == f"nearsim:{version('nearsim-db')}"
+    assert worker["build"] == "." and (ROOT / "Dockerfile").is_file()
+    assert worker["depends_on"]["postgres"]["condition"] == "service_healthy"
+    assert worker["command"][0] == "worker" and worker["stop_grace_period"]
+    assert "9180" in worker["command"] and "9180/livez" in worker["healthcheck"]["test"][-1]
+    url = re.sub(r"\$\{(\w+):\?[^}]+\}", r"\1", worker["environment"]["NEARSIM_DATABASE_URL"])
     account = conninfo_to_dict(url)
-    assert account["user"] == "nearsim_worker" != services["postgres"]["environment"]["POSTGRES_USER"]
+    assert account["user"] == "nearsim_worker" != postgres["environment"]["POSTGRES_USER"]
     assert account["password"] == "NEARSIM_WORKER_PASSWORD"
-    (script,) = (one.split(":") for one in services["postgres"]["volumes"] if one.startswith("./"))
+    (script,) = (one.split(":") for one in postgres["volumes"] if one.startswith("./"))
     assert (ROOT / script[0]).is_file() and script[1].startswith("/docker-entrypoint-initdb.d/")
 
 

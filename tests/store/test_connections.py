@@ -128,11 +128,14 @@ def test_savepoints(engine: Engine, table: str) -> None:
         assert connection.execute("SELECT number FROM public.kept").fetchall() == [(1,)]
 
 
-def test_a_session_left_in_a_copy_is_not_kept(engine: Engine) -> None:
+def test_invalidated_sessions_and_those_left_in_a_copy_are_not_kept(engine: Engine) -> None:
     with engine.connect() as connection:
         before = fetch_value(connection, PID)
         connection.backend.pgconn.exec_(b"COPY (SELECT generate_series(1, 100000)) TO STDOUT")
-    assert session_of(engine) != before
+    with engine.connect() as connection:
+        later = fetch_value(connection, PID)
+        connection.invalidate()
+    assert len({before, later, session_of(engine)}) == 3
 
 
 def test_sessions_in_use_are_closed_after_the_engine(engine: Engine) -> None:
@@ -144,13 +147,6 @@ def test_sessions_in_use_are_closed_after_the_engine(engine: Engine) -> None:
     assert backend.closed
     with pytest.raises(psycopg.InterfaceError, match="returned"):
         connection.execute("SELECT 1")
-
-
-def test_an_invalidated_session_is_not_reused(engine: Engine) -> None:
-    with engine.connect() as connection:
-        before = fetch_value(connection, PID)
-        connection.invalidate()
-    assert session_of(engine) != before
 
 
 def test_threads_share_an_engine(engine: Engine) -> None:
@@ -182,13 +178,10 @@ def test_parameters_of_a_url(url: str, expected: dict[str, str]) -> None:
     assert parse_url(url) == expected
 
 
-@pytest.mark.parametrize("url", ["", "host=h dbname=d", "postgresql:/h/d", "postgresql://h:secret/d", "://h"])
-def test_what_is_not_a_url_is_refused(url: str) -> None:
-    with pytest.raises(NearsimError, match="not a database URL") as refused:
-        parse_url(url)
+@pytest.mark.parametrize(
+    "url", ["", "host=h dbname=d", "postgresql:/h/d", "postgresql://h:secret/d", "://h", "mysql://h/d"]
+)
+def test_other_urls_are_refused_without_showing_a_password(url: str) -> None:
+    with pytest.raises(NearsimError) as refused:
+        open_engine(url)
     assert "secret" not in str(refused.value)
-
-
-def test_other_databases_are_refused() -> None:
-    with pytest.raises(NearsimError, match="the URL names mysql"):
-        open_engine("mysql://h/d")

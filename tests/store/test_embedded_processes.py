@@ -51,12 +51,9 @@ def test_the_watchdog_adds_no_file_to_a_home_that_is_being_removed(tmp_path: Pat
     assert not (home.folder / "lock").exists()
 
 
-def test_configuration_quotes_values() -> None:
+def test_configuration_quotes_values_and_is_durable() -> None:
     lines = render_configuration({"b": r"it's \a", "a": "on"}).splitlines()
     assert lines[1:] == ["a = 'on'", r"b = 'it''s \\a'"]
-
-
-def test_the_embedded_server_is_durable() -> None:
     assert not {"fsync", "synchronous_commit", "full_page_writes"} & embedded_settings().keys()
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
+from itertools import product
 from pathlib import Path
 from typing import LiteralString
 
@@ -77,7 +78,7 @@ def wait_for_statement(address: str, statement: str) -> None:
     assert wait_until(lambda: ask(address, running, statement) == 1, DEADLINE_SECONDS)
 
 
-def test_first_call_creates_a_durable_utf8_database(used_home: Path) -> None:
+def test_first_call_creates_a_durable_utf8_database_that_status_describes(used_home: Path) -> None:
     address = ensure_running(used_home)
     assert ask(address, "SELECT current_database() || ' ' || current_user") == "nearsim nearsim"
     shown = {
@@ -95,10 +96,6 @@ def test_first_call_creates_a_durable_utf8_database(used_home: Path) -> None:
     assert {name: ask(address, "SELECT current_setting(%s)", name) for name in shown} == shown
     assert ask(address, "SELECT lower('ÄÉ')") == "äé"
     assert ask(address, "SHOW search_path") == "public"
-
-
-def test_status_describes_the_running_server(used_home: Path) -> None:
-    address = ensure_running(used_home)
     state = status(used_home)
     assert (state.running, state.kept, state.dsn) == (True, False, address)
     assert state.pid is not None
@@ -106,10 +103,6 @@ def test_status_describes_the_running_server(used_home: Path) -> None:
     assert state.version == ask(address, "SHOW server_version")
     assert str(state.data_directory) == ask(address, "SHOW data_directory")
     assert "ready to accept connections" in state.log.read_text(encoding="utf-8")
-
-
-def test_psql_and_sqlalchemy_accept_the_url(used_home: Path) -> None:
-    address = ensure_running(used_home)
     assert psql(address, "SELECT 6 * 7").communicate()[0] == "42\n"
     engine = sqlalchemy.create_engine(address.replace("postgresql://", "postgresql+psycopg://"))
     with engine.connect() as connection:
@@ -131,29 +124,21 @@ def test_processes_share_the_server_and_calls_are_quick(used_home: Path) -> None
     assert min(seconds) < 0.03
 
 
-def test_only_the_servers_user_may_enter_its_folders(used_home: Path) -> None:
+def test_other_users_cannot_enter_folders_or_open_or_lock_files(used_home: Path) -> None:
     folder = used_home / "postgresql"
     for private in (folder / "data", folder / "socket"):
         assert private.stat().st_mode & 0o777 == 0o700
         assert private.stat().st_uid == server_account().user_id
-
-
-def test_other_users_cannot_open_or_lock_files(used_home: Path) -> None:
-    folder = used_home / "postgresql"
     locks = [path for path in folder.iterdir() if path.name == "lock" or path.suffix == ".lock"]
     assert {"lock", "watchdog.lock", "data.lock"} <= {path.name for path in locks}
     logs = list(folder.glob("*.log*"))
     assert logs and all(path.stat().st_mode & 0o077 == 0 for path in (*locks, *logs))
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can step down to another user")
-def test_another_user_cannot_stall_the_server(used_home: Path) -> None:
-    nobody = Account("nobody", 65534, 65534)
-    folder = used_home / "postgresql"
-    for name in ("lock", "watchdog.lock", "data.lock"):
-        tried = nobody.run(["flock", "--nonblock", str(folder / name), "true"])
-        assert tried.returncode != 0 and "Permission denied" in tried.stderr
-    assert ask(ensure_running(used_home), "SELECT 1") == 1
+    if os.geteuid() == 0:
+        nobody = Account("nobody", 65534, 65534)
+        for lock in locks:
+            tried = nobody.run(["flock", "--nonblock", str(lock), "true"])
+            assert tried.returncode != 0 and "Permission denied" in tried.stderr
+        assert ask(ensure_running(used_home), "SELECT 1") == 1
 
 
 def test_locks_of_an_earlier_version_are_closed_to_other_users(home: Path) -> None:
@@ -314,7 +299,7 @@ def test_data_of_another_major_version_are_refused(home: Path) -> None:
     data = home / "postgresql" / "data"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("14\n", encoding="ascii")
-    with pytest.raises(ServerError, match=r"was created by PostgreSQL 14, .* are of PostgreSQL 18\. Dump"):
+    with pytest.raises(ServerError, match="PostgreSQL 14"):
         ensure_running(home)
 
 
@@ -345,13 +330,13 @@ def test_root_reports_an_inaccessible_parent_and_leaves_it_unchanged(home: Path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user")
-@pytest.mark.parametrize("mode", [0o700, 0o755, 0o777])
-def test_root_creates_nothing_in_a_folder_of_another_user(home: Path, mode: int) -> None:
+def test_root_creates_nothing_in_a_folder_of_another_user(home: Path) -> None:
     theirs = home / "theirs"
     theirs.mkdir()
-    theirs.chmod(mode)
     os.chown(theirs, 65534, 65534)
-    for folder in (theirs, theirs / "nearsim", theirs / "share" / "nearsim"):
+    parts = ("", "nearsim", "share/nearsim")
+    for mode, folder in product((0o700, 0o755, 0o777), [theirs / part for part in parts]):
+        theirs.chmod(mode)
         with pytest.raises(ServerError, match=f"may not enter {theirs}|{theirs} belongs to another user"):
             ensure_running(folder)
         assert list(theirs.iterdir()) == []
