@@ -1,6 +1,6 @@
 """Remove near-duplicates from files: read, encode, link, verify, cluster, write; no database is used."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis import dedupe_rows, record_warnings
+from nearsim_db.analysis import dedupe_output
 from nearsim_db.analysis.dedupe_input import DedupeInput, check_readable_twice
 from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
 from nearsim_db.analysis.encoded_records import EncodedRecords
@@ -20,7 +20,7 @@ from nearsim_db.readers.output import open_output
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.records import IngestSummary, Progress, silent
-from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity import candidate_forecast, recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
@@ -110,9 +110,9 @@ def dedupe(
         given.refuse_replacing(outputs.unique, inputs, most_rejected)
         found = _compare(encoder, records, pool, progress)
         if places is not None:
-            lines = dedupe_rows.pair_lines(encoder.profile, found.pairs, found.twins, records, places)
+            lines = dedupe_output.pair_lines(encoder.profile, found.pairs, found.twins, records, places)
             _write(outputs.pairs, lines)
-            _write(outputs.clusters, dedupe_rows.cluster_lines(found.clusters, places))
+            _write(outputs.clusters, dedupe_output.cluster_lines(found.clusters, places))
         unique = _copy(parts, outputs.unique, encoding, given.positions.kept(found.clusters), progress)
         return _summary(given, encoder, records, found, unique)
 
@@ -139,7 +139,7 @@ def _summary(
         (
             *given.warnings(),
             *recipe_warnings.of_profile(encoder.profile),
-            *record_warnings.of_records(encoder, records, found.twins, found.pairs),
+            *of_records(encoder, records, found.twins, found.pairs),
         ),
         given.reasons.rejected(),
     )
@@ -166,3 +166,30 @@ def _write(path: Path | None, lines: Iterable[bytes]) -> None:
     if path is not None:
         with open_output(path) as stream:
             stream.writelines(lines)
+
+
+def of_records(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Iterator[str]:
+    """Yield warnings about the texts, features and sketches, and about links that were left out."""
+    heads, profile = twins.heads, encoder.profile
+    halves = records.digests[heads].view(">u8").reshape(-1, 2)
+    sample = heads[np.lexsort((halves[:, 1], halves[:, 0]))[: candidate_forecast.SAMPLE_SIZE]]
+    sketches = records.sketches[sample]
+    counts = records.counts
+    totals = recipe_warnings.FeatureTotals(
+        int((counts > 0).sum()), int((counts == 1).sum()), int((counts == 0).sum()), int(counts[heads].sum())
+    )
+    yield from recipe_warnings.of_texts(profile, records.texts)
+    yield from recipe_warnings.of_features(profile, totals)
+    yield from recipe_warnings.of_sketches(profile, sketches)
+    short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
+    expected = candidate_forecast.candidates_per_document(
+        encoder.band_keys(sketches), profile.amplification, len(heads)
+    )
+    yield from [
+        one
+        for one in (short, candidate_forecast.warning(expected, profile.recipe.match.verify))
+        if one is not None
+    ]
+    full = pairs.full
+    limit = profile.recipe.match.bucket_limit
+    yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nearsim_db.analysis.tuning import checks, labels, proposal, reference_pairs, shingling
+from nearsim_db.analysis.tuning import checks, labels, proposal, shingling
 from nearsim_db.analysis.tuning.checks import Check
 from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
@@ -51,7 +51,7 @@ def tune(
     chosen_options = options or TuningOptions()
     _check(sample, recipe)
     run = _Run(sample, recipe, chosen_options, threads, progress)
-    texts = reference_pairs.draw_texts(sample.texts, chosen_options.seed)
+    texts = shingling.draw_texts(sample.texts, chosen_options.seed)
     scripts = recipe_warnings.TextSample()
     scripts.add(texts)
     run.unspaced = scripts.unspaced / max(scripts.texts, 1)
@@ -61,10 +61,10 @@ def tune(
         unit: count_units(recipe, unit, texts)
         for unit in {shingling.unit_of(scheme) for scheme, _ in schemes}
     }
-    pairs = reference_pairs.find_reference_pairs(
+    pairs = shingling.find_reference_pairs(
         recipe, sample.texts, run.unspaced >= 0.5, chosen_options.seed, threads, progress
     )
-    scored = list(reference_pairs.score(recipe, schemes, pairs, run.units, threads, progress))
+    scored = list(shingling.score(recipe, schemes, pairs, run.units, threads, progress))
     if labels_found is not None:
         scored = [replace(one, best_f1=_score_labels(run, labels_found, one).best.f1) for one in scored]
     chosen, why = shingling.choose(
@@ -113,7 +113,7 @@ def _score_labels(run: _Run, labelled: Labels, one: Shingling) -> LabelScores:
     left = np.array([rows[pair[0]] for pair in labelled.pairs], np.int64)
     right = np.array([rows[pair[1]] for pair in labelled.pairs], np.int64)
     duplicate = np.array([pair[2] for pair in labelled.pairs], bool)
-    points = labels.precision_recall(reference_pairs.similarities(sets, left, right), duplicate)
+    points = labels.precision_recall(shingling.similarities(sets, left, right), duplicate)
     positive = int(duplicate.sum())
     best = labels.best(points) or Point(1.0, 0.0, 0.0, 0.0)
     return LabelScores(positive, len(duplicate) - positive, points, best)
