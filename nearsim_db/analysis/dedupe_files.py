@@ -1,7 +1,7 @@
 """Remove near-duplicates from files: read, encode, link, verify, cluster, write; no database is used."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis import dedupe_output
 from nearsim_db.analysis.dedupe_input import DedupeInput, check_readable_twice
-from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
+from nearsim_db.analysis.dedupe_output import (
+    cluster_lines,
+    copy_unique,
+    open_unique,
+    output_encoding,
+    pair_lines,
+)
 from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_pairs import Clusters, HeadPairs, Twins, cluster, find_pairs
+from nearsim_db.analysis.file_pairs import HeadPairs, Twins, cluster, find_pairs
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import open_output
@@ -62,13 +67,6 @@ class DedupeSummary:
     rejected: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    twins: Twins
-    pairs: HeadPairs
-    clusters: Clusters
-
-
 def dedupe(
     source: Source,
     recipe: Recipe,
@@ -108,41 +106,25 @@ def dedupe(
             given.read(records, places, rejects, progress, strict=strict)
         refuse_unusable_keep(recipe.cluster.keep, lambda: given.reasons.fields.has_source)
         given.refuse_replacing(outputs.unique, inputs, most_rejected)
-        found = _compare(encoder, records, pool, progress)
+        twins = Twins.of(records)
+        pairs = find_pairs(encoder, records, twins, pool, progress)
+        progress("clusters", 0, len(records))
+        clusters = cluster(encoder, records, twins, pairs)
         if places is not None:
-            lines = dedupe_output.pair_lines(encoder.profile, found.pairs, found.twins, records, places)
-            _write(outputs.pairs, lines)
-            _write(outputs.clusters, dedupe_output.cluster_lines(found.clusters, places))
-        unique = _copy(parts, outputs.unique, encoding, given.positions.kept(found.clusters), progress)
-        return _summary(given, encoder, records, found, unique)
-
-
-def _compare(encoder: Encoder, records: EncodedRecords, pool: Executor, progress: Progress) -> _Found:
-    twins = Twins.of(records)
-    pairs = find_pairs(encoder, records, twins, pool, progress)
-    progress("clusters", 0, len(records))
-    return _Found(twins, pairs, cluster(encoder, records, twins, pairs))
-
-
-def _summary(
-    given: DedupeInput, encoder: Encoder, records: EncodedRecords, found: _Found, unique: int
-) -> DedupeSummary:
-    summary, sizes = given.summary, found.twins.sizes()
-    of_heads = (sizes[found.pairs.left] * sizes[found.pairs.right]).sum()
-    return DedupeSummary(
-        summary,
-        unique,
-        summary.read - summary.rejected - unique,
-        int(of_heads + (sizes * (sizes - 1) // 2).sum()),
-        int(found.clusters.survives.sum()),
-        encoder.profile,
-        (
-            *given.warnings(),
-            *recipe_warnings.of_profile(encoder.profile),
-            *of_records(encoder, records, found.twins, found.pairs),
-        ),
-        given.reasons.rejected(),
-    )
+            _write(outputs.pairs, pair_lines(encoder.profile, pairs, twins, records, places))
+            _write(outputs.clusters, cluster_lines(clusters, places))
+        unique = _copy(parts, outputs.unique, encoding, given.kept(clusters), progress)
+        summary, of_recipe = given.summary, recipe_warnings.of_profile(encoder.profile)
+        return DedupeSummary(
+            summary,
+            unique,
+            summary.read - summary.rejected - unique,
+            pairs.count(twins),
+            int(clusters.survives.sum()),
+            encoder.profile,
+            (*given.warnings(), *of_recipe, *_warnings(encoder, records, twins, pairs)),
+            given.reasons.rejected(),
+        )
 
 
 def _copy(
@@ -168,13 +150,12 @@ def _write(path: Path | None, lines: Iterable[bytes]) -> None:
             stream.writelines(lines)
 
 
-def of_records(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Iterator[str]:
+def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Iterator[str]:
     """Yield warnings about the texts, features and sketches, and about links that were left out."""
     heads, profile = twins.heads, encoder.profile
     halves = records.digests[heads].view(">u8").reshape(-1, 2)
     sample = heads[np.lexsort((halves[:, 1], halves[:, 0]))[: candidate_forecast.SAMPLE_SIZE]]
-    sketches = records.sketches[sample]
-    counts = records.counts
+    sketches, counts = records.sketches[sample], records.counts
     totals = recipe_warnings.FeatureTotals(
         int((counts > 0).sum()), int((counts == 1).sum()), int((counts == 0).sum()), int(counts[heads].sum())
     )
@@ -185,11 +166,6 @@ def of_records(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: H
     expected = candidate_forecast.candidates_per_document(
         encoder.band_keys(sketches), profile.amplification, len(heads)
     )
-    yield from [
-        one
-        for one in (short, candidate_forecast.warning(expected, profile.recipe.match.verify))
-        if one is not None
-    ]
-    full = pairs.full
-    limit = profile.recipe.match.bucket_limit
+    yield from filter(None, (short, candidate_forecast.warning(expected, profile.recipe.match.verify)))
+    full, limit = pairs.full, profile.recipe.match.bucket_limit
     yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))

@@ -30,13 +30,21 @@ def check_readable_twice(paths: Sequence[Path]) -> None:
 
 
 class DedupeInput:
-    """Reads all records once; `positions` and `summary` are complete then."""
+    """Reads all records once; `summary`, and where the documents are in their inputs, are complete then."""
 
     def __init__(self, source: Source, parts: Sequence[Input], beside: VectorFile) -> None:
-        self.positions, self.reasons, self.summary = Positions(parts), RejectReasons(), IngestSummary()
-        self._beside = beside
-        joined = beside.joined(self.positions.noted(source))
-        self._records = VectorLengthCheck(self.reasons.counted(joined))
+        self.reasons, self.summary, self._beside = RejectReasons(), IngestSummary(), beside
+        self._positions = [array("q") for _ in parts]
+        self._current, self._position = array("q"), 0
+        self._records = VectorLengthCheck(self.reasons.counted(beside.joined(self._noted(source, parts))))
+
+    def _noted(self, source: Source, parts: Sequence[Input]) -> Iterator[ReadDocument | Reject]:
+        """Yield the records of a source, each before the next one is read, and note where it is."""
+        for part, positions in zip(parts, self._positions, strict=True):
+            self._current, by_line = positions, part.format is FileFormat.JSONL
+            for ordinal, record in enumerate(source.read(part.path)):
+                self._position = record.line if by_line else ordinal
+                yield record
 
     def read(
         self,
@@ -60,7 +68,7 @@ class DedupeInput:
                 continue
             summary.unreadable_dates += one.unreadable_date is not None
             summary.replaced_characters += one.replaced
-            self.positions.keep()
+            self._current.append(self._position)
             if places is not None:
                 places.add(one, ordinal)
             records.add(one.document)
@@ -85,6 +93,16 @@ class DedupeInput:
         """Return warnings about dates and vectors."""
         return [*self.reasons.of_dates(), *self._beside.warnings, *self._records.warnings()]
 
+    def kept(self, clusters: Clusters) -> dict[int, NDArray[np.int64]]:
+        """Return the positions of survivors and of documents in no cluster, by input."""
+        first, found = 0, {}
+        removed = clusters.numbers[~clusters.survives]
+        for part, positions in enumerate(self._positions):
+            inside = removed[(removed >= first) & (removed < first + len(positions))] - first
+            found[part] = np.delete(np.frombuffer(positions, np.int64), inside)
+            first += len(positions)
+        return {part: kept for part, kept in found.items() if len(kept)}
+
 
 def _numbered(records: Iterable[ReadDocument | Reject]) -> Iterator[tuple[int, ReadDocument | Reject]]:
     """Yield records with their numbers in their files from 1."""
@@ -99,35 +117,3 @@ def _refuse(one: ReadDocument | Reject) -> None:
     reason = one.reason if isinstance(one, Reject) else one.unreadable_date
     if reason is not None:
         raise stopped(one, reason)
-
-
-class Positions:
-    """Where the documents are in their inputs, to be read again."""
-
-    def __init__(self, parts: Sequence[Input]) -> None:
-        self._parts = parts
-        self._positions = [array("q") for _ in parts]
-        self._current, self._position = array("q"), 0
-
-    def noted(self, source: Source) -> Iterator[ReadDocument | Reject]:
-        """Yield the records of a source, each before the next one is read."""
-        for part, positions in zip(self._parts, self._positions, strict=True):
-            by_line = part.format is FileFormat.JSONL
-            self._current = positions
-            for ordinal, record in enumerate(source.read(part.path)):
-                self._position = record.line if by_line else ordinal
-                yield record
-
-    def keep(self) -> None:
-        """Add the record that was yielded last, which is a document."""
-        self._current.append(self._position)
-
-    def kept(self, clusters: Clusters) -> dict[int, NDArray[np.int64]]:
-        """Return the positions of survivors and of documents in no cluster, by input."""
-        first, found = 0, {}
-        removed = clusters.numbers[~clusters.survives]
-        for part, positions in enumerate(self._positions):
-            inside = removed[(removed >= first) & (removed < first + len(positions))] - first
-            found[part] = np.delete(np.frombuffer(positions, np.int64), inside)
-            first += len(positions)
-        return {part: kept for part, kept in found.items() if len(kept)}

@@ -1,7 +1,7 @@
 """The remaining documents of `dedupe`, in the format and with the columns that they were read with."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -45,21 +45,18 @@ def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | 
     return encoding
 
 
-@contextmanager
-def open_unique(inputs: Sequence[Input], output: Path, encoding: Encoding) -> Iterator[RecordWriter]:
+def open_unique(
+    inputs: Sequence[Input], output: Path, encoding: Encoding
+) -> AbstractContextManager[RecordWriter]:
     """Open the output, with the columns of all inputs."""
     if encoding.format is FileFormat.PARQUET:
-        with open_writer(output, encoding, (), _schema(inputs)) as writer:
-            yield writer
-    elif encoding.format in (FileFormat.JSONL, FileFormat.JSON):
-        with open_writer(output, encoding, ()) as writer:
-            yield writer
-    else:
-        columns = list(dict.fromkeys(name for one in inputs for name in _columns(one)))
-        header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
-        is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
-        with open_writer(output, encoding, columns, header=header[0] if is_same else None) as writer:
-            yield writer
+        return open_writer(output, encoding, (), _schema(inputs))
+    if encoding.format in (FileFormat.JSONL, FileFormat.JSON):
+        return open_writer(output, encoding, ())
+    columns = list(dict.fromkeys(name for one in inputs for name in _columns(one)))
+    header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
+    is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
+    return open_writer(output, encoding, columns, header=header[0] if is_same else None)
 
 
 def copy_unique(
@@ -201,9 +198,8 @@ def pair_lines(
             "estimate": round(float(str(np.float32(pairs.estimate[row]))), _ESTIMATE_DIGITS),
             "shared_bands": int(pairs.shared_bands[row]),
             "verified": profile.recipe.match.verify == "exact",
+            **({} if scores.distance is None else {"distance": float(scores.distance[row])}),
         }
-        if scores.distance is not None:
-            figures["distance"] = float(scores.distance[row])
         for one in documents(left):
             for other in documents(right):
                 yield _pair_line(min(one, other), max(one, other), figures, places)

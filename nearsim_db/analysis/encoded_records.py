@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Self
@@ -32,13 +31,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-@dataclass(slots=True)
-class _Batch:
-    first: int
-    contents: list[Content]
-    encoded: Future[Encoded]
-
-
 class EncodedRecords:
     """Documents numbered from 0, each with its digest, sketch and features, and what the keep policy ranks it by.
 
@@ -52,14 +44,13 @@ class EncodedRecords:
         self._most_waiting = 2 * threads
         self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
         self._files: list[BinaryIO] = [TemporaryFile(prefix="nearsim-") for _ in range(2)]  # noqa: SIM115  closed on exit
-        self._waiting: deque[_Batch] = deque()
+        self._waiting: deque[tuple[int, list[Content], Future[Encoded]]] = deque()
         self._begun: list[Content] = []
         self._characters = 0
         self._parts: list[Encoded] = []
-        self._ranks = Ranks(*keep_policy(encoder.profile.recipe.cluster.keep))
+        self.ranks = Ranks(*keep_policy(encoder.profile.recipe.cluster.keep))
         self._retained = encoder.profile.recipe.retain.seconds
         self.texts, self.heads = TextSample(), HeadSample()
-        self.html_documents = 0
 
     def __enter__(self) -> Self:
         return self
@@ -69,14 +60,14 @@ class EncodedRecords:
             one.close()
 
     def __len__(self) -> int:
-        return len(self._ranks)
+        return len(self.ranks)
 
     def add(self, document: Document) -> None:
         """Add a document; waits while too many are in memory. Raises NearsimError if the disk is full."""
         number = len(self)
-        self._ranks.add(document)
+        self.ranks.add(document)
         content: Content = None
-        if not self._ranks.is_older(number, self._retained):
+        if not self.ranks.is_older(number, self._retained):
             content = self._encoder.content_of(document.title, document.body, document.vector)
             if number % _SAMPLED == 0:
                 self.texts.add([document.body or document.title or ""])
@@ -90,42 +81,42 @@ class EncodedRecords:
     def _submit(self) -> None:
         contents, first = self._begun, len(self) - len(self._begun)
         encoded = self._pool.submit(self._encoder.encode, contents, keep_features=True)
-        self._waiting.append(_Batch(first, contents, encoded))
+        self._waiting.append((first, contents, encoded))
         self._begun, self._characters = [], 0
         if len(self._waiting) > self._most_waiting:
-            self._store(self._waiting.popleft())
+            self._store(*self._waiting.popleft())
 
-    def _store(self, batch: _Batch) -> None:
-        encoded = batch.encoded.result()
+    def _store(self, first: int, contents: Sequence[Content], waiting: Future[Encoded]) -> None:
+        encoded = waiting.result()
         sketches, features = self._files
         with _full_disk():
             sketches.write(np.ascontiguousarray(encoded.sketches).data)
             features.write(np.concatenate(encoded.features).view(np.uint8).data)
-        self._sample(batch, encoded)
+        self._sample(first, contents, encoded)
         nothing = encoded.sketches[:0].copy()  # a view would keep all sketches in memory
         self._parts.append(Encoded(encoded.counts, encoded.digests, nothing, encoded.numbers))
 
-    def _sample(self, batch: _Batch, encoded: Encoded) -> None:
+    def _sample(self, first: int, contents: Sequence[Content], encoded: Encoded) -> None:
         if self._encoder.takes_vectors:
             return
         chosen = np.flatnonzero(encoded.counts)
         nothing = np.zeros(len(chosen), np.int64)
         rows = SignatureRows(
-            batch.first + chosen,
+            first + chosen,
             nothing,
             encoded.counts[chosen],
             encoded.digests[chosen],
             encoded.sketches[:0],
             encoded.numbers[chosen],
         )
-        self.heads.add(rows, lambda row: str(batch.contents[chosen[row]]))
+        self.heads.add(rows, lambda row: str(contents[chosen[row]]))
 
     def finish(self) -> None:
         """Complete the arrays."""
         if self._begun:
             self._submit()
         while self._waiting:
-            self._store(self._waiting.popleft())
+            self._store(*self._waiting.popleft())
         sketches, features = self._files
         with _full_disk():
             sketches.flush()
@@ -156,10 +147,6 @@ class EncodedRecords:
             )
             for number in numbers
         }
-
-    def rank(self, numbers: Ids) -> Ids:
-        """Return documents in the order of the keep policy, best first."""
-        return self._ranks.order(numbers)
 
 
 @contextmanager

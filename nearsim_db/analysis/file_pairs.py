@@ -70,6 +70,11 @@ class HeadPairs(Screened):
         """Both ends, (m, 2)."""
         return np.stack((self.left, self.right), axis=1)
 
+    def count(self, twins: Twins) -> int:
+        """Return the number of pairs of documents, copies included."""
+        sizes = twins.sizes()
+        return int((sizes[self.left] * sizes[self.right]).sum() + (sizes * (sizes - 1) // 2).sum())
+
 
 def find_pairs(
     encoder: Encoder, records: EncodedRecords, twins: Twins, pool: Executor, progress: Progress
@@ -143,13 +148,15 @@ def cluster(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: Head
         edges, twin_edges = _of_same_numbers(edges, twins, records.numbers)
     both = np.concatenate((edges, twin_edges))
     if rules.linkage == "representative":
-        numbers, cluster_ids = star_clusters(edges, twin_edges, records.rank(np.unique(both)))
+        numbers, cluster_ids = star_clusters(edges, twin_edges, records.ranks.order(np.unique(both)))
     else:
         numbers, cluster_ids = connected_components(both)
     _, which, sizes = np.unique(cluster_ids, return_inverse=True, return_counts=True)
     shared = sizes[which] > 1
     numbers, cluster_ids = numbers[shared], cluster_ids[shared]
-    return Clusters(numbers, cluster_ids, choose_survivors(numbers, cluster_ids, records.rank(numbers)))
+    return Clusters(
+        numbers, cluster_ids, choose_survivors(numbers, cluster_ids, records.ranks.order(numbers))
+    )
 
 
 def _of_same_numbers(edges: Ids, twins: Twins, digests: NDArray[np.uint64]) -> tuple[Ids, Ids]:

@@ -12,7 +12,10 @@ from nearsim_db.cli.output.terminal import paint, visible, width_of
 GAP, NARROW_GAP, _FACTS_GAP = 3, 2, 2
 _SHORTEST, _READABLE = 12, 20
 _INVISIBLE = ("Mn", "Me", "Cf")  # combining marks and format characters
-_PART_ENDS = re.compile(r"(?<=[_ ])")
+_SPACE_ENDS, _PART_ENDS = (
+    re.compile(r"(?<= )"),
+    re.compile(r"(?<=[_ ])"),
+)  # of words, and of parts of headings
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
@@ -45,7 +48,9 @@ def print_table(
 
     def lines(texts: Sequence[str], *, is_heading: bool = False) -> list[str]:
         broken = [
-            (_wrap_heading if is_heading else wrap_text)(text, width) if name in wrap else [_cut(text, width)]
+            wrap_text(text, width, _PART_ENDS if is_heading else _SPACE_ENDS)
+            if name in wrap
+            else [_cut(text, width)]
             for name, text, width in zip(columns, texts, widths, strict=True)
         ]
         if is_heading:
@@ -114,9 +119,10 @@ def _widths(
         if excess > 0 and columns[at] in shorten:
             excess -= _shorten(widths, [at for at, name in enumerate(columns) if name in shorten], excess)
         elif excess > 0 and columns[at] in wrap:
-            heading = [part.rstrip() for part in _heading_parts(columns[at])]
-            texts = [heading, *(row[at].split() for row in cells)]
-            words = [_cell_width(word) for text in texts for word in text]
+            heading = [part.rstrip() for part in _PART_ENDS.split(columns[at])]
+            words = [
+                _cell_width(word) for word in (*heading, *(word for row in cells for word in row[at].split()))
+            ]
             least = min(widths[at], max([min(_SHORTEST, longest[at]), *words]))
             reduction = min(excess, widths[at] - least)
             widths[at] -= reduction
@@ -203,34 +209,18 @@ def _cut(text: str, width: int) -> str:
     return text if _cell_width(text) <= width else f"{_beginning(text, width - 1)}…"
 
 
-def wrap_text(text: str, width: int) -> list[str]:
-    """Break each line of a text between words, and words that are wider."""
+def wrap_text(text: str, width: int, ends: re.Pattern[str] = _SPACE_ENDS) -> list[str]:
+    """Break each line of a text at the `ends` of words, and words that are wider."""
     lines: list[str] = []
     for line in text.split("\n"):
         current = ""
-        for word in _fitting(line.split(" "), width):
-            longer = f"{current} {word}" if current else word
-            if _cell_width(longer) > width and current:
-                lines.append(current)
-                longer = word
-            current = longer
+        for word in _fitting(ends.split(line), width):
+            if current and _cell_width(f"{current}{word}".rstrip()) > width:
+                lines.append(current.rstrip())
+                current = ""
+            current += word
         lines.append(current)
     return lines
-
-
-def _heading_parts(heading: str) -> list[str]:
-    """Split a heading after its spaces and underscores."""
-    return [part for part in _PART_ENDS.split(heading) if part]
-
-
-def _wrap_heading(heading: str, width: int) -> list[str]:
-    """Break a heading after spaces and underscores."""
-    lines = [""]
-    for part in _heading_parts(heading):
-        if lines[-1] and _cell_width(f"{lines[-1]}{part}".rstrip()) > width:
-            lines.append("")
-        lines[-1] += part
-    return [line.rstrip() for line in lines]
 
 
 def _beside(
@@ -239,23 +229,19 @@ def _beside(
     """Return the lines of a row, whose cells are lists of lines; `right` says which columns are aligned right."""
     spaced = []
     for number in range(max(map(len, cells))):
-        padded = (
-            _padded(cell[number] if number < len(cell) else "", width, to_right)
-            for cell, width, to_right in zip(cells, widths, right, strict=True)
-        )
+        padded = []
+        for cell, width, to_right in zip(cells, widths, right, strict=True):
+            text = cell[number] if number < len(cell) else ""
+            blanks = " " * (width - _cell_width(text))
+            padded.append(blanks + text if to_right else text + blanks)
         spaced.append((" " * gap).join(padded).rstrip())
     return spaced
-
-
-def _padded(text: str, width: int, to_right: bool) -> str:
-    blanks = " " * (width - _cell_width(text))
-    return blanks + text if to_right else text + blanks
 
 
 def _fitting(words: Sequence[str], width: int) -> Iterator[str]:
     for word in words:
         rest = word
-        while _cell_width(rest) > width:
+        while _cell_width(rest.rstrip()) > width:
             part = _beginning(rest, width) or rest[0]
             yield part
             rest = rest[len(part) :]
