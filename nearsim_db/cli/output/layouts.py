@@ -1,16 +1,18 @@
 """Layouts of the answers: their columns in a table and in CSV, their keys in JSON lines."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nearsim_db.errors import suggested_command
 from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Pair, Verdict
 
 if TYPE_CHECKING:
+    from nearsim_db.search.answers import Answers
     from nearsim_db.search.events import Event
+    from nearsim_db.search.queries import Queries
     from nearsim_db.store.work.work_items import WorkItem
 
 _MEMBERS_SHOWN = 10
@@ -67,23 +69,6 @@ def _natural(id: str) -> tuple[str | int, ...]:
     return tuple(int(part) if at % 2 else part for at, part in enumerate(_NUMBERS.split(id)))
 
 
-def _pair_order(pair: Pair) -> tuple[object, ...]:
-    return -pair.similarity, _natural(pair.left), _natural(pair.right)
-
-
-def _match_order(match: Match) -> tuple[object, ...]:
-    return -match.similarity, _natural(match.external_id)
-
-
-def _cluster_order(cluster: Cluster) -> tuple[object, ...]:
-    return -len(cluster.members), _natural(cluster.survivor)
-
-
-def _cluster_rows(cluster: Cluster) -> Iterator[Row]:
-    for member in cluster.members:
-        yield cluster.cluster, cluster.survivor, member
-
-
 def _cluster_row(cluster: Cluster) -> Row:
     more = len(cluster.members) - _MEMBERS_SHOWN
     shown = ", ".join(cluster.members[:_MEMBERS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
@@ -125,10 +110,6 @@ def _check_object(check: Check) -> dict[str, object]:
     return row | {"duplicate": bool(check[1]), "matches": list(map(_match_object, check[1]))}
 
 
-def _limited_check_object(check: Check) -> dict[str, object]:
-    return _check_object(check) | {"has_more": check[1].has_more}
-
-
 def _work_row(item: "WorkItem") -> Row:
     *values, error = (getattr(item, name) for name in _WORK_SHOWN)
     return *values, error and " ".join(error.split())
@@ -168,7 +149,7 @@ PAIRS: Layout[Pair] = Layout(
     _PAIR_COLUMNS,
     _pair_row,
     as_json=_measured_object(_PAIR_COLUMNS, _pair_row),
-    order=_pair_order,
+    order=lambda one: (-one.similarity, _natural(one.left), _natural(one.right)),
     shorten=("left_title", "right_title"),
     wrap=("shared_bands",),
     optional=("intersection", "union", "estimate", "shared_bands"),
@@ -177,11 +158,11 @@ CLUSTERS: Layout[Cluster] = Layout(
     "clusters",
     ("cluster", "survivor", "member"),
     _cluster_row,
-    rows=_cluster_rows,
+    rows=lambda one: [(one.cluster, one.survivor, member) for member in one.members],
     as_json=_itself,
     shown=("survivor", "title", "documents", "members"),
     shorten=("title",),
-    order=_cluster_order,
+    order=lambda one: (-len(one.members), _natural(one.survivor)),
     wrap=("members",),
 )
 _MEMBER_COLUMNS = ("cluster", "id", "title", *_MEMBER_FIGURES)
@@ -201,7 +182,7 @@ MATCHES: Layout[Match] = Layout(
     _MATCH_COLUMNS,
     _match_row,
     as_json=_match_object,
-    order=_match_order,
+    order=lambda one: (-one.similarity, _natural(one.external_id)),
     shorten=("title",),
     wrap=("shared_bands",),
 )
@@ -213,7 +194,7 @@ CHECKS: Layout[Check] = Layout(
     order=_check_order,
     limits_rows=False,
 )
-LIMITED_CHECKS = replace(CHECKS, as_json=_limited_check_object)
+LIMITED_CHECKS = replace(CHECKS, as_json=lambda one: _check_object(one) | {"has_more": one[1].has_more})
 _WORK_COLUMNS = (
     *("id", "collection", "profile", "generation", "stage", "state", "attempts", "due_at", "queued_at"),
     *("worker", "error"),
@@ -273,15 +254,7 @@ EVENTS: "Layout[Event]" = Layout(
 )
 
 
-class Answering(Protocol):
-    """An index that is asked."""
-
-    def least_similarity(self) -> tuple[str, float, float]:
-        """Return the profile, its threshold, and the least similarity that it stores."""
-        ...
-
-
-def of_unstored(answers: Answering, collection: str, wanted: float) -> list[str]:
+def of_unstored(answers: "Answers | Queries", collection: str, wanted: float) -> list[str]:
     """Return a warning if similarities are asked for that the index does not store, with what finds them."""
     if not wanted:
         return []

@@ -3,12 +3,12 @@
 import heapq
 import io
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields, is_dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO, TextIO, assert_never
+from typing import Any, BinaryIO, TextIO
 
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
@@ -43,18 +43,14 @@ def write(
     every = chain(list(islice(answers, 1)), answers)
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
     with closing(answers), open_output(output or STANDARD_OUTPUT) as stream:
-        match format:
-            case Format.JSON:
-                written = _write_document(layout, counted, stream, facts or {})
-            case Format.JSONL:
-                written = _write_json(layout, counted, stream)
-            case Format.CSV | Format.CSV_EXACT:
-                written = _write_csv(layout, counted, stream, csv_lines(format, stream))
-            case Format.TABLE:
-                most = limit if limit or to_file else _TABLE_ROWS
-                written = _write_table(layout, counted, stream, most, count=not quiet, has_more=has_more)
-            case unknown:
-                assert_never(unknown)
+        if format is Format.TABLE:
+            most = limit if limit or to_file else _TABLE_ROWS
+            written = _write_table(layout, counted, stream, most, count=not quiet, has_more=has_more)
+        elif format is Format.JSON:
+            written = _write_document(layout, counted, stream, facts or {})
+        else:
+            _write_lines(layout, counted, format, stream)
+            written = counted.count
     if to_file and not quiet:
         terminal.print_info(f"wrote {layout.plural} to {output}: {written:,}")
     if has_more and format is not Format.TABLE and not quiet:
@@ -70,14 +66,29 @@ def append(
 ) -> None:
     """Append each answer to standard output or a file as soon as there is one, as JSON lines or CSV."""
     with closing(answers), _appending(output) as stream:
-        cells = csv_lines(format, stream)
-        if format is not Format.JSONL and not (stream.seekable() and stream.tell()):
-            stream.write(cells.line(layout.columns).encode())
-        for answer in islice(answers, limit):
-            if format is Format.JSONL:
-                stream.write(json_row(layout.json_value(answer), stream))
-            else:
-                stream.write("".join(map(cells.line, layout.csv_rows(answer))).encode())
+        is_begun = stream.seekable() and stream.tell() > 0
+        _write_lines(layout, islice(answers, limit), format, stream, is_begun=is_begun, is_flushed=True)
+
+
+def _write_lines(
+    layout: Layout[Answer],
+    answers: Iterable[Answer],
+    format: Format,
+    stream: BinaryIO,
+    *,
+    is_begun: bool = False,
+    is_flushed: bool = False,
+) -> None:
+    """Write JSON lines or CSV, the latter with a heading unless it `is_begun`."""
+    cells = csv_lines(format, stream)
+    if format is not Format.JSONL and not is_begun:
+        stream.write(cells.line(layout.columns).encode())
+    for answer in answers:
+        if format is Format.JSONL:
+            stream.write(json_row(layout.json_value(answer), stream))
+        else:
+            stream.write("".join(map(cells.line, layout.csv_rows(answer))).encode())
+        if is_flushed:
             stream.flush()
 
 
@@ -106,12 +117,6 @@ class _Counted(Iterator[Answer]):
         return answer
 
 
-def _write_json(layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO) -> int:
-    for answer in answers:
-        stream.write(json_row(layout.json_value(answer), stream))
-    return answers.count
-
-
 def _write_document(
     layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, facts: Mapping[str, object]
 ) -> int:
@@ -127,16 +132,6 @@ def _write_document(
     return answers.count
 
 
-def _write_csv(
-    layout: Layout[Answer], answers: _Counted[Answer], stream: BinaryIO, cells: DelimitedLines
-) -> int:
-    with _as_text(stream) as text:
-        text.write(cells.line(layout.columns))
-        for answer in answers:
-            text.writelines(map(cells.line, layout.csv_rows(answer)))
-    return answers.count
-
-
 def _write_table(
     layout: Layout[Answer],
     answers: _Counted[Answer],
@@ -149,7 +144,8 @@ def _write_table(
     shown = _first(layout, answers, limit)
     for _ in answers:
         pass
-    with _as_text(stream) as text:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    try:
         left_out: Sequence[str] = ()
         if shown:
             columns, rows = _without_verified(*layout.table(shown))
@@ -160,6 +156,8 @@ def _write_table(
             text.write(_count(layout, len(shown), answers.count, has_more=has_more))
         if count and left_out:
             text.write(f"left out for the width: {', '.join(left_out)}; --format csv has all columns\n")
+    finally:
+        text.detach()  # which leaves the stream open
     return len(shown)
 
 
@@ -179,16 +177,6 @@ def _first(layout: Layout[Answer], answers: _Counted[Answer], limit: int | None)
     return (
         sorted(answers, key=layout.order) if limit is None else heapq.nsmallest(limit, answers, layout.order)
     )
-
-
-@contextmanager
-def _as_text(stream: BinaryIO) -> Iterator[io.TextIOWrapper]:
-    """Wrap a binary stream for text, and leave it open."""
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    try:
-        yield text
-    finally:
-        text.detach()
 
 
 def _count(layout: Layout[Answer], shown: int, seen: int, *, has_more: bool) -> str:
@@ -227,25 +215,21 @@ def print_document(format: Format, value: object, stream: TextIO | None = None) 
         for row in rows:
             terminal.print_json_line(row, target)
     elif format in (Format.CSV, Format.CSV_EXACT):
-        _print_csv([_mapping(row) for row in rows], format, target)
+        mappings = [_mapping(row) for row in rows]
+        columns, cells = (
+            list(dict.fromkeys(name for row in mappings for name in row)),
+            csv_lines(format, target),
+        )
+        heading = [cells.line(columns)] if columns else []
+        target.writelines(
+            [*heading, *(cells.line([_cell(row.get(name)) for name in columns]) for row in mappings)]
+        )
     else:
         terminal.print_json(value, target)
 
 
-def _mapping(row: object) -> Mapping[str, object]:
-    if isinstance(row, Mapping):
-        return row
-    assert is_dataclass(row)
-    return {field.name: getattr(row, field.name) for field in fields(row)}
-
-
-def _print_csv(rows: Sequence[Mapping[str, object]], format: Format, stream: TextIO) -> None:
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = csv_lines(format, stream)
-    if columns:
-        stream.write(cells.line(columns))
-    for row in rows:
-        stream.write(cells.line([_cell(row.get(name)) for name in columns]))
+def _mapping(row: Any) -> Mapping[str, object]:
+    return row if isinstance(row, Mapping) else terminal.values_of(row, *(one.name for one in fields(row)))
 
 
 def _cell(value: object) -> object:
