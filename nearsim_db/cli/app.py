@@ -68,7 +68,7 @@ _PANELS = {
         "collection": ("collections", ""),
         "verdict": ("verdicts", ""),
         "work": ("work", ""),
-        "db": ("access", ""),
+        "db": ("server", ""),
     },
 }
 _COMMANDS = {name: (panel, *one) for panel, named in _PANELS.items() for name, one in named.items()}

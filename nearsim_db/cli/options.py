@@ -21,8 +21,16 @@ if TYPE_CHECKING:
     from nearsim_db.records import Progress
     from nearsim_db.search.answers import Answers
     from nearsim_db.search.queries import Queries
+    from nearsim_db.store.database import Database
 
 _PATIENCE_SECONDS = 2  # the shortest that the driver waits for a server
+
+
+def connect() -> "Database":
+    """Open the database; its libraries are imported by the commands that use it only."""
+    from nearsim_db.store.database import Database
+
+    return Database.connect()
 
 
 def beginning(names: list[str], incomplete: str) -> list[str]:

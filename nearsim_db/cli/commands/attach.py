@@ -71,13 +71,12 @@ def attach(
     from nearsim_db.admin.attach import undo_if_failed
     from nearsim_db.index import Index
     from nearsim_db.store.attached.tables import Columns
-    from nearsim_db.store.database import Database
 
     chosen = recipe_options.chosen_if_any(threshold)
     if chosen is not None:
         service.refuse_vectors(chosen)
     columns = Columns(id, text, title, source, url, published_at)
-    with Database.connect() as database, outcome.progress() as progress:
+    with options.connect() as database, outcome.progress() as progress:
         attached = service.attach_table(database, table, columns, collection)
         with (
             recipe_options.advising_reindex(attached.collection, profile, threshold),
@@ -133,12 +132,11 @@ def detach(
     """
     from nearsim_db.admin import attach as service
     from nearsim_db.index import Index
-    from nearsim_db.store.database import Database
 
     outcome, collection = options.Outcome(format, quiet), _required(collection)
     if not keep:
         confirm(f"Delete collection {collection!r} with its index? The table itself is not changed.", yes=yes)
-    with Database.connect() as database, outcome.progress() as progress:
+    with options.connect() as database, outcome.progress() as progress:
         documents = service.detach(database, collection, keep=keep, progress=progress)
         if keep:
             with Index(database, collection, progress=progress) as index:
@@ -156,9 +154,8 @@ def _required(collection: str | None) -> str:
 
 def _list(result: options.Result) -> None:
     from nearsim_db.admin import attach as service
-    from nearsim_db.store.database import Database
 
-    with Database.connect() as database:
+    with options.connect() as database:
         rows = [_row(one) for one in service.list_attachments(database)]
 
     def print_text() -> None:

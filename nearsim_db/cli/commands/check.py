@@ -11,7 +11,7 @@ import typer
 
 from nearsim_db.cli import inputs, options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import summaries, terminal
+from nearsim_db.cli.output import layouts, summaries, terminal
 from nearsim_db.errors import InputError, none_usable
 
 if TYPE_CHECKING:
@@ -54,8 +54,6 @@ def check(
     verified and, for profiles of the family projection, distance; verified is false if the similarity is an estimate.
     With --limit also has_more, whether there are more matches. csv has the number of matches.
     """
-    from nearsim_db.cli.output import layouts
-
     _refuse_conflicting_options(bool(files), text, title, vectors)
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary

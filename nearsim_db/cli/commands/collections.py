@@ -6,7 +6,7 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
-from nearsim_db.cli.output import tables
+from nearsim_db.cli.output import layouts, tables
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ Name = Annotated[
 @collection.command(epilog="Example: nearsim collection create news")
 def create(name: NewName, outcome: options.Outcome) -> None:
     """Create an empty collection; ingest also creates a missing one."""
-    from nearsim_db.store.database import Database
 
-    with Database.connect() as database:
+    with options.connect() as database:
         database.create_collection(name)
     outcome.show({"created": name}, f"created collection {name}")
 
@@ -40,11 +39,8 @@ def create(name: NewName, outcome: options.Outcome) -> None:
 @collection.command("list", epilog="Example: nearsim collection list --json")
 def list_collections(rows: options.Rows) -> None:
     """List the collections."""
-    from nearsim_db.cli.output import layouts
-    from nearsim_db.store.database import Database
-
     columns = ("collection", "documents", "follows", "created_at")
-    with Database.connect() as database:
+    with options.connect() as database:
         rows.write(layouts.of_facts("collections", columns, if_empty=_NONE), _described(database))
 
 
@@ -67,9 +63,8 @@ def _described(database: "Database") -> "Generator[dict[str, object], None, None
 def show(name: Name, result: options.Result) -> None:
     """Show a collection: its documents, the table it follows, its profiles, and what is queued."""
     from nearsim_db.search.answers import describe_collection
-    from nearsim_db.store.database import Database
 
-    with Database.connect() as database:
+    with options.connect() as database:
         found = describe_collection(database, name)
     profiles = [
         f"{one['profile']} ({one['state']}, threshold {one['threshold']:g})" for one in found["profiles"]
@@ -83,9 +78,8 @@ def rename(
     name: Name, new_name: Annotated[str, options.argument("NEW", "Its new name.")], outcome: options.Outcome
 ) -> None:
     """Rename a collection; its documents, indexes and queued work are kept."""
-    from nearsim_db.store.database import Database
 
-    with Database.connect() as database:
+    with options.connect() as database:
         database.rename_collection(name, new_name)
     outcome.show({"renamed": name, "collection": new_name}, f"renamed collection {name} to {new_name}")
 
@@ -94,10 +88,9 @@ def rename(
 def delete(*, name: Name, yes: options.Yes = False, outcome: options.Outcome) -> None:
     """Delete a collection with its documents, profiles and indexes; asks for confirmation on a terminal."""
     from nearsim_db.indexing.drop_generation import delete_collection
-    from nearsim_db.store.database import Database
 
     confirm(f"Delete collection {name!r} with all its documents and indexes?", yes=yes)
-    with Database.connect() as database:
+    with options.connect() as database:
         documents = delete_collection(database, name)
     done = f"deleted collection {name} with {count_of(documents, 'document')}"
     outcome.show({"deleted": name, "documents": documents}, done)

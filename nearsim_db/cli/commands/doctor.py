@@ -60,12 +60,11 @@ def verify_index(
     """
     from nearsim_db.admin.verify_index import DEFAULT_SAMPLE
     from nearsim_db.admin.verify_index import verify_index as verify
-    from nearsim_db.store.database import Database
 
     if everything and sample is not None:
         raise UsageError("give either --sample or --all, not both")
     warnings: list[str] = []
-    with outcome.progress() as progress, Database.connect() as database:
+    with outcome.progress() as progress, options.connect() as database:
         result = verify(
             database,
             scope.collection,

@@ -13,7 +13,7 @@ import typer
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import layouts, terminal
 
 if TYPE_CHECKING:
     from nearsim_db.search.events import Kind as KindName
@@ -78,8 +78,6 @@ def show(
     similarity of a pair is an estimate if verified is false.
     --follow writes JSON lines or csv as events occur, and appends to --output; Ctrl-C or SIGTERM ends it.
     """
-    from nearsim_db.cli.output import layouts
-
     if context.invoked_subcommand is not None:
         return
     if profile is not None and collection is None:
@@ -92,9 +90,8 @@ def show(
         raise UsageError("--follow requires --format jsonl or csv")
     from nearsim_db.cli.output import streams
     from nearsim_db.search.events import Follower, choose, read
-    from nearsim_db.store.database import Database
 
-    with Database.connect() as database, _until_terminated(follow) as received:
+    with options.connect() as database, _until_terminated(follow) as received:
         wanted = choose(database, collection, profile, _names(kind))
         if follow:
             follower = Follower(database, wanted, after, new=new, stopping=received.is_set)
@@ -109,12 +106,11 @@ def show(
 def prune(older_than: OlderThan, outcome: options.Outcome) -> None:
     """Remove old events of all collections; workers also do so periodically."""
     from nearsim_db.search import events
-    from nearsim_db.store.database import Database
 
     age_seconds = events.kept_seconds(older_than)
     if age_seconds is None:
         raise UsageError("--older-than requires an age")
-    with Database.connect() as database:
+    with options.connect() as database:
         removed = events.prune(database.engine, age_seconds)
     outcome.show({"removed": removed}, f"removed events: {removed:,}")
 

@@ -70,7 +70,6 @@ def export(
     not. An output file is complete or absent.
     """
     from nearsim_db.search.exports import Target, parse_columns, write_export
-    from nearsim_db.store.database import Database
 
     try:
         chosen = parse_columns(columns or [])
@@ -80,7 +79,7 @@ def export(
     except InputError as error:
         raise UsageError(str(error)) from error
     target = Target(output, encoding, terminal.escaped_cell, terminal.escaped_strings)
-    with progress_bars(quiet) as progress, Database.connect() as database:
+    with progress_bars(quiet) as progress, options.connect() as database:
         collection, profile = scope.collection, scope.profile
         written, warnings = write_export(database, collection, profile, keep, chosen, target, limit, progress)
     if not quiet:
@@ -118,12 +117,11 @@ def report(
     from nearsim_db.analysis.report import render as render_page
     from nearsim_db.cli.output.streams import json_row
     from nearsim_db.readers.output import open_output
-    from nearsim_db.store.database import Database
 
     place = output or STANDARD_OUTPUT
     readers.refuse_overwriting_inputs([place], rejects or [])
     chosen = Options(top, diffs, title, tuple(rejects or ()))
-    with progress_bars(quiet or as_json) as progress, Database.connect() as database:
+    with progress_bars(quiet or as_json) as progress, options.connect() as database:
         found = gather(database, scope.collection, scope.profile, chosen, progress)
         page = None if as_json else render_page(found)
     with open_output(place) as stream:

@@ -8,7 +8,7 @@ from nearsim_db.cli import formats, options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output import summaries, terminal
+from nearsim_db.cli.output import layouts, summaries, terminal
 from nearsim_db.errors import NotFoundError
 
 profile = typer.Typer(
@@ -55,14 +55,11 @@ def create(
 @profile.command("list", epilog="Example: nearsim profile list --collection news")
 def list_profiles(*, collection: options.Collection = options.DEFAULT, rows: options.Rows) -> None:
     """List the profiles of a collection."""
-    from nearsim_db.cli.output import layouts
-
     none = f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
     columns = ("profile", "state", "threshold", "bands", "rows", "created_at")
     from nearsim_db.search.answers import list_newest
-    from nearsim_db.store.database import Database
 
-    with Database.connect() as database:
+    with options.connect() as database:
         found = (
             {
                 "profile": one.profile,
@@ -87,8 +84,6 @@ def list_presets(
     rows: options.Rows,
 ) -> None:
     """List the recipes that ship with nearsim, or print one as TOML."""
-    from nearsim_db.cli.output import layouts
-
     if name is not None and (rows.format, rows.output, rows.limit) != (None, None, None):
         raise UsageError(f"preset {name} is printed as TOML; omit --format, --json, --output and --limit")
     from nearsim_db.similarity import presets

@@ -8,7 +8,7 @@ import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import layouts, terminal
 from nearsim_db.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ def pairs(*, scope: options.Scope, min_similarity: options.MinSimilarity = 0.0, 
     projection add distance; intersection and union, the numbers of features in both documents and in either, are null
     unless the metric is Jaccard.
     """
-    from nearsim_db.cli.output import layouts
-
     with scope.answers() as answers:
         layout = layouts.with_distance(layouts.PAIRS) if answers.metric() == "euclidean" else layouts.PAIRS
         rows.write(layout, answers.pairs(min_similarity))
@@ -54,8 +52,6 @@ def clusters(
     a row for each document of one cluster: id, title, is_survivor, similarity to the survivor (none if they are not a
     pair), numbers_differ, source, published_at and verified, which is false if the similarity is an estimate.
     """
-    from nearsim_db.cli.output import layouts
-
     if show is not None and min_size is not None:
         raise UsageError("give either --show or --min-size")
 
@@ -85,8 +81,6 @@ def similar(
     document gets the most similar ones, a text those with the best estimates, which need not be the most similar;
     whether there are more is said on standard error, or below a table.
     """
-    from nearsim_db.cli.output import layouts
-
     if sum(query is not None for query in (id, text, file)) != 1:
         raise UsageError("give one of ID, --text and --file")
     if id is not None and title is not None:
@@ -139,8 +133,6 @@ def why_not(documents: options.TwoDocuments, scope: options.Scope, result: optio
 def _similar_to_stored(
     id: str, scope: options.Scope, min_similarity: float, limit: int | None
 ) -> "tuple[Matches, list[str]]":
-    from nearsim_db.cli.output import layouts
-
     with scope.answers() as answers:
         found = answers.similar(id, min_similarity, limit)
         return found, [*answers.warnings, *layouts.of_unstored(answers, scope.collection, min_similarity)]
@@ -149,8 +141,6 @@ def _similar_to_stored(
 def _similar_to_text(
     body: str, title: str | None, scope: options.Scope, min_similarity: float, limit: int | None
 ) -> "tuple[Matches, list[str]]":
-    from nearsim_db.cli.output import layouts
-
     with scope.queries() as index:
         found = index.similar_to_text(body, title, min_similarity, limit)
         return found, [*index.warnings, *layouts.of_unstored(index, scope.collection, min_similarity)]

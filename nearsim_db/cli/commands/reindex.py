@@ -66,12 +66,11 @@ class _Target:
         """Open the profile, or all of the collection; warns of a build that is left unfinished."""
         from nearsim_db.admin.reindex import Reindex
         from nearsim_db.errors import BuildStoppedError, NearsimError
-        from nearsim_db.store.database import Database
 
         warnings: list[str] = []
         reindex: Reindex | None = None
         try:
-            with progress_bars(quiet) as progress, Database.connect() as database:
+            with progress_bars(quiet) as progress, options.connect() as database:
                 reindex = Reindex(
                     database, self.collection, None if every else self.profile, progress, warnings.append
                 )
@@ -127,9 +126,8 @@ def start(
 def status(*, target: _Target, result: options.Result) -> None:
     """Show the generations of a profile, or of all, and the progress of each."""
     from nearsim_db.admin.reindex.status import read_status
-    from nearsim_db.store.database import Database
 
-    with Database.connect() as database, database.transaction() as connection:
+    with options.connect() as database, database.transaction() as connection:
         found = read_status(connection, target.collection, target.profile)
     result.show(list(map(shown.outline, found)), lambda: shown.print_status(found, target.collection))
 
@@ -158,11 +156,10 @@ def diff(
     from nearsim_db.admin.reindex import Reindex
     from nearsim_db.cli.output import diff as diff_output
     from nearsim_db.readers.output import open_output
-    from nearsim_db.store.database import Database
 
     allowed = limit_options.parsed()
     _refuse_output(output, is_machine=outcome.format.is_machine)
-    with outcome.progress() as progress, Database.connect() as database:
+    with outcome.progress() as progress, options.connect() as database:
         found = Reindex(database, target.collection, target.profile, progress).diff(
             generation, samples=samples, limits=allowed
         )

@@ -1,8 +1,8 @@
-"""Commands for the database: its schema, and the embedded server."""
+"""Commands for the database: its schema, the embedded server, and who may use it."""
 
 import re
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,6 +12,8 @@ from nearsim_db.cli.output import tables, terminal
 from nearsim_db.records import CitusUse
 
 if TYPE_CHECKING:
+    from nearsim_db.admin.access import Isolation
+    from nearsim_db.store.access import Role
     from nearsim_db.store.settings import Settings
 
 db = typer.Typer(
@@ -22,9 +24,7 @@ db = typer.Typer(
 
 Patience = Annotated[
     float,
-    typer.Option(
-        "--patience", min=0, metavar="SECONDS", help="Longest time that a step waits for other transactions."
-    ),
+    typer.Option(min=0, metavar="SECONDS", help="Longest time that a step waits for other transactions."),
 ]
 
 
@@ -65,7 +65,7 @@ def _upgrade(patience: float, citus: CitusUse, outcome: options.Outcome) -> None
         report=(lambda message: None) if outcome.is_silent else terminal.print_info,
         citus=citus,
     )
-    with Database.connect() as database:
+    with options.connect() as database:
         is_distributed = database.is_distributed
         missing = access.missing_roles(database)
     found = {"schema_revision": revision, "distributed": is_distributed, "missing_roles": missing}
@@ -98,9 +98,8 @@ def status(result: options.Result) -> None:
 
     settings = from_environment()
     found = _own_server(settings.database_url) if settings.database_url else _embedded_server(settings)
-    plain = {**found, "pid": str(found["pid"])} if found.get("pid") else found
-    if "nodes" in plain:
-        plain = {**plain, "nodes": "\n".join(map(_describe_node, plain["nodes"]))}
+    plain = found | ({"pid": str(found["pid"])} if found.get("pid") else {})
+    plain |= {"nodes": "\n".join(map(_describe_node, found["nodes"]))} if "nodes" in found else {}
     result.show(found, lambda: tables.print_named(plain))
 
 
@@ -166,3 +165,126 @@ def _embedded_server(settings: "Settings") -> dict[str, Any]:
         "log": str(found.log),
         "url": found.dsn,
     }
+
+
+_ROLES: "dict[str, Role]" = {"reader": "reader", "writer": "writer", "admin": "admin"}
+_PREFIX = "nearsim_"
+
+
+@dataclass(eq=False, repr=False)
+class _Membership:
+    """A user, a role, and collections."""
+
+    user: Annotated[str, options.argument("USER", "User or group of the server.")]
+    role: Annotated[
+        str, options.argument("ROLE", "reader, writer or admin, with or without the prefix nearsim_.")
+    ]
+    collection: Annotated[
+        list[str] | None,
+        typer.Option(
+            *("--collection", "-c"),
+            metavar="NAME",
+            help="Also grant access to this collection, if collections are isolated (repeat).",
+        ),
+    ] = None
+
+    def given(self) -> "tuple[str, Role, list[str]]":
+        """Return the user, the role without its prefix, and the collections. Raises UsageError for another role."""
+        try:
+            return self.user, _ROLES[self.role.removeprefix(_PREFIX)], self.collection or []
+        except KeyError:
+            raise UsageError(
+                f"role {self.role!r} does not exist; available roles: {', '.join(_ROLES)}"
+            ) from None
+
+
+@db.command(
+    epilog="Example: nearsim db grant anna reader, or: nearsim db grant tenant_a writer --collection news"
+)
+def grant(member: _Membership, outcome: options.Outcome) -> None:
+    """Grant a user of the server the role reader, writer or admin.
+
+    Readers query; writers also write documents and verdicts; admins also build indexes, run workers, purge and grant.
+    The roles nearsim_reader, nearsim_writer and nearsim_admin are created on the server if missing; they apply to all
+    its databases. With --collection, the user also sees these collections when collections are isolated, and a reader
+    of a collection that it could write before no longer can.
+    """
+    from nearsim_db.admin import access
+
+    user, chosen, collections = member.given()
+    if collections and chosen == "admin":
+        raise UsageError("an admin sees all collections; use --collection with reader or writer")
+    with options.connect() as database:
+        is_new = access.grant(database, user, chosen, collections)
+        more = access.rights_beyond(database, user, chosen, collections)
+    name = f"{_PREFIX}{chosen}"
+    sees = f", of {', '.join(collections)}" if collections else ""
+    done = {"user": user, "role": name, "new": is_new, "collections": collections}
+    outcome.show(done, f"{user} is {'now' if is_new else 'already'} a {name}{sees}")
+    _warn_of_more(user, chosen, more)
+
+
+@db.command(epilog="Example: nearsim db revoke anna reader")
+def revoke(member: _Membership, outcome: options.Outcome) -> None:
+    """Revoke a role from a user of the server, or with --collection only access to these collections.
+
+    With its last role, a user also loses all collections granted to it in this database.
+    """
+    from nearsim_db.admin import access
+
+    user, chosen, collections = member.given()
+    with options.connect() as database:
+        was_granted = access.revoke(database, user, chosen, collections)
+        more = [] if chosen == "reader" or collections else access.rights_beyond(database, user, "reader")
+    name = f"{_PREFIX}{chosen}"
+    what = f"collection {', '.join(collections)}" if collections else name
+    done = {"user": user, "role": name, "revoked": was_granted, "collections": collections}
+    outcome.show(done, f"revoked {what} from {user}" if was_granted else f"{user} was not granted {what}")
+    _warn_of_more(user, "reader", more)
+
+
+def _warn_of_more(user: str, role: "Role", more: list[str]) -> None:
+    """Warn of what a user may do beyond a role that was granted, or that is left."""
+    if more:
+        terminal.print_warning(
+            f"{user} {'; '.join(more)}, and so may do more than a {_PREFIX}{role}; to end that, revoke the membership "
+            "(of a role of nearsim: nearsim db revoke USER ROLE)"
+        )
+
+
+@db.command(epilog="Example: nearsim db isolation status")
+def isolation(
+    *,
+    action: Annotated[
+        Literal["on", "off", "status"],
+        options.argument("on|off|status", "Turn isolation on or off, or show it."),
+    ],
+    outcome: options.Outcome,
+) -> None:
+    """Isolate collections: readers and writers then see only those granted to them.
+
+    Grant collections first: nearsim db grant USER reader --collection NAME. Admins always see all collections.
+    """
+    from nearsim_db.admin import access
+
+    with options.connect() as database:
+        if action != "status":
+            access.set_isolation(database, wanted=action == "on")
+        state = access.read_isolation(database)
+    outcome.show(state, lambda: _print_isolation(state))
+
+
+def _print_isolation(state: "Isolation") -> None:
+    if state.access:
+        rows = [[one.collection, one.role, one.may_write] for one in state.access]
+        tables.print_table(["collection", "role", "may_write"], rows)
+        terminal.print_line()
+    if not state.isolated:
+        terminal.print_line("collections are not isolated: every reader sees all of them")
+        return
+    terminal.print_line("collections are isolated: readers and writers see only those granted to them")
+    if state.ungranted:
+        terminal.print_warning(
+            f"without a granted collection, these see nothing: {', '.join(state.ungranted)}; "
+            "nearsim db grant USER ROLE --collection NAME"
+        )

@@ -132,10 +132,9 @@ def _draw(
     if source is not None:
         return draw(source, text_of, *extent, progress)
     from nearsim_db.analysis.tuning.sampling import draw_from_collection
-    from nearsim_db.store.database import Database
 
     assert collection is not None
-    with Database.connect() as database:
+    with options.connect() as database:
         return draw_from_collection(database, collection, text_of, *extent, progress)
 
 

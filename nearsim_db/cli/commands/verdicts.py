@@ -1,12 +1,12 @@
 """Commands for verdicts on pairs: pin, veto, undo, list."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from nearsim_db.cli import options
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import layouts, terminal
 
 verdict = typer.Typer(
     no_args_is_help=True,
@@ -24,9 +24,12 @@ class _Decision(options.TwoDocuments):
     ] = None
     collection: options.Collection = options.DEFAULT
 
-    def given(self) -> tuple[str, str, str, str | None]:
-        """Return the documents, the reason and the author."""
-        return self.one, self.other, self.why, self.by
+    def make(self, outcome: options.Outcome, judge: Literal["pin", "veto", "undo"], done: str) -> None:
+        """Decide, and print what was done."""
+        with outcome.index(self.collection) as index:
+            getattr(index, judge)(self.one, self.other, self.why, self.by)
+            text = f"{done} {self.one} and {self.other}"
+            outcome.show({done: [self.one, self.other]}, lambda: terminal.print_line(text))
 
 
 @verdict.command(
@@ -37,9 +40,7 @@ def pin(decision: _Decision, outcome: options.Outcome) -> None:
 
     Replaces an earlier verdict on the pair.
     """
-    with outcome.index(decision.collection) as index:
-        index.pin(*decision.given())
-        _show(outcome, "pinned", decision)
+    decision.make(outcome, "pin", "pinned")
 
 
 @verdict.command(epilog='Example: nearsim verdict veto story-17 story-19 --why "two storms" --by anna')
@@ -48,17 +49,13 @@ def veto(decision: _Decision, outcome: options.Outcome) -> None:
 
     Replaces an earlier verdict on the pair.
     """
-    with outcome.index(decision.collection) as index:
-        index.veto(*decision.given())
-        _show(outcome, "vetoed", decision)
+    decision.make(outcome, "veto", "vetoed")
 
 
 @verdict.command(epilog='Example: nearsim verdict undo story-17 story-19 --why "it was one storm after all"')
 def undo(decision: _Decision, outcome: options.Outcome) -> None:
     """Undo the verdict on two documents; it stays on record."""
-    with outcome.index(decision.collection) as index:
-        index.undo(*decision.given())
-        _show(outcome, "undone", decision)
+    decision.make(outcome, "undo", "undone")
 
 
 @verdict.command("list", epilog="Example: nearsim verdict list --collection news --by anna --undone")
@@ -77,13 +74,6 @@ def list_verdicts(
 
     Deleted documents are shown as # and their number.
     """
-    from nearsim_db.cli.output import layouts
-
     with options.Scope(collection).answers() as answers:
         layout = layouts.UNDONE_VERDICTS if undone else layouts.VERDICTS
         rows.write(layout, answers.verdicts(by, undone=undone))
-
-
-def _show(outcome: options.Outcome, done: str, decision: _Decision) -> None:
-    one, other = decision.one, decision.other
-    outcome.show({done: [one, other]}, lambda: terminal.print_line(f"{done} {one} and {other}"))

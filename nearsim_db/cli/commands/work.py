@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import terminal
+from nearsim_db.cli.output import layouts, terminal
 from nearsim_db.errors import NotFoundError, count_of
 from nearsim_db.records import WorkStage
 
@@ -38,6 +38,23 @@ class _Chosen:
             raise UsageError("give either ids or --all")
         return None if self.everything else self.ids
 
+    def change(self, how: Literal["retry", "discard"]) -> list[str]:
+        """Retry or discard their work; return the ids of those that failed or were set aside."""
+        from nearsim_db.store.work import work_items
+
+        wanted = self.wanted()
+        with options.connect() as database, database.transaction() as connection:
+            collection_id = _collection_id(database, self.collection)
+            found: list[str] = getattr(work_items, how)(connection, collection_id, wanted)
+            return found
+
+    def refuse_unknown(self, found: list[str]) -> None:
+        """Raise NotFoundError for ids that are not among those found."""
+        unknown = sorted(set(self.wanted() or ()) - set(found))
+        if unknown:
+            ids = ", ".join(map(repr, unknown))
+            raise NotFoundError(f"neither failed nor set aside: {ids}; see: nearsim work list --failed")
+
 
 @work.command("list", epilog="Example: nearsim work list --failed --collection news")
 def list_work(
@@ -54,13 +71,14 @@ def list_work(
     Work for an index is held while it is being built or its build is paused. Deleted documents are shown by number, as
     #7; #0 is a whole index.
     """
-    from nearsim_db.cli.output import layouts
-    from nearsim_db.store.database import Database
+    from nearsim_db.store.work import backlog
 
     states = Counter[str]()
-    with Database.connect() as database:
-        changes = _count_changes(database, collection)
-        items = _items(database, collection, stage, states, failed=failed)
+    with options.connect() as database:
+        collection_id = _collection_id(database, collection)
+        with database.transaction() as connection:
+            changes = backlog.count_changes(connection, collection_id)
+        items = _items(database, collection_id, stage, states, failed=failed)
         rows.write(layouts.WORK, items, facts={"changes_waiting": changes})
     if not rows.chosen().is_machine and not rows.quiet:
         _print_totals(states, changes)
@@ -72,15 +90,10 @@ def retry(chosen: _Chosen, outcome: options.Outcome) -> None:
 
     The exit code is 1 if some of the ids neither failed nor were set aside; the rest are retried.
     """
-    from nearsim_db.store.database import Database
-    from nearsim_db.store.work import work_items
-
-    wanted = chosen.wanted()
-    with Database.connect() as database, database.transaction() as connection:
-        found = work_items.retry(connection, _collection_id(database, chosen.collection), wanted)
+    found = chosen.change("retry")
     done = f"to be retried: {len(found):,}" if found else "nothing to retry"
     outcome.show({"retried": sorted(found)}, done)
-    _refuse_unknown(wanted, found)
+    chosen.refuse_unknown(found)
 
 
 @work.command(epilog="Example: nearsim work discard story-17 --yes")
@@ -90,27 +103,24 @@ def discard(*, chosen: _Chosen, yes: options.Yes = False, outcome: options.Outco
     Until they change again, they are missing from the index, lack some pairs, or are indexed by an older text. The exit
     code is 1 if some of the ids neither failed nor were set aside; the rest are discarded.
     """
-    from nearsim_db.store.database import Database
-    from nearsim_db.store.work import work_items
-
     wanted = chosen.wanted()
-    every = "all documents that failed or were set aside"
-    shown = every if wanted is None else count_of(len(wanted), "document")
+    shown = (
+        "all documents that failed or were set aside" if wanted is None else count_of(len(wanted), "document")
+    )
     confirm(
         f"Remove {shown} from the queue? Their index entries stay unchanged until the documents change again.",
         yes=yes,
     )
-    with Database.connect() as database, database.transaction() as connection:
-        found = work_items.discard(connection, _collection_id(database, chosen.collection), wanted)
+    found = chosen.change("discard")
     stays = "their index entries stay unchanged until the documents change again"
     done = f"discarded: {len(found):,}; {stays}" if found else "nothing to discard"
     outcome.show({"discarded": sorted(found)}, done)
-    _refuse_unknown(wanted, found)
+    chosen.refuse_unknown(found)
 
 
 def _items(
     database: "Database",
-    collection: str | None,
+    collection_id: "CollectionId | None",
     stage: WorkStage | None,
     states: Counter[str],
     *,
@@ -119,23 +129,13 @@ def _items(
     """Yield the work, counted by its state."""
     from nearsim_db.store.work import work_items
 
-    collection_id = _collection_id(database, collection)
     with database.transaction() as connection:
         for item in work_items.stream_work(connection, collection_id, stage, failed=failed):
             states[item.state] += 1
             yield item
 
 
-def _count_changes(database: "Database", collection: str | None) -> int:
-    from nearsim_db.store.work import backlog
-
-    collection_id = _collection_id(database, collection)
-    with database.transaction() as connection:
-        return backlog.count_changes(connection, collection_id)
-
-
 def _print_totals(states: Counter[str], changes: int) -> None:
-
     if states:
         order = ("waiting", "held", "being done", "failing", "set aside")
         terminal.print_line(", ".join(f"{state} {states[state]:,}" for state in order if states[state]))
@@ -152,11 +152,3 @@ def _collection_id(database: "Database", name: str | None) -> "CollectionId | No
         return None
     with database.transaction() as connection:
         return collection_rows.get_collection(connection, name).collection_id
-
-
-def _refuse_unknown(wanted: list[str] | None, found: list[str]) -> None:
-    unknown = sorted(set(wanted or ()) - set(found))
-    if unknown:
-        raise NotFoundError(
-            f"neither failed nor set aside: {', '.join(map(repr, unknown))}; see: nearsim work list --failed"
-        )
