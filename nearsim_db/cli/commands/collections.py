@@ -10,9 +10,7 @@ from nearsim_db.cli.output import layouts, tables
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from nearsim_db.store.database import Database
+    from nearsim_db.store.collection_rows import Collection
 
 collection = typer.Typer(
     no_args_is_help=True,
@@ -39,24 +37,19 @@ def create(name: NewName, outcome: options.Outcome) -> None:
 @collection.command("list", epilog="Example: nearsim collection list --json")
 def list_collections(rows: options.Rows) -> None:
     """List the collections."""
-    columns = ("collection", "documents", "follows", "created_at")
-    with options.connect() as database:
-        rows.write(layouts.of_facts("collections", columns, if_empty=_NONE), _described(database))
-
-
-def _described(database: "Database") -> "Generator[dict[str, object], None, None]":
     from nearsim_db.store.attached.attachments import list_attachments
 
-    with database.transaction() as connection:
-        attached = list_attachments(connection)
-    follows = {one.collection: one.table or "a dropped table" for one in attached}
-    for one in database.collections():
-        yield {
-            "collection": one.name,
-            "documents": database.count_documents(one),
-            "follows": follows.get(one.name),
-            "created_at": one.created_at,
-        }
+    with options.connect() as database:
+        with database.transaction() as connection:
+            attached = list_attachments(connection)
+        follows = {one.collection: one.table or "a dropped table" for one in attached}
+        layout: layouts.Layout[Collection] = layouts.Layout(
+            "collections",
+            ("collection", "documents", "follows", "created_at"),
+            lambda one: (one.name, database.count_documents(one), follows.get(one.name), one.created_at),
+            if_empty=_NONE,
+        )
+        rows.write(layout, (one for one in database.collections()))
 
 
 @collection.command(epilog="Example: nearsim collection show news")

@@ -1,6 +1,6 @@
 """Commands for profiles: create, list, presets, show, delete."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import layouts, summaries, terminal
 from nearsim_db.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from nearsim_db.store.generation_rows import Generation
 
 profile = typer.Typer(
     no_args_is_help=True, help="Create, show and delete profiles: recipes, each with its own index."
@@ -56,22 +59,23 @@ def create(
 def list_profiles(*, collection: options.Collection = options.DEFAULT, rows: options.Rows) -> None:
     """List the profiles of a collection."""
     none = f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
-    columns = ("profile", "state", "threshold", "bands", "rows", "created_at")
     from nearsim_db.search.answers import list_newest
 
     with options.connect() as database:
-        found = (
-            {
-                "profile": one.profile,
-                "state": one.state,
-                "threshold": one.recipe["match"]["threshold"],
-                "bands": one.bands,
-                "rows": one.rows,
-                "created_at": one.created_at,
-            }
-            for one in list_newest(database, collection)
+        layout: layouts.Layout[Generation] = layouts.Layout(
+            "profiles",
+            ("profile", "state", "threshold", "bands", "rows", "created_at"),
+            lambda one: (
+                one.profile,
+                one.state,
+                one.recipe["match"]["threshold"],
+                one.bands,
+                one.rows,
+                one.created_at,
+            ),
+            if_empty=none,
         )
-        rows.write(layouts.of_facts("profiles", columns, if_empty=none), found)
+        rows.write(layout, (one for one in list_newest(database, collection)))
 
 
 @profile.command("presets", epilog="Example: nearsim profile presets headlines > recipe.toml")
@@ -91,8 +95,10 @@ def list_presets(
     if name is not None:
         typer.echo(presets.read(name), nl=False)
         return
-    found = ({"preset": one, "purpose": presets.purpose(one)} for one in presets.names())
-    rows.write(layouts.of_facts("presets", ("preset", "purpose"), wrap=("purpose",)), found)
+    layout = layouts.Layout[str](
+        "presets", ("preset", "purpose"), lambda one: (one, presets.purpose(one)), wrap=("purpose",)
+    )
+    rows.write(layout, (one for one in presets.names()))
 
 
 @profile.command(epilog="Example: nearsim profile show default --toml > recipe.toml")

@@ -12,7 +12,6 @@ from nearsim_db.cli.output import layouts, terminal
 from nearsim_db.errors import InputError
 
 if TYPE_CHECKING:
-    from nearsim_db.records import Matches
     from nearsim_db.search.explanation import Explanation
 
 
@@ -87,13 +86,17 @@ def similar(
         raise UsageError("--title requires --text or --file; a stored document has its own title")
 
     if id is not None:
-        found, warnings = _similar_to_stored(id, scope, min_similarity, rows.limit)
+        with scope.answers() as answers:
+            found = answers.similar(id, min_similarity, rows.limit)
+            warnings = layouts.of_unstored(answers, scope.collection, min_similarity)
     else:
         body = text if file is None else _content(file)
-        found, warnings = _similar_to_text(body or "", title, scope, min_similarity, rows.limit)
+        with scope.queries() as answers:
+            found = answers.similar_to_text(body or "", title, min_similarity, rows.limit)
+            warnings = layouts.of_unstored(answers, scope.collection, min_similarity)
     layout = layouts.with_distance(layouts.MATCHES) if found.metric == "euclidean" else layouts.MATCHES
     rows.write(layout, (match for match in found), has_more=found.has_more)
-    terminal.print_warnings(warnings)
+    terminal.print_warnings([*answers.warnings, *warnings])
 
 
 def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.Outcome) -> None:
@@ -128,22 +131,6 @@ def why_not(documents: options.TwoDocuments, scope: options.Scope, result: optio
     from nearsim_db.cli.output import explanations
 
     result.show(explanations.as_json(found), lambda: explanations.print_absence(found))
-
-
-def _similar_to_stored(
-    id: str, scope: options.Scope, min_similarity: float, limit: int | None
-) -> "tuple[Matches, list[str]]":
-    with scope.answers() as answers:
-        found = answers.similar(id, min_similarity, limit)
-        return found, [*answers.warnings, *layouts.of_unstored(answers, scope.collection, min_similarity)]
-
-
-def _similar_to_text(
-    body: str, title: str | None, scope: options.Scope, min_similarity: float, limit: int | None
-) -> "tuple[Matches, list[str]]":
-    with scope.queries() as index:
-        found = index.similar_to_text(body, title, min_similarity, limit)
-        return found, [*index.warnings, *layouts.of_unstored(index, scope.collection, min_similarity)]
 
 
 def _content(file: Path) -> str:

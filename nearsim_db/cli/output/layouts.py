@@ -1,9 +1,9 @@
 """Layouts of the answers: their columns in a table and in CSV, their keys in JSON lines."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nearsim_db.errors import suggested_command
@@ -128,11 +128,6 @@ _match_object = _measured_object(_MATCH_COLUMNS, _match_row)
 
 def _itself(record: object) -> object:
     return record
-
-
-def of_facts(plural: str, columns: Sequence[str], **more: Any) -> Layout[Mapping[str, object]]:
-    """Return a layout of rows that are mappings with these keys."""
-    return Layout(plural, columns, itemgetter(*columns), **more)
 
 
 def with_distance(layout: Layout[Measured]) -> Layout[Measured]:
