@@ -12,7 +12,7 @@ import numpy as np
 from nearsim_db.errors import NearsimError, RecipeError, count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.similarity import lsh
-from nearsim_db.similarity.lsh import Amplification, Bin, ErrorAreas
+from nearsim_db.similarity.lsh import Amplification, Bin
 from nearsim_db.similarity.profile import Profile, make_family
 
 if TYPE_CHECKING:
@@ -100,19 +100,12 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
 def of_profile(name: str, profile: Profile) -> Curve:
     """Return the curve of a profile over the similarity or distance of its metric."""
     metric, threshold = make_family(profile.recipe, "numpy").metric, profile.recipe.match.threshold
-    probability, low, high = profile.match_probability, 0.0, 1.0
+    probability: Callable[[float], float] = profile.match_probability
+    low, high = 0.0, 1.0
     if metric == "euclidean":
         high = _THRESHOLDS_SHOWN * threshold
-        return Curve(
-            name,
-            profile.amplification,
-            lambda distance: probability(1 / (1 + distance)),
-            metric,
-            low,
-            high,
-            threshold,
-        )
-    if metric == "cosine" and profile.recipe.sketch.input == "vector":
+        probability = lambda distance: profile.match_probability(1 / (1 + distance))  # noqa: E731
+    elif metric == "cosine" and profile.recipe.sketch.input == "vector":
         low = -1.0
     return Curve(name, profile.amplification, probability, metric, low, high, threshold)
 
@@ -124,16 +117,17 @@ _HALVINGS = 60  # of the axis: beyond the precision of a double
 class Measures:
     """The steepest point of a curve, and its errors at a threshold.
 
-    `approximate_steepest` is (1/b)^(1/r) for b bands of r rows, otherwise None. `fixed_point` is the point of the axis
-    where the construction leaves the probability of agreement unchanged, None if there is none. `found` is the
-    probability at the threshold, `areas` those of false negatives and false positives, both None without a threshold.
+    `approximate_steepest_point` is (1/b)^(1/r) for b bands of r rows, otherwise None. `fixed_point` is the point of the
+    axis where the construction leaves the probability of agreement unchanged, None if there is none. The probability at
+    the threshold and the error areas are None without a threshold.
     """
 
-    steepest: float
-    approximate_steepest: float | None
+    steepest_point: float
+    approximate_steepest_point: float | None
     fixed_point: float | None
-    found: float | None
-    areas: ErrorAreas | None
+    probability_at_threshold: float | None
+    false_negative_area: float | None
+    false_positive_area: float | None
 
 
 def measure(curve: Curve, threshold: float | None) -> Measures:
@@ -142,22 +136,29 @@ def measure(curve: Curve, threshold: float | None) -> Measures:
     is_banding = construction.min_shared_bands == 1
     is_plain = curve.threshold is None and is_banding
     bands, rows = construction.bands, construction.rows
+    negatives = positives = None
+    if threshold is not None:
+        whole = [Bin(curve.low, curve.high, curve.high - curve.low)]
+        found = lsh.error_areas(lambda at: _rising(curve, at), threshold, whole)
+        # On a distance axis, pairs to find lie left of the threshold.
+        negatives, positives = found.false_negatives, found.false_positives
+        if curve.is_falling:
+            negatives, positives = positives, negatives
     return Measures(
-        lsh.steepest_point(bands, rows) if is_plain else _steepest(curve),
+        lsh.steepest_point(bands, rows)
+        if is_plain
+        else lsh.steepest(lambda at: _rising(curve, at), curve.low, curve.high),
         lsh.approximate_steepest_point(bands, rows) if is_banding and curve.metric == "jaccard" else None,
         _fixed_point(curve),
         None if threshold is None else curve.probability(threshold),
-        None if threshold is None else _areas(curve, threshold),
+        negatives,
+        positives,
     )
 
 
 def _rising(curve: Curve, at: float) -> float:
     probability = curve.probability(at)
     return 1 - probability if curve.is_falling else probability
-
-
-def _steepest(curve: Curve) -> float:
-    return lsh.steepest(lambda at: _rising(curve, at), curve.low, curve.high)
 
 
 def _fixed_point(curve: Curve) -> float | None:
@@ -173,13 +174,6 @@ def _fixed_point(curve: Curve) -> float | None:
         middle = (low + high) / 2
         low, high = (middle, high) if _rising(curve, middle) < height else (low, middle)
     return (low + high) / 2
-
-
-def _areas(curve: Curve, threshold: float) -> ErrorAreas:
-    """Return the error areas; on a distance axis, pairs to find lie left of the threshold."""
-    whole = [Bin(curve.low, curve.high, curve.high - curve.low)]
-    areas = lsh.error_areas(lambda at: _rising(curve, at), threshold, whole)
-    return ErrorAreas(areas.false_positives, areas.false_negatives) if curve.is_falling else areas
 
 
 SUFFIXES = (".svg", ".png")
@@ -240,10 +234,10 @@ def _draw_curve(
     values = np.array([curve.probability(point) for point in points.tolist()])
     colour = _COLOURS[place % len(_COLOURS)]
     label = curve.label
-    if threshold is not None and measured.areas is not None:
+    negatives, positives = measured.false_negative_area, measured.false_positive_area
+    if threshold is not None:
         near, far = points >= threshold, points <= threshold
         near, far = (far, near) if curve.is_falling else (near, far)
-        negatives, positives = measured.areas.false_negatives, measured.areas.false_positives
         if not is_single:
             label = f"{label}\nfalse neg. {negatives:.4f}, false pos. {positives:.4f}"
         for kind, size, low, high, where, own in (

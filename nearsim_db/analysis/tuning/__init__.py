@@ -2,7 +2,7 @@
 
 from nearsim_db.analysis.tuning.labels import Labels, read_labels
 from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, TuningOptions, commented
-from nearsim_db.analysis.tuning.sampling import Sample, draw
+from nearsim_db.analysis.tuning.sampling import Sample, draw, draw_from_collection
 from nearsim_db.analysis.tuning.tuning import tune
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "TuningOptions",
     "commented",
     "draw",
+    "draw_from_collection",
     "read_labels",
     "tune",
 ]

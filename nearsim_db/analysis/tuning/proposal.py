@@ -2,7 +2,8 @@
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from nearsim_db.analysis.tuning import labels
@@ -151,36 +152,32 @@ def choose_sketch(corpus: Corpus, recipe: Recipe, threshold: float, recall: floa
 
 
 def _why_sketch(k: int, own: int, expected: float) -> str:
-    if k == own:
-        few = f"the recipe's own; about {expected:,.2f} candidate pairs per document are few enough"
-        return (
-            few
-            if expected <= MANY_CANDIDATES
-            else "the recipe's own; a larger one would hardly reduce the candidates"
-        )
-    return f"{own} would give more candidate pairs per document, or not reach the recall"
+    if k != own:
+        return f"{own} would give more candidate pairs per document, or not reach the recall"
+    if expected <= MANY_CANDIDATES:
+        return f"the recipe's own; about {expected:,.2f} candidate pairs per document are few enough"
+    return "the recipe's own; a larger one would hardly reduce the candidates"
 
 
-def alternatives(corpus: Corpus, recipe: Recipe, threshold: float) -> Iterator[Forecast]:
-    """Yield forecasts for other recalls and sketch sizes; infeasible ones are omitted."""
+def alternatives(corpus: Corpus, recipe: Recipe, threshold: float) -> list[Forecast]:
+    """Return forecasts for other recalls and sketch sizes; infeasible ones are omitted."""
     sizes = sorted({*SKETCHES, recipe.sketch.k})
-    for k in sizes:
-        for recall in RECALLS:
-            yield from _forecasts(corpus, [with_threshold(recipe, threshold, recall, k)])
+    return _forecasts(
+        corpus, (with_threshold(recipe, threshold, recall, k) for k in sizes for recall in RECALLS)
+    )
 
 
-def thresholds(corpus: Corpus, recipe: Recipe, recall: float, chosen: float) -> Iterator[Forecast]:
-    """Yield forecasts for other thresholds and the chosen one."""
-    wanted = sorted({*THRESHOLDS, chosen})
-    yield from _forecasts(corpus, [with_threshold(recipe, one, recall) for one in wanted])
+def thresholds(corpus: Corpus, recipe: Recipe, recall: float, chosen: float) -> list[Forecast]:
+    """Return forecasts for other thresholds and the chosen one."""
+    return _forecasts(corpus, (with_threshold(recipe, one, recall) for one in sorted({*THRESHOLDS, chosen})))
 
 
-def _forecasts(corpus: Corpus, recipes: Sequence[Recipe]) -> Iterator[Forecast]:
+def _forecasts(corpus: Corpus, recipes: Iterable[Recipe]) -> list[Forecast]:
+    found = []
     for recipe in recipes:
-        try:
-            yield corpus.forecast(resolve(recipe))
-        except RecipeError:
-            continue
+        with suppress(RecipeError):
+            found.append(corpus.forecast(resolve(recipe)))
+    return found
 
 
 def commented(recipe: Recipe, heading: str, reasons: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from nearsim_db.records import CollectionId, Document, Progress, ReadDocument, Reject, silent
+from nearsim_db.records import CollectionId, Progress, ReadDocument, Reject, silent
 from nearsim_db.store import collection_rows, documents
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -88,21 +88,15 @@ def draw(
             if len(sample.first_rejects) < 5:
                 sample.first_rejects.append(record)
             continue
-        _offer(reservoir, sample, record.document, text_of, wanted)
+        document, text = record.document, text_of(record.document.title, record.document.body)
+        reservoir.offer(text)
+        if document.external_id in wanted:
+            sample.wanted[document.external_id] = text
         if reservoir.seen % _REPORT_EVERY == 0:
             progress("read", reservoir.seen, None)
     progress("read", reservoir.seen, None)
     sample.texts, sample.documents = reservoir.texts(), reservoir.seen
     return sample
-
-
-def _offer(
-    reservoir: Reservoir, sample: Sample, document: Document, text_of: TextOf, wanted: Collection[str]
-) -> None:
-    text = text_of(document.title, document.body)
-    reservoir.offer(text)
-    if document.external_id in wanted:
-        sample.wanted[document.external_id] = text
 
 
 def draw_from_collection(

@@ -1,6 +1,6 @@
 """Propose a recipe from a sample of documents."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.k_rule import Units, count_units
+from nearsim_db.similarity.k_rule import count_units
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 
@@ -31,7 +31,6 @@ class _Run:
     options: TuningOptions
     threads: int
     progress: Progress
-    units: dict[str, Units] = field(default_factory=dict)
     unspaced: float = 0.0
 
 
@@ -57,14 +56,11 @@ def tune(
     run.unspaced = scripts.unspaced / max(scripts.texts, 1)
     labels_found = _known_labels(sample, labelled)
     schemes = shingling.candidates(recipe, chosen_options.kept)
-    run.units = {
-        unit: count_units(recipe, unit, texts)
-        for unit in {shingling.unit_of(scheme) for scheme, _ in schemes}
-    }
+    units = {one: count_units(recipe, one, texts) for one in {shingling.unit_of(one) for one, _ in schemes}}
     pairs = shingling.find_reference_pairs(
         recipe, sample.texts, run.unspaced >= 0.5, chosen_options.seed, threads, progress
     )
-    scored = list(shingling.score(recipe, schemes, pairs, run.units, threads, progress))
+    scored = list(shingling.score(recipe, schemes, pairs, units, threads, progress))
     if labels_found is not None:
         scored = [replace(one, best_f1=_score_labels(run, labels_found, one).best.f1) for one in scored]
     chosen, why = shingling.choose(
@@ -147,8 +143,8 @@ def _propose(
         refusal = str(error)
         found.append(Check("bands", "problem", refusal))
     start = recipe if proposed is None else proposed.profile.recipe
-    alternatives = list(proposal.alternatives(corpus, start, threshold))
-    thresholds = list(proposal.thresholds(corpus, start, options.recall, threshold))
+    alternatives = proposal.alternatives(corpus, start, threshold)
+    thresholds = proposal.thresholds(corpus, start, options.recall, threshold)
     return Tuning(
         sample, scored, chosen, near_pairs, sets.twins, len(sets), spread, lowest, threshold, proposed, refusal, found,
         alternatives, thresholds, labelled, label_scores,

@@ -89,7 +89,7 @@ def curve(
         raise UsageError(
             f"the suffix of {output} is no image format: end it in {' or '.join(curves.SUFFIXES)}"
         )
-    drawn = [_of_text(one, min_shared_bands) for one in constructions or ()]
+    drawn = [curves.of_text(one, min_shared_bands) for one in constructions or ()]
     if profile is not None:
         drawn.append(_of_stored(collection, profile))
     designed = _designed(near, far, near_probability, far_probability)
@@ -99,12 +99,8 @@ def curve(
     if chosen is not None:
         from nearsim_db.similarity.profile import resolve
 
-        file = recipe_options.recipe
-        name = (
-            file.stem
-            if file is not None
-            else recipe_options.preset or ("recipe" if recipe_options.settings else "default")
-        )
+        file, changed = recipe_options.recipe, "recipe" if recipe_options.settings else "default"
+        name = file.stem if file is not None else recipe_options.preset or changed
         drawn.append(curves.of_profile(name, resolve(chosen)))
     drawn += designed
     threshold = _chosen_threshold(drawn, threshold)
@@ -114,16 +110,6 @@ def curve(
         curves.draw(drawn, measures, threshold, output)
     figures = plots.figures(drawn, measures, threshold, sensitivities)
     result.show(figures, lambda: plots.print_curves(drawn, measures, threshold, sensitivities))
-
-
-def _of_text(text: str, min_shared_bands: int) -> "Curve":
-    """Return the curve of an argument. Raises UsageError if it is invalid."""
-    from nearsim_db.analysis import curves
-
-    try:
-        return curves.of_text(text, min_shared_bands)
-    except RecipeError as error:
-        raise UsageError(str(error)) from error
 
 
 def _of_stored(collection: str, name: str) -> "Curve":
@@ -142,7 +128,7 @@ def _designed(
 ) -> "list[Curve]":
     """Return the bands designed for the distances and probabilities, if there are any.
 
-    Raises UsageError if options are missing or no bands suffice.
+    Raises UsageError if options are missing, and RecipeError if no bands suffice.
     """
     from nearsim_db.analysis import curves
     from nearsim_db.similarity import lsh
@@ -153,10 +139,7 @@ def _designed(
         return []
     if near is None or far is None or near_probability is None or far_probability is None:
         raise UsageError("a design takes all of --near, --far, --near-probability and --far-probability")
-    try:
-        found = lsh.design_bands(lsh.Sensitivity(near, far, near_probability, far_probability))
-    except RecipeError as error:
-        raise UsageError(str(error)) from error
+    found = lsh.design_bands(lsh.Sensitivity(near, far, near_probability, far_probability))
     return [curves.of_text(f"{found.bands}x{found.rows}")]
 
 

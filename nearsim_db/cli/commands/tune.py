@@ -1,19 +1,13 @@
 """The command `nearsim tune`: propose a recipe from the user's own documents."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
-
-if TYPE_CHECKING:
-    from nearsim_db.analysis.tuning import Sample
-    from nearsim_db.readers import Source
-    from nearsim_db.records import Progress
-    from nearsim_db.similarity.recipe import Recipe
 
 _SHINGLE_KEYS = ("scheme", "k")
 
@@ -80,9 +74,11 @@ def tune(
     if files and not formats.is_typed(context, "collection"):
         collection = None
     _check(files, collection, recall)
-    from nearsim_db.analysis.tuning import TuningOptions, read_labels
+    from nearsim_db.analysis.tuning import TuningOptions, draw, draw_from_collection, read_labels
     from nearsim_db.analysis.tuning import tune as run
     from nearsim_db.readers import Source, refuse_overwriting_inputs
+    from nearsim_db.similarity.encoder import Encoder
+    from nearsim_db.similarity.profile import resolve
     from nearsim_db.store.settings import from_environment
 
     paths = files or []
@@ -93,8 +89,12 @@ def tune(
     reading = file_options.reading()
     source = Source(paths, file_options.fields(), reading=reading) if paths else None
     with outcome.progress(source) as progress:
-        ids = set() if labelled is None else labelled.ids
-        sample = _draw(source, collection, start, _Extent(size, seed, ids), progress)
+        text_of, ids = Encoder(resolve(start)).text_of, set() if labelled is None else labelled.ids
+        if source is not None:
+            sample = draw(source, text_of, size, seed, ids, progress)
+        else:
+            with options.connect() as database:
+                sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
         tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings))
         found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
     from nearsim_db.cli.output import tuning
@@ -111,31 +111,6 @@ def _check(files: list[Path] | None, collection: str | None, recall: float) -> N
         raise UsageError("give either FILE or --collection")
     if not 0 < recall < 1:
         raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
-
-
-class _Extent(NamedTuple):
-    """Size and seed of the sample, and the documents that must be in it."""
-
-    size: int
-    seed: int
-    wanted: set[str]
-
-
-def _draw(
-    source: "Source | None", collection: str | None, start: "Recipe", extent: _Extent, progress: "Progress"
-) -> "Sample":
-    from nearsim_db.analysis.tuning import draw
-    from nearsim_db.similarity.encoder import Encoder
-    from nearsim_db.similarity.profile import resolve
-
-    text_of = Encoder(resolve(start)).text_of
-    if source is not None:
-        return draw(source, text_of, *extent, progress)
-    from nearsim_db.analysis.tuning.sampling import draw_from_collection
-
-    assert collection is not None
-    with options.connect() as database:
-        return draw_from_collection(database, collection, text_of, *extent, progress)
 
 
 def _kept(settings: list[str] | None) -> frozenset[str]:

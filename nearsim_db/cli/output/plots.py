@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, TextIO
 
 from nearsim_db.cli.output import tables, terminal
@@ -62,15 +63,14 @@ def print_curves(
     for number, one in enumerate(drawn):
         terminal.print_line(f"{mark(number)} {one.label}, {one.amplification.functions:,} functions")
     terminal.print_line()
-    points = [(one.steepest, one.approximate_steepest, one.fixed_point) for one in measures]
+    points = [(one.steepest_point, one.approximate_steepest_point, one.fixed_point) for one in measures]
     _print_marked(("steepest at", "(1/b)^(1/r)", "fixed point"), points)
     if threshold is not None:
         terminal.print_line()
         terminal.print_line(f"At the threshold {threshold:g}, with the error areas in units of the axis:")
         areas = [
-            (one.found, one.areas.false_negatives, one.areas.false_positives)
+            (one.probability_at_threshold, one.false_negative_area, one.false_positive_area)
             for one in measures
-            if one.areas is not None
         ]
         _print_marked(("probability", "false negatives", "false positives"), areas)
     if sensitivities is not None:
@@ -114,12 +114,7 @@ def _described(one: "Curve", measured: "Measures", sensitivity: "Sensitivity | N
         "name": one.name,
         "amplification": str(construction),
         **values_of(construction, "functions", "bands", "rows"),
-        "steepest_point": measured.steepest,
-        "approximate_steepest_point": measured.approximate_steepest,
-        "fixed_point": measured.fixed_point,
-        "probability_at_threshold": measured.found,
-        "false_negative_area": measured.areas.false_negatives if measured.areas else None,
-        "false_positive_area": measured.areas.false_positives if measured.areas else None,
+        **asdict(measured),
         "sensitivity": sensitivity,
         "points": [[round(at, 10), one.probability(at)] for at in steps],
     }
