@@ -78,7 +78,7 @@ def export(
         )
     except InputError as error:
         raise UsageError(str(error)) from error
-    target = Target(output, encoding, terminal.escaped_cell, terminal.escaped_strings)
+    target = Target(output, encoding, terminal.visible, terminal.escaped_strings)
     with progress_bars(quiet) as progress, options.connect() as database:
         collection, profile = scope.collection, scope.profile
         written, warnings = write_export(database, collection, profile, keep, chosen, target, limit, progress)

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from nearsim_db.analysis.text_diff import InlineDiff, InlineHunk, Run
+from nearsim_db.analysis.text_diff import InlineDiff, Run
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.cli.output.terminal import escaped_cell, width_of
+from nearsim_db.cli.output.terminal import width_of
 from nearsim_db.errors import suggested_command
 from nearsim_db.search.explanation import ExplainedDocument, Explanation
 from nearsim_db.store.settings import wants_colours
@@ -61,25 +61,13 @@ def print_diff(found: Explanation, diff: InlineDiff) -> None:
         same = "the same except for white space" if found.left.text != found.right.text else "the same"
         terminal.print_line(f"the compared texts are {same}")
         return
-    lines = [line for hunk in diff.hunks for line in _hunk(hunk)]
+    lines: list[Sequence[Run]] = []
+    for hunk in diff.hunks:
+        lines += [_note(f"{hunk.skipped:,} equal words omitted")] if hunk.skipped else []
+        lines.append(hunk.runs)
     lines += [_note(f"{diff.skipped:,} equal words omitted")] if diff.skipped else []
     lines += [_note(f"{diff.uncompared:,} words were not compared")] if diff.uncompared else []
-    print_runs(lines)
-    terminal.print_line()
-    print_runs([_legend(found)])
-
-
-def _hunk(hunk: InlineHunk) -> list[Sequence[Run]]:
-    skipped = [_note(f"{hunk.skipped:,} equal words omitted")] if hunk.skipped else []
-    return [*skipped, hunk.runs]
-
-
-def _note(text: str) -> Sequence[Run]:
-    return [Run("both", f"... {text} ...")]
-
-
-def _legend(found: Explanation) -> Sequence[Run]:
-    return [
+    legend = [
         Run("left", f"only in {found.left.id}"),
         Run("both", " "),
         Run("right", f"only in {found.right.id}"),
@@ -87,6 +75,13 @@ def _legend(found: Explanation) -> Sequence[Run]:
         Run("right", "number", is_number=True),
         Run("both", " missing in the other"),
     ]
+    print_runs(lines)
+    terminal.print_line()
+    print_runs([legend])
+
+
+def _note(text: str) -> Sequence[Run]:
+    return [Run("both", f"... {text} ...")]
 
 
 def _print_reasons(found: Explanation) -> None:
@@ -213,4 +208,4 @@ def _marked(run: Run) -> str:
 def _escaped(text: str) -> str:
     """Return a text with its line ends, and every other control character escaped."""
     lines = text.replace("\r\n", "\n").replace("\t", " ").split("\n")
-    return "\n".join(map(escaped_cell, lines))
+    return "\n".join(map(terminal.visible, lines))

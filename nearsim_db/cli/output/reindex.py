@@ -186,13 +186,8 @@ def show_promoted(
     again = ("reindex promote", "--generation", str(before)) if is_rollback else ("reindex rollback",)
     back = generation.advice(*again)
     kept = f"; generation {before} is kept; to go back to it: {back}" if before is not None else ""
-    promoted = {
-        "collection": reindex.collection,
-        "profile": generation.profile,
-        "live": generation.generation_id,
-        "retired": before,
-        "promoted": True,
-    }
+    live = {"live": generation.generation_id, "retired": before, "promoted": True}
+    promoted = {"collection": reindex.collection, "profile": generation.profile, **live}
     outcome.show(promoted, f"{_name(generation)} is live now{kept}")
 
 
@@ -204,12 +199,8 @@ def refused(reindex: "Reindex", error: LimitsExceededError) -> dict[str, object]
 def show_dropped(outcome: Outcome, dropped: "Sequence[Dropped]") -> None:
     """Print the generations dropped, and those still in use."""
     found = [
-        {
-            "generation": one.generation.generation_id,
-            "profile": one.generation.profile,
-            "dropped": one.finished,
-            "held_by": one.held_by,
-        }
+        {"generation": one.generation.generation_id, "profile": one.generation.profile}
+        | {"dropped": one.finished, "held_by": one.held_by}
         for one in dropped
     ]
     Result(outcome.format).show(found, lambda: _print_dropped(dropped, quiet=outcome.quiet))

@@ -193,7 +193,7 @@ def _count(layout: Layout[Answer], shown: int, seen: int, *, has_more: bool) -> 
 
 def csv_lines(format: Format, stream: BinaryIO | TextIO) -> DelimitedLines:
     """Return the lines of an output format on a stream: control characters are escaped for a terminal."""
-    escape = terminal.escaped_cell if stream.isatty() else None
+    escape = terminal.visible if stream.isatty() else None
     return DelimitedLines(marked=format is not Format.CSV_EXACT, escape=escape)
 
 
@@ -213,7 +213,7 @@ def print_document(format: Format, value: object, stream: TextIO | None = None) 
     rows = value if isinstance(value, list) else [value]
     if format is Format.JSONL:
         for row in rows:
-            terminal.print_json_line(row, target)
+            terminal.print_json(row, target, is_indented=False)
     elif format in (Format.CSV, Format.CSV_EXACT):
         mappings = [_mapping(row) for row in rows]
         columns, cells = (

@@ -38,36 +38,26 @@ def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
     """Print the figures of the profiles, one per row; linked pairs if they are not the same as candidates."""
     if not profiles:
         return
-    ratios = ["linked_pairs_per_document", "candidates_per_document"]
+    counts, ratios = [*_OUTLINE[:1], *_OUTLINE[2:5]], list(_OUTLINE[-2:])
     if all(one[ratios[0]] == one[ratios[1]] for one in profiles):
         del ratios[0]
     headings = [name.replace("_", " ") for name in ratios]
-    tables.print_table(
-        ("profile", "documents", "pairs", "clusters", "bands x rows", *headings),
-        [
-            (
-                one["profile"],
-                one["documents"],
-                one["pairs"],
-                one["clusters"],
-                f"{one['bands']} x {one['rows']}",
-                *(one[name] for name in ratios),
-            )
-            for one in profiles
-        ],
-        decimals=dict.fromkeys(headings, 2),
-    )
+    rows = [
+        [*map(one.get, counts), f"{one['bands']} x {one['rows']}", *map(one.get, ratios)] for one in profiles
+    ]
+    tables.print_table((*counts, "bands x rows", *headings), rows, decimals=dict.fromkeys(headings, 2))
 
 
 def print_profile(description: dict[str, Any], name: str, state: str) -> None:
     """Print what a profile resolves to: bands, expected recall and size, and the S-curve."""
+    age = description["recipe"]["retain"]["age"]
     tables.print_facts(
         {
             "profile": name,
             "state": state,
             "fingerprint": description["fingerprint"],
             "threshold": f"{description['threshold']:g}",
-            "window": _window(description["recipe"]["retain"]["age"]),
+            "window": "all documents" if age == "none" else f"documents of the last {age}",
             "bands x rows": f"{description['bands']} x {description['rows']}",
             "unused rows": description["unused_rows"],
             "amplification": description["amplification"],
@@ -76,10 +66,6 @@ def print_profile(description: dict[str, Any], name: str, state: str) -> None:
         }
     )
     print_curve(description)
-
-
-def _window(age: str) -> str:
-    return "all documents" if age == "none" else f"documents of the last {age}"
 
 
 def print_curve(description: dict[str, Any]) -> None:
@@ -116,7 +102,7 @@ class Written:
             "dry_run": self.dry_run,
             "error": None if error is None else str(error),
             "first_rejects": [
-                {"file": one.file, "line": one.line, "id": one.external_id, "reason": one.reason}
+                {**values_of(one, "file", "line"), "id": one.external_id, "reason": one.reason}
                 for one in found.first_rejects
             ],
             "profiles": outlines(self.profiles),
@@ -218,12 +204,8 @@ def print_dedupe_summary(
 def purge_document(purged: "Purged") -> dict[str, Any]:
     """Return the places that a purge erased documents from, with the number of rows or lines."""
 
-    def named(generation: "Generation") -> dict[str, object]:
-        return {
-            "profile": generation.profile,
-            "generation": generation.generation_id,
-            "state": generation.state,
-        }
+    def named(one: "Generation") -> dict[str, object]:
+        return {"profile": one.profile, "generation": one.generation_id, "state": one.state}
 
     return {
         "document": len(purged.deleted),

@@ -68,11 +68,6 @@ def visible(value: object) -> str:
             return str(value).translate(_VISIBLE)
 
 
-def escaped_cell(text: str) -> str:
-    """Return text with control characters escaped."""
-    return text.translate(_VISIBLE)
-
-
 def escaped_strings(document: str) -> str:
     """Escape control characters within the strings of JSON or TOML, which have none elsewhere but line ends."""
     return document.translate(_IN_STRINGS)
@@ -100,16 +95,10 @@ def print_info(message: str) -> None:
     print_painted(visible(message), sys.stderr)
 
 
-def print_json(value: object, stream: TextIO | None = None) -> None:
-    """Print one JSON document, on standard output by default."""
-    document, target = json_text(value, is_indented=True), stream or sys.stdout
-    typer.echo(escaped_strings(document) if target.isatty() else document.encode(), file=target)
-
-
-def print_json_line(value: object, stream: TextIO) -> None:
-    """Print one line of JSON."""
-    line = json_text(value)
-    stream.write(f"{escaped_strings(line) if stream.isatty() else line}\n")
+def print_json(value: object, stream: TextIO, *, is_indented: bool = True) -> None:
+    """Print one JSON document, on one line unless it is indented."""
+    document = json_text(value, is_indented=is_indented)
+    typer.echo(escaped_strings(document) if stream.isatty() else document.encode(), file=stream)
 
 
 def json_text(

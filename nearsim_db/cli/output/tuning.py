@@ -17,6 +17,7 @@ from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import values_of
 from nearsim_db.errors import count_of
 from nearsim_db.readers.output import open_output
+from nearsim_db.readers.rejects import place_of
 from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.recipe import to_mapping
 
@@ -29,16 +30,13 @@ def write_recipe(found: Tuning, output: Path | None) -> None:
     made = found.proposed
     if output is None or made is None:
         return
-    with open_output(output) as stream:
-        stream.write(commented(made.profile.recipe, _heading(found), made.reasons).encode())
-
-
-def _heading(found: Tuning) -> str:
     sample = found.sample
-    return (
+    heading = (
         f"Proposed by nearsim tune from {len(sample.texts):,} of {sample.documents:,} documents. Keys without a "
         "comment are those of the starting recipe. Use it with: nearsim profile create NAME --recipe FILE"
     )
+    with open_output(output) as stream:
+        stream.write(commented(made.profile.recipe, heading, made.reasons).encode())
 
 
 def show(outcome: Outcome, found: Tuning, output: Path | None) -> None:
@@ -84,8 +82,7 @@ def _print_sample(sample: Sample, stream: TextIO) -> None:
     drawn = f"{len(sample.texts):,} of {sample.documents:,} documents, {sample.characters:,} characters"
     terminal.print_line(f"Sampled {drawn}{rejected}", stream)
     for reject in sample.first_rejects:
-        place = f"{reject.file}, line {reject.line:,}" if reject.line else reject.file
-        terminal.print_line(f"rejected: {place}: {reject.reason}", stream)
+        terminal.print_line(f"rejected: {place_of(reject)}: {reject.reason}", stream)
 
 
 def _bars(found: Tuning, width: int) -> Iterator[str]:
@@ -98,11 +95,7 @@ def _bars(found: Tuning, width: int) -> Iterator[str]:
     for at, (name, count) in enumerate([*rows, ("identical", spread.identical)]):
         bar = sign * round(longest * math.log1p(count) / full)
         mark = " < threshold" if at < 20 and at / 20 - 1e-9 <= threshold < (at + 1) / 20 - 1e-9 else ""
-        yield f"{name:12} {_pairs(count):>15}  {bar}{mark}".rstrip()
-
-
-def _pairs(count: float) -> str:
-    return f"{count:,.0f}"
+        yield f"{name:12} {count:>15,.0f}  {bar}{mark}".rstrip()
 
 
 def _print_shinglings(found: Tuning, stream: TextIO) -> None:
@@ -185,7 +178,7 @@ def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:
         "bands": f"{forecast.bands} x {forecast.rows}",
         "expected recall": f"{forecast.recall_at:.4f} of pairs at the threshold, {made.promised_recall:.4f} of "
         "all pairs from there on",
-        "expected pairs": f"{_pairs(forecast.pairs)} of different texts, {_pairs(found.histogram.identical)} identical",
+        "expected pairs": f"{forecast.pairs:,.0f} of different texts, {found.histogram.identical:,.0f} identical",
         "candidates": f"about {forecast.candidates:,.2f} pairs per document",
         "bytes": f"about {forecast.bytes_per_document:,} per document",
     }
@@ -205,8 +198,7 @@ def _document(found: Tuning) -> dict[str, Any]:
     return {
         "documents": sample.documents,
         "sampled": len(sample.texts),
-        "characters": sample.characters,
-        "rejected": sample.rejected,
+        **values_of(sample, "characters", "rejected"),
         "identical": found.twins,
         "different_texts": found.sets,
         "histogram": {
@@ -218,8 +210,7 @@ def _document(found: Tuning) -> dict[str, Any]:
         "shingles": [_shingling_row(one) for one in found.shinglings],
         "proposal": _proposal_document(found),
         "refusal": found.refusal or None,
-        "alternatives": found.alternatives,
-        "thresholds": found.thresholds,
+        **values_of(found, "alternatives", "thresholds"),
         "labels": _labels_document(found),
         "recipe": None if found.proposed is None else to_mapping(found.proposed.profile.recipe),
     }
