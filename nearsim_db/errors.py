@@ -66,7 +66,8 @@ class RecipeConflictError(ConflictError):
     exit_code = 2
 
     def __init__(self, collection: str, profile: str, differs: Mapping[str, tuple[object, object]]) -> None:
-        shown = [f"{key} is {_written(old)}, not {_written(new)}" for key, (old, new) in differs.items()]
+        written = {key: ["not set" if one is None else one for one in both] for key, both in differs.items()}
+        shown = [f"{key} is {old}, not {new}" for key, (old, new) in written.items()]
         more = len(shown) - _DIFFERENCES_SHOWN
         keys = ", ".join(shown[:_DIFFERENCES_SHOWN]) + (
             f" and {count_of(more, 'more key')}" if more > 0 else ""
@@ -76,10 +77,6 @@ class RecipeConflictError(ConflictError):
             f"{keys or 'it was made by another version'}"
         )
         self.differs = differs
-
-
-def _written(value: object) -> str:
-    return "not set" if value is None else str(value)
 
 
 class DuplicateError(NearsimError):

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from tempfile import TemporaryFile
 
@@ -96,15 +96,8 @@ def find_pairs(
     screened, scores = joined([one for one, _ in found]), Scores.joined([one for _, one in found])
     order = np.lexsort((screened.right, screened.left))
     ordered = screened.take(order)
-    return HeadPairs(
-        ordered.left,
-        ordered.right,
-        ordered.shared_bands,
-        ordered.sketch_scores,
-        ordered.candidates,
-        scores.take(order),
-        full,
-    )
+    fields_of = {one.name: getattr(ordered, one.name) for one in fields(Screened)}
+    return HeadPairs(**fields_of, scores=scores.take(order), full=full)
 
 
 def _band_keys(encoder: Encoder, records: EncodedRecords, heads: Ids, file: object) -> Keys:

@@ -46,13 +46,18 @@ class Commands(TyperGroup):
             _print_error(f"{error}{_full_disk(error)}")
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as interrupt:
-            _report_interruption(ctx.invoked_subcommand)
+            resumes = "; completed work is kept, run the same command again to resume"
+            typer.echo(f"interrupted{resumes if ctx.invoked_subcommand in _RESUMABLE else ''}", err=True)
             raise typer.Exit(INTERRUPTED) from interrupt
         except OSError as error:
             if error.errno not in _OUTPUT_ERRORS:
-                _print_error(_describe(error))
+                named = f": {error.filename}" if error.filename else ""
+                remedy = "; set TMPDIR to one that can be written to"
+                is_temporary = "temporary directory" in str(error.strerror)
+                _print_error(f"{error.strerror or error}{named}{remedy if is_temporary else ''}")
                 raise typer.Exit(1) from error
-            _discard_output()
+            # Buffered output goes to the null device, so that flushing it at exit cannot fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE:
                 # The reader of the output closed the pipe.
                 raise typer.Exit(0) from error
@@ -80,23 +85,3 @@ def _full_disk(error: NearsimError) -> str:
     except ServerError:  # no folder for the server, as the error itself says
         return ""
     return f"; the disk of {settings.home} is full: free space and run the same command again to resume"
-
-
-def _describe(error: OSError) -> str:
-    named = f": {error.filename}" if error.filename else ""
-    remedy = (
-        "; set TMPDIR to one that can be written to" if "temporary directory" in str(error.strerror) else ""
-    )
-    return f"{error.strerror or error}{named}{remedy}"
-
-
-def _discard_output() -> None:
-    """Redirect buffered standard output to the null device, so that flushing it at exit cannot fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _report_interruption(command: str | None) -> None:
-    resumes = (
-        "; completed work is kept, run the same command again to resume" if command in _RESUMABLE else ""
-    )
-    typer.echo(f"interrupted{resumes}", err=True)

@@ -219,10 +219,4 @@ def short(text: str | None, characters: int = 120) -> str | None:
     return text if len(text) <= characters else f"{text[: characters - 1]}…"
 
 
-FILTERS: dict[str, Callable[..., Any]] = {
-    "number": number,
-    "share": share,
-    "duration": duration,
-    "size": size,
-    "short": short,
-}
+FILTERS: dict[str, Callable[..., Any]] = {one.__name__: one for one in (number, share, duration, size, short)}

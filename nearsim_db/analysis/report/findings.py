@@ -77,18 +77,9 @@ def _left_out(stats: dict[str, Any], index: IndexContents) -> Iterator[Finding]:
             f"{count_of(buckets.over_limit, 'bucket')} over the limit: {count_of(buckets.left_out, 'link')} left out.",
             "buckets",
         )
-    if stats.get("outside_window"):
-        yield Finding(
-            "note",
-            f"{count_of(stats['outside_window'], 'document')} outside the retention window.",
-            "left-out",
-        )
-    if stats.get("no_features"):
-        yield Finding(
-            "note",
-            f"{count_of(stats['no_features'], 'document')} without features match nothing.",
-            "left-out",
-        )
+    what = {"outside_window": "outside the retention window", "no_features": "without features match nothing"}
+    for key in filter(stats.get, what):
+        yield Finding("note", f"{count_of(stats[key], 'document')} {what[key]}.", "left-out")
     candidates = stats.get("candidates_per_document") or 0
     if candidates > _MANY_CANDIDATES:
         yield Finding(

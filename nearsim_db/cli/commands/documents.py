@@ -1,6 +1,7 @@
 """Commands for the documents of a collection: get, delete, stats."""
 
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
@@ -102,21 +103,15 @@ def stats(
     result.show(found, print_text)
 
 
-def is_interactive(*, yes: bool) -> bool:
-    """Whether to ask for confirmation: standard input is a terminal and --yes is not given."""
-    return not yes and sys.stdin.isatty()
-
-
-def confirm(question: str, *, yes: bool = False) -> None:
+def confirm(question: str | Callable[[], str], *, yes: bool = False) -> None:
     """Ask for confirmation on a terminal unless --yes is given. Raises typer.Exit(1) on a refusal."""
-    if is_interactive(yes=yes) and not _is_confirmed(question):
-        typer.echo("nothing was changed", err=True)
-        raise typer.Exit(1)
-
-
-def _is_confirmed(question: str) -> bool:
+    if yes or not sys.stdin.isatty():
+        return
     try:
-        return typer.confirm(question, err=True)
+        is_confirmed = typer.confirm(question if isinstance(question, str) else question(), err=True)
     except typer.Abort:
         # What Typer makes of Ctrl-C, with the exit code of a refusal.
         raise KeyboardInterrupt from None
+    if not is_confirmed:
+        typer.echo("nothing was changed", err=True)
+        raise typer.Exit(1)

@@ -1,8 +1,6 @@
 """Commands for events: list, follow, prune."""
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from threading import Event as Flag
@@ -91,11 +89,15 @@ def show(
     from nearsim_db.cli.output import streams
     from nearsim_db.search.events import Follower, choose, read
 
-    with options.connect() as database, _until_terminated(follow) as received:
+    with options.connect() as database:
         wanted = choose(database, collection, profile, _names(kind))
         if follow:
+            received = Flag()
             follower = Follower(database, wanted, after, new=new, stopping=received.is_set)
-            with terminal.logged_to(terminal.NoteHandler(), "nearsim.events"):
+            with (
+                terminal.on_signals(lambda number: received.set(), signal.SIGTERM),
+                terminal.logged_to(terminal.NoteHandler(), "nearsim.events"),
+            ):
                 streams.append(layouts.EVENTS, follower.follow(), chosen, output, limit)
         else:
             rows = options.Rows(chosen, output, limit, quiet)
@@ -117,17 +119,3 @@ def prune(older_than: OlderThan, outcome: options.Outcome) -> None:
 
 def _names(kinds: list[Kind] | None) -> "list[KindName] | None":
     return [one.value for one in kinds] if kinds else None
-
-
-@contextmanager
-def _until_terminated(follow: bool) -> Iterator[Flag]:
-    """Within the block, SIGTERM sets the flag if `follow`."""
-    received = Flag()
-    if not follow:
-        yield received
-        return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: received.set())
-    try:
-        yield received
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nearsim_db.cli import formats, options, recipes
-from nearsim_db.cli.commands.documents import confirm, is_interactive
+from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import reindex as shown
 from nearsim_db.cli.output import terminal
@@ -224,8 +224,8 @@ def drop(
         raise UsageError("--all cannot be combined with a profile or --generation")
     with target.open(quiet=True, every=every) as reindex:
         chosen = reindex.find_droppable(generation, every=every)
-        if chosen and is_interactive(yes=yes):
-            confirm(f"Drop {shown.describe(reindex, chosen)}? This cannot be undone.")
+        if chosen:
+            confirm(lambda: f"Drop {shown.describe(reindex, chosen)}? This cannot be undone.", yes=yes)
         shown.show_dropped(outcome, reindex.drop(chosen))
 
 
@@ -250,9 +250,9 @@ def resume(
 def abandon(*, target: _Target, yes: options.Yes = False, outcome: options.Outcome) -> None:
     """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
     with target.open(quiet=True) as reindex:
-        if is_interactive(yes=yes):
-            what = shown.describe(reindex, [reindex.pending()])
-            confirm(f"Abandon {what}? It cannot be resumed.")
+        confirm(
+            lambda: f"Abandon {shown.describe(reindex, [reindex.pending()])}? It cannot be resumed.", yes=yes
+        )
         shown.show_state(outcome, reindex, reindex.abandon())
 
 

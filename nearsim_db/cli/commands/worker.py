@@ -3,20 +3,15 @@
 import logging
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from contextlib import nullcontext
+from typing import Annotated
 
 import typer
 
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import INTERRUPTED, UsageError
-from nearsim_db.cli.output.terminal import logged_to, stderr_handler
+from nearsim_db.cli.output.terminal import logged_to, on_signals, stderr_handler
 from nearsim_db.errors import NearsimError, count_of
-
-if TYPE_CHECKING:
-    from nearsim_db.worker.worker import Worker
 
 Once = Annotated[bool, typer.Option("--once", help="Work until the queue is empty, then end.")]
 Port = Annotated[
@@ -70,19 +65,36 @@ def worker(
 
     process = Worker(collection=collection, keep_events=keep_events)
     served = nullcontext() if http is None else metrics_server.serve(process.monitor, http_host, http)
+    received: list[int] = []
+
+    def receive(number: int) -> None:
+        """Stop after the current batch; on a second SIGINT at once."""
+        if number == signal.SIGINT and signal.SIGINT in received:
+            os._exit(INTERRUPTED)
+        received.append(number)
+        process.stop()
+
     handler = stderr_handler(as_json=as_json)
     level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO
     with logged_to(handler, "nearsim.worker", min(level, logging.INFO)) as log:
         handler.setLevel(level)
         try:
-            with _until_signalled(process) as received, served as address:
+            with on_signals(receive, signal.SIGTERM, signal.SIGINT), served as address:
                 if http == 0:
                     # The start record is the only place that names the chosen port.
                     handler.setLevel(logging.INFO)
-                _log_start(log, collection, address)
+                works_on = "" if collection is None else f" on collection {collection}"
+                metrics = f", its metrics at {address}/metrics" if address else ""
+                facts = {"pid": os.getpid(), "http": address, "works_on": collection}
+                started = f"worker {os.getpid()} starts{works_on}{metrics}"
+                log.info(started, extra={"event": "start", "facts": facts})
                 handler.setLevel(level)
                 if once:
-                    _warn_set_aside(log, process.drain())
+                    if documents := process.drain():
+                        log.warning(
+                            f"set aside: {count_of(documents, 'document')}; see: nearsim work list --failed",
+                            extra={"event": "set_aside", "facts": {"documents": documents}},
+                        )
                 else:
                     process.run()
         except NearsimError as error:
@@ -93,37 +105,3 @@ def worker(
         log.info(f"worker {os.getpid()} stops", extra={"event": "stop", "facts": {"pid": os.getpid()}})
     if signal.SIGINT in received:
         raise typer.Exit(INTERRUPTED)
-
-
-def _log_start(log: logging.Logger, collection: str | None, address: str | None) -> None:
-    works_on = "" if collection is None else f" on collection {collection}"
-    shown = f", its metrics at {address}/metrics" if address else ""
-    facts = {"pid": os.getpid(), "http": address, "works_on": collection}
-    log.info(f"worker {os.getpid()} starts{works_on}{shown}", extra={"event": "start", "facts": facts})
-
-
-def _warn_set_aside(log: logging.Logger, documents: int) -> None:
-    if documents:
-        log.warning(
-            f"set aside: {count_of(documents, 'document')}; see: nearsim work list --failed",
-            extra={"event": "set_aside", "facts": {"documents": documents}},
-        )
-
-
-@contextmanager
-def _until_signalled(process: "Worker") -> Iterator[list[int]]:
-    """Stop the worker on SIGTERM and SIGINT during the block, exit on a second SIGINT; yields the signals received."""
-    received: list[int] = []
-
-    def receive(number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and signal.SIGINT in received:
-            os._exit(INTERRUPTED)
-        received.append(number)
-        process.stop()
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

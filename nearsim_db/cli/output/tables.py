@@ -3,7 +3,7 @@
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TextIO
 
@@ -154,15 +154,11 @@ def _total(widths: Sequence[int], gap: int) -> int:
 
 def print_facts(values: Mapping[str, object], stream: TextIO | None = None, width: int | None = None) -> None:
     """Print names and values, one per line, on standard output by default; wrapped to `width` if given."""
-    target = stream or sys.stdout
-    names = [visible(name) for name in values]
-    first = max(map(_cell_width, names), default=0)
-    second = max((width or width_of(target)) - first - _FACTS_GAP, 1)
-    for name, value in zip(names, values.values(), strict=True):
+    rows = []
+    for name, value in values.items():
         parts = value.split("\n") if isinstance(value, str) else [value]
-        cells = [[name], wrap_text("\n".join(map(visible, parts)), second)]
-        line, *more = _beside(cells, (first, 0), _FACTS_GAP, (False, False))
-        _write([paint(line[: len(name)], "bold", target) + line[len(name) :], *more], target)
+        rows.append((visible(name), "\n".join(map(visible, parts))))
+    _print_wrapped(rows, lambda name: "bold", stream, width)
 
 
 def print_named(values: Mapping[str, object]) -> None:
@@ -174,18 +170,24 @@ def print_checks(
     findings: Iterable[tuple[str, str, str, str]], stream: TextIO | None = None, width: int | None = None
 ) -> None:
     """Print (verdict, check, finding, advice), one per line, the advice below; wrapped to `width` if given."""
-    target = stream or sys.stdout
-    given = [
-        (verdict, visible(check), visible(finding), visible(advice))
+    rows = [
+        (verdict, visible(check), "\n".join(map(visible, [finding, advice] if advice else [finding])))
         for verdict, check, finding, advice in findings
     ]
-    widths = [max((_cell_width(one[at]) for one in given), default=0) for at in range(2)]
-    rest = max((width or width_of(target)) - sum(widths) - 2 * _FACTS_GAP, 1)
-    for verdict, check, finding, advice in given:
-        text = finding + (f"\n{advice}" if advice else "")
-        cells = [[verdict], [check], wrap_text(text, rest)]
-        line, *more = _beside(cells, (*widths, 0), _FACTS_GAP, (False, False, False))
-        _write([paint(verdict, _COLOURS[verdict], target) + line[len(verdict) :], *more], target)
+    _print_wrapped(rows, _COLOURS.__getitem__, stream, width)
+
+
+def _print_wrapped(
+    rows: Sequence[Sequence[str]], style_of: Callable[[str], str], stream: TextIO | None, width: int | None
+) -> None:
+    """Print columns without headings: the first in a style, the last wrapped."""
+    target = stream or sys.stdout
+    widths = [max(map(_cell_width, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    rest = max((width or width_of(target)) - sum(widths) - len(widths) * _FACTS_GAP, 1)
+    for first, *middle, text in rows:
+        cells = [[first], *([one] for one in middle), wrap_text(text, rest)]
+        line, *more = _beside(cells, (*widths, 0), _FACTS_GAP, (False,) * len(cells))
+        _write([paint(first, style_of(first), target) + line[len(first) :], *more], target)
 
 
 def _write(lines: Iterable[str], stream: TextIO) -> None:

@@ -5,6 +5,7 @@ On a terminal, output is coloured and fits the width; elsewhere nothing is cut o
 
 import logging
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -190,6 +191,17 @@ def logged_to(handler: logging.Handler, name: str, least: int = logging.INFO) ->
         logger.removeHandler(handler)
         logger.setLevel(level)
         logger.propagate = propagate
+
+
+@contextmanager
+def on_signals(receive: Callable[[int], object], *numbers: int) -> Iterator[None]:
+    """Call a function with the number of a signal that arrives during the block."""
+    before = {number: signal.signal(number, lambda number, frame: receive(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _time(record: logging.LogRecord) -> datetime:
