@@ -11,10 +11,8 @@ from nearsim_db.cli.failures import UsageError
 from nearsim_db.readers.writers.file_format import SUFFIXES, FileFormat
 from nearsim_db.records import STANDARD_OUTPUT
 
-AS_JSON, PRINT_TO = (
-    "as_json",
-    "print_to",
-)  # parameters of --json, and of --output where a command has none of its own
+# Parameters of --json, and of --output where a command has none of its own.
+AS_JSON, PRINT_TO = "as_json", "print_to"
 
 
 class Format(StrEnum):

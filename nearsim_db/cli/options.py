@@ -195,7 +195,7 @@ class Result:
     @property
     def is_silent(self) -> bool:
         """Whether neither text nor progress is printed."""
-        return self.format.is_machine
+        return getattr(self, "quiet", False) or self.format.is_machine
 
     def show(self, value: object, text: str | Callable[[], object], stream: TextIO | None = None) -> None:
         """Print a value, on standard output by default, for programs; otherwise its text unless silent.
@@ -215,11 +215,6 @@ class Outcome(Result):
     """How a command prints what it did, and whether it shows its progress."""
 
     quiet: Quiet = False
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether neither text nor progress is printed."""
-        return self.quiet or self.format.is_machine
 
     def progress(self, source: "Source | None" = None) -> AbstractContextManager["Progress"]:
         """Return a context in which progress is drawn."""
@@ -256,7 +251,7 @@ class Rows:
         """Write answers as they arrive, as `streams.write` does."""
         from nearsim_db.cli.output import streams
 
-        streams.write(layout, answers, self.chosen(), self.output, self.limit, quiet=self.quiet, **more)
+        streams.write(layout, answers, self, **more)
 
 
 @dataclass(eq=False, repr=False)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nearsim_db.analysis.report.findings import WEIGHTS, signs, suspicion
+from nearsim_db.analysis.report.comparisons import WEIGHTS, signs, suspicion
 from nearsim_db.store.reports import ClusterFacts
 
 COPIES = ClusterFacts(1, 1, 9, 0, 1.0, 1.0, 0, 1, 0.0)

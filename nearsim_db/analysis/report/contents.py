@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nearsim_db.analysis.report.rejects import RejectSummary
 from nearsim_db.analysis.text_diff import Diff
 from nearsim_db.records import Evidence
 from nearsim_db.store.reports import Bucket, ClusterFacts, Copies, Corpus, Featureless, Member, SourceCount
@@ -142,6 +141,27 @@ class IndexContents:
     buckets: LargeBuckets
     featureless: tuple[Featureless, ...]
     set_aside: tuple[SetAside, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A reason for rejection, with values replaced by …, its count, and its first record."""
+
+    reason: str
+    records: int
+    example_file: str
+    example_line: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class RejectSummary:
+    """The records of reject files by reason, most frequent first; `reasons_left_out` counts reasons not listed."""
+
+    files: tuple[str, ...]
+    records: int
+    reasons: tuple[Reason, ...]
+    reasons_left_out: int
 
 
 @dataclass(frozen=True, slots=True)

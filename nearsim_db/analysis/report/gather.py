@@ -1,5 +1,9 @@
 """Read the contents of a report in one snapshot of the database, in bounded amounts."""
 
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -7,17 +11,19 @@ from importlib.metadata import version
 from itertools import islice, takewhile
 from pathlib import Path
 
-from nearsim_db.analysis.report import comparisons, rejects
+from nearsim_db.analysis.report import comparisons
 from nearsim_db.analysis.report.contents import (
     IndexContents,
     LargeBuckets,
     LikeBuckets,
+    Reason,
+    RejectSummary,
     Report,
     SetAside,
     Similarities,
     Step,
 )
-from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
+from nearsim_db.errors import DEFAULT, InputError, NotFoundError, suggested_command
 from nearsim_db.records import Progress, silent
 from nearsim_db.search import live_generation, statistics
 from nearsim_db.search.answers import profile_of
@@ -58,7 +64,7 @@ def gather(
 
     Raises NotFoundError for an unknown collection or profile, InputError for an invalid reject file.
     """
-    reject_summary = rejects.summarise(options.rejects, options.top) if options.rejects else None
+    reject_summary = _summarise_rejects(options.rejects, options.top) if options.rejects else None
     with reports.snapshot(database.engine) as connection:
         found = collection_rows.get_collection(connection, collection)
         generations = generation_rows.list_generations(connection, found.collection_id)
@@ -181,3 +187,39 @@ def _read_set_aside(connection: Connection, generation: Generation, top: int) ->
         failed = takewhile(lambda item: item.state == "set aside", items)
         own = (item for item in failed if item.generation == generation.generation_id)
         return tuple(SetAside(one.id, one.stage, one.attempts, one.error) for one in islice(own, top))
+
+
+# Parts of a message that differ between records rejected for the same reason.
+_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d[\d,.]*")
+
+
+def _summarise_rejects(paths: Sequence[Path], top: int) -> RejectSummary:
+    """Count the records of reject files by reason. Raises InputError for an unreadable or invalid file."""
+    counts: Counter[str] = Counter()
+    first: dict[str, tuple[str, int, str]] = {}
+    for path in paths:
+        for file, line, reason in _read_rejects(path):
+            kind = _PARTICULAR.sub("…", reason)
+            counts[kind] += 1
+            first.setdefault(kind, (file, line, reason))
+    reasons = tuple(Reason(kind, records, *first[kind]) for kind, records in counts.most_common(top))
+    return RejectSummary(tuple(map(str, paths)), counts.total(), reasons, len(counts) - len(reasons))
+
+
+def _read_rejects(path: Path) -> Iterator[tuple[str, int, str]]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            for number, line in enumerate(stream, 1):
+                yield _parse_reject(path, number, line)
+    except OSError as error:
+        raise InputError(f"the reject file {path} cannot be read: {error.strerror or error}") from error
+
+
+def _parse_reject(path: Path, number: int, line: str) -> tuple[str, int, str]:
+    try:
+        row = json.loads(line)
+        return str(row["file"]), int(row["line"]), str(row["reason"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} is not a reject file: line {number:,} lacks the keys file, line and reason"
+        ) from error

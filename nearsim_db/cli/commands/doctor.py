@@ -10,7 +10,7 @@ from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
-    from nearsim_db.admin.verify_index import IndexCheck, VerifyResult
+    from nearsim_db.admin.verify_index import VerifyResult
 
 _FAULTS = 3
 
@@ -92,20 +92,14 @@ def _selection(generation: int | None, sample: int | None, *, everything: bool) 
 
 
 def _print(result: "VerifyResult", selection: list[str], *, quiet: bool) -> None:
-    if not quiet:
-        _print_faults(result.found)
-    if not quiet or not result.is_sound:
-        terminal.print_info(_verdict(result, selection))
-
-
-def _print_faults(check: "IndexCheck") -> None:
-
-    if check.faults:
+    if not quiet and result.found.faults:
         rows = [
             (one.kind, one.table, one.count, "; ".join(", ".join(ids) for ids in one.examples))
-            for one in check.faults
+            for one in result.found.faults
         ]
         tables.print_table(["fault", "table", "count", "examples"], rows, wrap=["examples"])
+    if not quiet or not result.is_sound:
+        terminal.print_info(_verdict(result, selection))
 
 
 _CHECKED = {"documents": "documents", "heads": "heads", "pairs": "stored pairs", "clusters": "clusters"}

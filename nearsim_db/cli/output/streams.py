@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import fields, is_dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import tables, terminal
@@ -18,26 +18,27 @@ from nearsim_db.readers.output import json_line, open_output
 from nearsim_db.readers.writers.delimited import DelimitedLines
 from nearsim_db.records import STANDARD_OUTPUT
 
+if TYPE_CHECKING:
+    from nearsim_db.cli.options import Rows
+
 _TABLE_ROWS = 50
 
 
 def write(
     layout: Layout[Answer],
     answers: Generator[Answer, None, None],
-    format: Format,
-    output: Path | None,
-    limit: int | None,
+    rows: "Rows",
     *,
-    quiet: bool,
     has_more: bool = False,
     facts: Mapping[str, object] | None = None,
 ) -> None:
     """Write answers as they arrive; a table on standard output is limited to 50 rows by default.
 
-    Unless `quiet`, a table ends with the number of rows and of those omitted. `has_more` says that there are others
+    Unless quiet, a table ends with the number of rows and of those omitted. `has_more` says that there are others
     than these answers; that is in the last line of a table, or on standard error. `facts` are added to a JSON document
     that has the answers under a key.
     """
+    format, output, limit, quiet = rows.chosen(), rows.output, rows.limit, rows.quiet
     to_file = output is not None and output != STANDARD_OUTPUT
     # Fetching the first answer raises an error for a missing index before the output is opened.
     every = chain(list(islice(answers, 1)), answers)
