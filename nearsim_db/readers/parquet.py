@@ -123,7 +123,7 @@ def _check_group(group: Any, values: int, name: str) -> None:
 
     Reading a row decodes all of its values, whatever the size of a batch.
     """
-    is_large = max(group.total_byte_size, VALUE_BYTES * values) > MAX_RECORD_BYTES * group.num_rows
+    is_large = max(group.total_byte_size, VALUE_BYTES * values) > MAX_RECORD_BYTES * max(1, group.num_rows)
     if is_large or (values > _MOST_OF_A_GROUP and group.total_byte_size < values):
         rows = count_of(group.num_rows, "row")
         raise InputError(
