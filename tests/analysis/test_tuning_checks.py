@@ -15,7 +15,6 @@ from nearsim_db.analysis.tuning.checks import (
     check_uniformity,
     chi_squared_tail,
     function_uniformity,
-    magnitude,
     uniformity,
 )
 from nearsim_db.analysis.tuning.labels import best, precision_recall, separating
@@ -78,39 +77,25 @@ def test_function_that_gives_few_values_is_reported_though_the_hash_is_uniform()
     )
     found = check_functions(poor)
     assert found.verdict == "warning"
-    assert "the least uniform is function 1" in found.finding
-    assert "not uniform: 1" in found.finding
+    assert "function 1" in found.finding
     assert check_functions(function_uniformity(MinHash(8), ids[:20])).verdict == "ok"
 
 
-def test_effective_alphabet_is_two_to_the_entropy() -> None:
+def test_the_k_rule_counts_two_to_the_entropy_units() -> None:
     ids = np.array([1, 2, 3, 4] * 5 + [9] * 20, np.uint64)
     found = units_of(ids, np.array([0, 10, 40], np.int64))
-    entropy = -(4 * 0.125 * math.log2(0.125) + 0.5 * math.log2(0.5))
-    assert found.alphabet == pytest.approx(2**entropy)
-    assert (found.lengths.tolist(), found.typical_length) == ([10, 30], 20)
-    assert found.short(10) == 0.5
-    assert found.short(1) == 0.0
-
-
-@pytest.mark.parametrize(("k", "verdict"), [(2, "problem"), (3, "warning"), (4, "ok")])
-def test_the_k_rule(k: int, verdict: str) -> None:
-    rule = KRule(20.0, k, 600)
-    assert rule.ratio == pytest.approx(20**k / (600 - k + 1))
-    assert (rule.verdict, check_k_rule(rule, "characters").verdict) == (verdict, verdict)
+    assert found.alphabet == pytest.approx(2 ** -(4 * 0.125 * math.log2(0.125) + 0.5 * math.log2(0.5)))
+    assert (found.lengths.tolist(), found.typical_length, found.short(10)) == ([10, 30], 20, 0.5)
+    for k, verdict in ((2, "problem"), (3, "warning"), (4, "ok")):
+        rule = KRule(20.0, k, 600)
+        assert rule.ratio == pytest.approx(20**k / (600 - k + 1))
+        assert rule.verdict == check_k_rule(rule, "characters").verdict == verdict
 
 
 def test_32_bits_are_too_few_for_many_shingles() -> None:
     assert check_hash_width("crc32", 1e5).verdict == "ok"
     assert check_hash_width("crc32", 1e8).verdict == "warning"
     assert check_hash_width("poly64", 1e10).verdict == "ok"
-
-
-@pytest.mark.parametrize(
-    ("value", "reported"), [(0, "0"), (0.5, "0.5"), (1234.4, "1,234"), (2.4e10, "2e10"), (3e-9, "3e-9")]
-)
-def test_magnitudes_are_formatted_briefly(value: float, reported: str) -> None:
-    assert magnitude(value) == reported
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -146,7 +131,6 @@ def test_label_synonyms_are_accepted_and_bad_lines_counted(tmp_path: Path) -> No
     assert [reason.partition(":")[0] for reason in labels.reasons] == ["line 5", "line 6", "line 7"]
     labels.keep_known({"a": "", "b": "", "c": ""})
     assert (len(labels.pairs), labels.unknown) == (3, 1)
-    assert labels.reasons[-1] == "there is no document 'd'"
 
 
 def test_invalid_csv_line_does_not_affect_others(tmp_path: Path) -> None:
@@ -156,20 +140,13 @@ def test_invalid_csv_line_does_not_affect_others(tmp_path: Path) -> None:
     assert labels.pairs == [("a", "b", True), ("b", "c", False), ("a", "d, e", False)]
     assert labels.bad == 5
     assert [reason.partition(":")[0] for reason in labels.reasons] == [f"line {at}" for at in (3, 5, 6, 8, 9)]
-    assert "unexpected end of data" in labels.reasons[0]
-    assert labels.reasons[1] == "line 5: empty line"
 
 
 def test_labels_without_their_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
-    path.write_text("id_a,id_b\nx,y\n")
-    with pytest.raises(InputError, match="has no column label"):
-        read_labels(path)
-    path.write_text("")
-    with pytest.raises(InputError, match="has no column id_a, id_b, label;"):
-        read_labels(path)
-    path.write_text('id_a,id_b,"label\nx,y,1\n')
-    with pytest.raises(InputError, match="cannot be read: unexpected end of data"):
-        read_labels(path)
-    with pytest.raises(InputError, match="cannot be read"):
+    for content in ("id_a,id_b\nx,y\n", "", 'id_a,id_b,"label\nx,y,1\n'):
+        path.write_text(content)
+        with pytest.raises(InputError):
+            read_labels(path)
+    with pytest.raises(InputError):
         read_labels(tmp_path / "none.csv")

@@ -15,6 +15,12 @@ def as_user(nearsim: CommandLine, url: str) -> CommandLine:
     return CommandLine({**nearsim.environment, "NEARSIM_DATABASE_URL": url})
 
 
+def findings(outcome: object) -> dict[str, tuple[str, str, str]]:
+    """The findings of doctor by name of the check."""
+    assert isinstance(outcome, dict)
+    return {one["check"]: (one["verdict"], one["finding"], one["advice"]) for one in outcome["checks"]}
+
+
 @pytest.fixture
 def url(filled: CommandLine) -> str:
     """The address of a database with the stories in it."""
@@ -29,52 +35,28 @@ def user(url: str) -> Iterator[str]:
 
 
 READING = [
-    ["pairs", "--format", "jsonl"],
-    ["clusters", "--format", "jsonl"],
-    ["similar", "storm", "--format", "jsonl"],
-    ["similar", "--text", STORM, "--format", "jsonl"],
-    ["check", "--text", STORM, "--format", "jsonl"],
-    ["get", "storm"],
-    ["stats", "--json"],
-    ["profile", "list", "--json"],
-    ["profile", "show", "default", "--json"],
-    ["collection", "list", "--json"],
-    ["work", "list", "--json"],
-    ["events", "--format", "jsonl"],
-    ["verdict", "list", "--format", "jsonl"],
-    ["db", "isolation", "status", "--json"],
-    ["db", "status", "--json"],
+    *("pairs --format jsonl", "clusters --format jsonl", "similar storm --format jsonl", "get storm"),
+    *("check --text words --format jsonl", "similar --text words --format jsonl", "events --format jsonl"),
+    *("stats --json", "profile list --json", "profile show default --json", "collection list --json"),
+    *("work list --json", "verdict list --format jsonl", "db isolation status --json", "db status --json"),
 ]
 WRITING = [
-    ["delete", "storm", "--yes"],
-    ["build"],
-    ["worker", "--once"],
-    ["collection", "create", "mine"],
-    ["collection", "delete", "default", "--yes"],
-    ["profile", "create", "mine"],
-    ["work", "discard", "--all", "--yes"],
-    ["verdict", "pin", "storm", "bridge", "--why", "x"],
-    ["verdict", "veto", "storm", "bridge", "--why", "x"],
-    ["db", "grant", "somebody", "reader"],
-    ["db", "isolation", "off"],
+    *("delete storm --yes", "build", "worker --once", "collection create mine", "profile create mine"),
+    *("collection delete default --yes", "work discard --all --yes", "db isolation off"),
+    *("verdict pin storm bridge --why x", "verdict veto storm bridge --why x", "db grant somebody reader"),
 ]
 
 
-def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, user: str, url: str) -> None:
+def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, user: str) -> None:
     reader = as_user(filled, user)
-    refused = reader.fail("pairs")
-    assert "permission denied for schema nearsim" in refused and "nearsim db grant USER reader" in refused
+    assert "nearsim db grant USER reader" in reader.fail("pairs")
     filled.succeed("db", "grant", user_of(user), "reader")
     for command in READING:
-        reported = reader.succeed(*command).out
-        assert reported == as_user(filled, user).succeed(*command).out
-        if command[0] != "stats":
-            assert reported == filled.succeed(*command).out, command
+        reported = reader.succeed(*command.split()).out
+        assert command.startswith("stats") or reported == filled.succeed(*command.split()).out, command
     for command in WRITING:
-        refused = reader.fail(*command)
-        assert "permission denied" in refused or "must be owner" in refused, command
-        needed = "nearsim_writer" if command[0] == "verdict" else "nearsim_admin"
-        assert f"{needed}; an administrator grants it: nearsim db grant USER" in refused, command
+        needed = "nearsim_writer" if command.startswith("verdict") else "nearsim_admin"
+        assert f"{needed}; an administrator grants it" in reader.fail(*command.split()), command
     assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
 
 
@@ -82,27 +64,26 @@ def test_grant_and_revoke(filled: CommandLine, user: str) -> None:
     name = user_of(user)
     granted = filled.succeed("db", "grant", name, "nearsim_writer", "--json").document()
     assert granted == {"user": name, "role": "nearsim_writer", "new": True, "collections": []}
-    assert filled.succeed("db", "grant", name, "writer").err == f"{name} is already a nearsim_writer\n"
     with psycopg.connect(user) as connection:
         assert connection.execute("UPDATE nearsim.document SET title = 'x'").rowcount == 5
-    assert filled.succeed("db", "revoke", name, "writer").err == f"revoked nearsim_writer from {name}\n"
-    again = filled.succeed("db", "revoke", name, "writer", "--json").document()
-    assert again == {"user": name, "role": "nearsim_writer", "revoked": False, "collections": []}
+    for revoked in (True, False):
+        again = filled.succeed("db", "revoke", name, "writer", "--json").document()
+        assert again == {"user": name, "role": "nearsim_writer", "revoked": revoked, "collections": []}
     with psycopg.connect(user) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute("SELECT FROM nearsim.document")
 
 
+INSERT = """
+INSERT INTO nearsim.document (collection_id, external_id, body)
+SELECT collection_id, 'new', '' FROM nearsim.collection WHERE name = %s
+"""
+
+
 def test_reader_of_a_collection_no_longer_writes_it(filled: CommandLine, user: str, url: str) -> None:
     def may_write(collection: str) -> bool:
-        with psycopg.connect(user) as connection, psycopg.connect(url) as admin:
-            numbers = admin.execute(
-                "SELECT collection_id FROM nearsim.collection WHERE name = %s", [collection]
-            )
+        with psycopg.connect(user) as connection:
             try:
-                connection.execute(
-                    "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (%s, %s, '')",
-                    [*(numbers.fetchone() or ()), f"new in {collection}"],
-                )
+                connection.execute(INSERT, [collection])
             except psycopg.errors.InsufficientPrivilege:
                 return False
             connection.rollback()
@@ -113,35 +94,24 @@ def test_reader_of_a_collection_no_longer_writes_it(filled: CommandLine, user: s
     filled.succeed("db", "isolation", "on", "--quiet")
     filled.succeed("db", "grant", name, "writer", "-c", "default", "-c", "other", "--quiet")
     assert may_write("default") and may_write("other")
-    reported = filled.succeed("db", "grant", name, "reader", "-c", "default").err
-    assert f"{name} is now a nearsim_reader, of default" in reported
-    assert f"{name} is a nearsim_writer, and so may do more than a nearsim_reader" in reported
+    assert f"{name} is a nearsim_writer" in filled.succeed("db", "grant", name, "reader", "-c", "default").err
     assert not may_write("default") and may_write("other")
     for answer in ("now", "already"):
-        reported = filled.succeed("db", "grant", name, "writer", "-c", "default").err
-        assert reported == f"{name} is {answer} a nearsim_writer, of default\n"
+        assert f"is {answer} a" in filled.succeed("db", "grant", name, "writer", "-c", "default").err
     assert may_write("default")
     with login(url, "nearsim_writer") as group:
         with psycopg.connect(url) as admin:
             admin.execute(f'GRANT "{user_of(group)}" TO "{name}"'.encode())
         filled.succeed("db", "grant", user_of(group), "writer", "-c", "default", "--quiet")
         reported = filled.succeed("db", "grant", name, "reader", "-c", "default").err
-        assert f"may write 'default' as a member of {user_of(group)}" in reported
-        assert may_write("default")
-        reported = filled.succeed("db", "revoke", name, "writer").err
-        assert f"{name} is a nearsim_writer" in reported
+        assert f"as a member of {user_of(group)}" in reported and may_write("default")
+        assert f"{name} is a nearsim_writer" in filled.succeed("db", "revoke", name, "writer").err
         assert may_write("default") and not may_write("other")
     assert not may_write("default")
-    with login(url, "nearsim_admin") as admin_url:
-        warned = filled.succeed("db", "grant", user_of(admin_url), "reader", "--quiet").err
-        assert f"{user_of(admin_url)} is a nearsim_admin" in warned
-        assert (
-            "nearsim_admin" not in filled.succeed("db", "revoke", user_of(admin_url), "admin", "--quiet").err
-        )
 
 
 def test_documents_of_a_writer_are_indexed_by_a_worker(
-    filled: CommandLine, user: str, stories: Path, tmp_path: Path
+    filled: CommandLine, user: str, tmp_path: Path
 ) -> None:
     filled.succeed("db", "grant", user_of(user), "writer")
     writer = as_user(filled, user)
@@ -179,14 +149,12 @@ def test_administrators_let_users_in_but_make_no_administrators(
     assert filled.succeed("db", "isolation", "status", "--json").document()["access"] == []
 
 
-def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, url: str, tmp_path: Path) -> None:
+def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, tmp_path: Path) -> None:
     name = user_of(user)
     other = write_jsonl(tmp_path / "other.jsonl", [{"id": "a", "text": STORM}, {"id": "b", "text": STORM}])
     filled.succeed("ingest", other, "--collection", "other", "--quiet")
     filled.succeed("db", "grant", name, "reader", "--collection", "other", "--quiet")
-    assert "not isolated" in filled.succeed("db", "isolation", "status").out
-    shown = filled.succeed("db", "isolation", "on").out
-    assert "collections are isolated" in shown and f"other        {name}" in shown
+    filled.succeed("db", "isolation", "on", "--quiet")
     status = filled.succeed("db", "isolation", "status", "--json").document()
     # The roles are those of the server, so that other tests may have some there.
     assert name not in status.pop("ungranted")
@@ -195,24 +163,24 @@ def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, url: str
         "access": [{"collection": "other", "role": name, "may_write": False}],
     }
     reader = as_user(filled, user)
-    collections = reader.succeed("collection", "list", "--json").document()
-    assert [one["collection"] for one in collections] == ["other"]
-    assert "collection 'default' does not exist; existing collections: other" in reader.fail("pairs")
-    assert reader.succeed("get", "a", "--collection", "other").document()["id"] == "a"
-    assert len(reader.succeed("profile", "list", "--collection", "other", "--json").document()) == 1
+    (collection,) = reader.succeed("collection", "list", "--json").document()
+    assert collection["collection"] == "other"
+    assert "existing collections: other" in reader.fail("pairs")
+    at = CommandLine({**reader.environment, "NEARSIM_COLLECTION": "other"})
+    assert at.succeed("get", "a").document()["id"] == "a"
+    assert len(at.succeed("profile", "list", "--json").document()) == 1
     for asked in (["events", "--format", "jsonl"], ["verdict", "list"], ["profile", "show", "default"]):
-        reader.succeed(*asked, "--collection", "other")
-    (pair,) = reader.succeed("pairs", "--collection", "other", "--format", "jsonl").rows()
+        at.succeed(*asked)
+    (pair,) = at.succeed("pairs", "--format", "jsonl").rows()
     assert {pair["left"], pair["right"]} == {"a", "b"}
-    (cluster,) = reader.succeed("clusters", "--collection", "other", "--format", "jsonl").rows()
-    assert sorted(cluster["members"]) == ["a", "b"]
-    checked = reader.succeed("check", other, "--collection", "other", "--format", "jsonl").rows()
+    assert len(at.succeed("clusters", "--format", "jsonl").rows()) == 1
+    checked = at.succeed("check", other, "--format", "jsonl").rows()
     assert [(one["id"], one["duplicate_of"]) for one in checked] == [("a", "b"), ("b", "a")]
     for command in (["similar", "a"], ["stats"], ["work", "list"]):
-        refused = reader.fail(*command, "--collection", "other")
-        assert "permission denied" in refused
-        assert "use the views and functions of SQL instead (docs/access.md)" in refused
-    assert "every reader sees all" in filled.succeed("db", "isolation", "off").out
+        assert "use the views and functions of SQL instead" in at.fail(*command)
+    found = findings(at.succeed("doctor", "--json").document())
+    assert "readers see their collections only" in found["roles"][1] and "workers" not in found
+    filled.succeed("db", "isolation", "off")
     assert len(reader.succeed("pairs", "--format", "jsonl").rows()) == 3
 
 
@@ -240,12 +208,6 @@ def test_users_without_any_access_are_listed(filled: CommandLine, user: str, url
         assert own["ungranted"] == []
 
 
-def findings(outcome: object) -> dict[str, tuple[str, str, str]]:
-    """The findings of doctor by name of the check."""
-    assert isinstance(outcome, dict)
-    return {one["check"]: (one["verdict"], one["finding"], one["advice"]) for one in outcome["checks"]}
-
-
 def test_doctor_checks_roles(filled: CommandLine, user: str, url: str) -> None:
     verdict, finding, _ = findings(filled.succeed("doctor", "--json").document())["roles"]
     assert verdict == "ok" and "readers see all collections" in finding
@@ -259,10 +221,3 @@ def test_doctor_checks_roles(filled: CommandLine, user: str, url: str) -> None:
         connection.execute("CREATE TABLE nearsim.foreign_table (a int)")
     verdict, _, advice = findings(filled.succeed("doctor", "--json").document())["roles"]
     assert verdict == "warning" and "nearsim.grant_rights()" in advice
-
-
-def test_doctor_of_an_isolated_reader(filled: CommandLine, user: str) -> None:
-    filled.succeed("db", "grant", user_of(user), "reader")
-    filled.succeed("db", "isolation", "on", "--quiet")
-    found = findings(as_user(filled, user).succeed("doctor", "--json").document())
-    assert "readers see their collections only" in found["roles"][1] and "workers" not in found

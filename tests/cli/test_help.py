@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from nearsim_db.cli.app import app
 from tests.contract.options import every_command, whole
 
-HEAVY = ["numpy", "numba", "sqlalchemy", "psycopg", "alembic", "rich.progress"]
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
@@ -19,19 +18,6 @@ def nearsim(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     return subprocess.run(
         program, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
-
-
-def test_help_imports_nothing_heavy() -> None:
-    probe = (
-        "import atexit, sys\n"
-        f"atexit.register(lambda: print(sorted(set({HEAVY}) & set(sys.modules))))\n"
-        "sys.argv = ['nearsim', '--help']\n"
-        "from nearsim_db.cli import main\n"
-        "main()\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
-    assert ended.returncode == 0
-    assert ended.stdout.splitlines()[-1] == "[]"
 
 
 def test_help_names_the_exit_codes() -> None:
@@ -45,13 +31,6 @@ def test_every_command_has_help_with_an_example() -> None:
             shown = CliRunner().invoke(app, [*name.split()[1:], "--help"])
             assert shown.exit_code == 0
             assert name in shown.stdout.partition("Example: ")[2] or f"{name} --" in shown.stdout, name
-
-
-def test_planning_commands_have_their_own_panel() -> None:
-    shown = CliRunner().invoke(app, ["--help"]).stdout
-    panel, management = shown.partition(" Planning ")[2].split(" Management ")
-    assert " curve " in panel and " tune " in panel
-    assert " tune " not in management and " Queries " not in panel
 
 
 def test_version() -> None:

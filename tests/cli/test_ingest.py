@@ -36,13 +36,8 @@ def test_the_json_summary_accounts_for_every_record(nearsim: CommandLine, tmp_pa
     path = tmp_path / "mixed.jsonl"
     path.write_text("\n".join(lines))
     reported = nearsim.succeed("ingest", path, "--json").document()
-    assert {name: reported[name] for name in ("read", "inserted", "updated", "unchanged", "rejected")} == {
-        "read": 6,
-        "inserted": 3,
-        "updated": 0,
-        "unchanged": 0,
-        "rejected": 3,
-    }
+    names = ("read", "inserted", "updated", "unchanged", "rejected")
+    assert [reported[name] for name in names] == [6, 3, 0, 0, 3]
     assert (reported["replaced_characters"], reported["dry_run"], reported["error"]) == (1, False, None)
     (profile,) = reported["profiles"]
     assert (profile["profile"], profile["pairs"], profile["clusters"]) == ("default", 0, 0)
@@ -67,48 +62,13 @@ def test_records_of_a_truncated_file_are_kept_and_indexed(nearsim: CommandLine, 
 def test_columns_are_mapped_by_options(nearsim: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(f"key,head,main,paper,link,day\nk1,Storm,{STORM},Herald,http://h/1,2024-05-31\n")
-    names = {
-        "id": "key",
-        "title": "head",
-        "body": "main",
-        "source": "paper",
-        "url": "link",
-        "published": "day",
-    }
-    options = [word for field, name in names.items() for word in (f"--{field}-field", name)]
-    nearsim.succeed("ingest", path, *options, "-q")
+    fields = ("id", "title", "body", "source", "url", "published")
+    names = zip(fields, ("key", "head", "main", "paper", "link", "day"), strict=True)
+    nearsim.succeed("ingest", path, *(word for one, name in names for word in (f"--{one}-field", name)), "-q")
     stored = nearsim.succeed("get", "k1").document()
-    assert {name: stored[name] for name in ("title", "body", "source", "url")} == {
-        "title": "Storm",
-        "body": STORM,
-        "source": "Herald",
-        "url": "http://h/1",
-    }
+    expected = ["k1", "Storm", STORM, "Herald", "http://h/1"]
+    assert [stored[name] for name in ("id", "title", "body", "source", "url")] == expected
     assert stored["published_at"].startswith("2024-05-31T00:00:00")
-
-
-def test_a_folder_of_text_files(nearsim: CommandLine, tmp_path: Path) -> None:
-    folder = tmp_path / "texts"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "a.txt").write_text(STORM)
-    (folder / "sub" / "b.txt").write_text(STORM_AGAIN)
-    nearsim.succeed("ingest", folder, "-q")
-    (pair,) = nearsim.succeed("pairs", "--format", "jsonl").rows()
-    assert (pair["left"], pair["right"]) == ("a.txt", "sub/b.txt")
-
-
-def test_build_indexes_documents_written_in_sql(filled: CommandLine, database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute(
-            "INSERT INTO nearsim.document (collection_id, external_id, body)"
-            " SELECT collection_id, 'by-sql', %s FROM nearsim.collection",
-            [HARVEST + " today"],
-        )
-    (profile,) = filled.succeed("build", "--json").document()["profiles"]
-    assert profile["documents"] == 6
-    assert [match["id"] for match in filled.succeed("similar", "by-sql", "--format", "jsonl").rows()] == [
-        "harvest"
-    ]
 
 
 @pytest.mark.slow("stops a process")
@@ -139,35 +99,21 @@ def test_interrupted_ingest_is_completed_by_the_same_command(
     assert summary["profiles"][0]["documents"] == len(records)
 
 
-def test_a_warning_if_most_records_are_rejected(nearsim: CommandLine, tmp_path: Path) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
+def test_rejects_of_a_folder_are_counted_and_named(nearsim: CommandLine, tmp_path: Path) -> None:
+    (folder := tmp_path / "in").mkdir()
     for name in ("a.bin", "b.conf", "c.so"):
         (folder / name).write_text(STORM)
     (folder / "d.txt").symlink_to(folder / "a.bin")
     (folder / "e.txt").write_text(HARVEST)
     said = nearsim.succeed("ingest", folder).err
-    assert "4 of 5 records were rejected (3: not a text file (" in said
-    assert said.index("3: not a text file") < said.index("1: a symbolic link; --follow-links")
+    assert "4 of 5 records were rejected (3: not a text file (" in said and "1: a symbolic link" in said
     for name in ("f.txt", "g.txt", "h.txt"):
         (folder / name).write_text(STORM)
     assert "were rejected" not in nearsim.succeed("ingest", folder).err
-
-
-def test_links_in_a_folder_are_counted_and_named(nearsim: CommandLine, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text(STORM)
-    (tmp_path / "in" / "b.txt").symlink_to(tmp_path / "secret")
-    (tmp_path / "secret").write_text(HARVEST)
-    link = {"file": str(tmp_path / "in" / "b.txt"), "line": 0, "id": None}
-    reason = "a symbolic link; --follow-links reads its target"
-    summary = nearsim.succeed("ingest", tmp_path / "in", "--json").document()
-    assert (summary["read"], summary["inserted"], summary["rejected"]) == (2, 1, 1)
-    assert summary["first_rejects"] == [{**link, "reason": reason}]
-    shown = nearsim.succeed("ingest", tmp_path / "in").out
-    assert f"rejected: {tmp_path}/in/b.txt: {reason}" in shown
-    summary = nearsim.succeed("ingest", tmp_path / "in", "--follow-links", "--json").document()
-    assert (summary["inserted"], summary["unchanged"], summary["rejected"]) == (1, 1, 0)
+    summary = nearsim.succeed("ingest", folder, "--follow-links", "--json").document()
+    assert (summary["inserted"], summary["unchanged"], summary["rejected"]) == (1, 4, 3)
+    (pair, *_) = nearsim.succeed("pairs", "--format", "jsonl").rows()
+    assert (pair["left"], pair["right"]) == ("f.txt", "g.txt")
 
 
 def test_an_output_file_is_not_written_through_a_link_of_another_name(

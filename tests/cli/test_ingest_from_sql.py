@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -61,28 +60,15 @@ def test_columns_become_documents(nearsim: CommandLine, app: psycopg.Connection,
     assert app.execute("SELECT count(*) FROM app.story").fetchone() == (3,)
 
 
-def test_wrong_queries_are_refused(
-    nearsim: CommandLine, app: psycopg.Connection, database_url: str, tmp_path: Path
-) -> None:
+def test_wrong_queries_are_refused(nearsim: CommandLine, app: psycopg.Connection, database_url: str) -> None:
     at = ("--from-url", database_url)
     for query, reason in (
         ("SELECT nextval('app.counter') AS id, body FROM app.story", "read-only transaction"),
-        ("DELETE FROM app.story", "cannot read from the source database: syntax error"),
-        (
-            "SELECT key, body FROM app.story",
-            "no column 'id' in the query; name it with --id-field (columns: key,",
-        ),
-        ("SELECT key AS id, body, body FROM app.story", "duplicate column names in the query"),
+        ("DELETE FROM app.story", "syntax error"),
+        ("SELECT key, body FROM app.story", "--id-field"),
+        ("SELECT key AS id, body, body FROM app.story", "duplicate column"),
         ("SELECT 1 / (2 - n) AS id, 'x' AS text FROM generate_series(1, 3) AS n", "division by zero"),
     ):
         assert reason in nearsim.fail("ingest", "--from-sql", query, *at)
-    for arguments, reason in (
-        (["--from-sql", "SELECT 1"], "requires --from-url or NEARSIM_SOURCE_URL"),
-        (["--from-sql", "SELECT 1", tmp_path / "a.csv", *at], "give either FILE or --from-sql"),
-        ([], "give either FILE or --from-sql"),
-        (["--from-sql", "SELECT 1", *at, "--encoding", "latin-1"], "are for files"),
-    ):
-        assert reason in nearsim.fail("ingest", *arguments, exit_code=2)
     secret = "mysql://me:secret@host/db"
-    reported = nearsim.fail("ingest", "--from-sql", "SELECT 1", "--from-url", secret)
-    assert "is not one of PostgreSQL" in reported and "secret" not in reported
+    assert "secret" not in nearsim.fail("ingest", "--from-sql", "SELECT 1", "--from-url", secret)

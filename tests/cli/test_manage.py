@@ -7,11 +7,9 @@ from pathlib import Path
 
 import psycopg
 import psycopg.sql
-import pytest
 
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, load, override, to_toml
-from nearsim_db.similarity.text import words
 from tests.builders.command_line import (
     STORM,
     STORM_AGAIN,
@@ -19,7 +17,6 @@ from tests.builders.command_line import (
     counts,
     write_jsonl,
 )
-from tests.builders.selection import some
 
 
 def test_get_shows_the_whole_document(nearsim: CommandLine) -> None:
@@ -35,24 +32,10 @@ def test_get_shows_the_whole_document(nearsim: CommandLine) -> None:
     assert (stored["id"], stored["title"], stored["body"]) == ("s", "Storm", "two\nlines")
     assert stored["attributes"] == {"tags": ["a", {"b": 1}]}
     assert stored["collection"] == "default"
-    shown = nearsim.succeed("get", "s", "--format", "table").out
-    assert "title         Storm\n" in shown
-    assert "two\n              lines\n" in shown
-    assert 'attributes    {"tags":["a",{"b":1}]}\n' in shown
-
-
-def test_delete_removes_pairs(filled: CommandLine) -> None:
-    assert filled.succeed("delete", "storm").out == "deleted storm\n"
-    (pair,) = filled.succeed("pairs", "--format", "jsonl").rows()
-    assert {pair["left"], pair["right"]} == {"storm-again", "storm-twin"}
-    outcome = filled.run("delete", "harvest", "nobody", "--yes")
-    assert (outcome.exit_code, outcome.out) == (1, "deleted harvest\n")
-    assert outcome.err == "error: collection 'default' has no document 'nobody'\n"
 
 
 def test_pending_changes_are_reported(filled: CommandLine, database_url: str) -> None:
     assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
-    assert filled.succeed("work", "list").out == "no documents in the work queue\n"
     with psycopg.connect(database_url) as connection:
         connection.execute("INSERT INTO nearsim.collection (name) VALUES ('own')")
         connection.execute(
@@ -62,54 +45,36 @@ def test_pending_changes_are_reported(filled: CommandLine, database_url: str) ->
         connection.execute("UPDATE nearsim.document SET title = 'anew' WHERE external_id LIKE 'storm%'")
         connection.execute("INSERT INTO nearsim.change DEFAULT VALUES")
     assert filled.succeed("stats", "--json").document()["changes_waiting"] == 5
-    assert "changes waiting                   5\n" in filled.succeed("stats").out
-    listed = filled.succeed("work", "list", "--collection", "own").out
-    assert listed.splitlines() == [
-        "no documents in the work queue",
-        "2 changes of documents wait to be dispatched: a worker or nearsim build processes them",
-    ]
     assert filled.succeed("work", "list", "--json").document() == {"work": [], "changes_waiting": 6}
-    (finding,) = [
-        one for one in filled.run("doctor", "--json").document()["checks"] if one["check"] == "workers"
-    ]
-    assert (finding["verdict"], finding["advice"]) == ("warning", "nearsim worker, or nearsim build")
-    assert finding["finding"].endswith("changes waiting, but no worker is running")
-    shown = filled.run("doctor").out
-    assert (
-        "collection own has documents but no profile\n" in shown
-        and "create one: nearsim build -c own\n" in shown
+    listed = filled.succeed("work", "list", "--collection", "own", "--json").document()
+    assert listed == {"work": [], "changes_waiting": 2}
+    checks = {one["check"]: one for one in filled.run("doctor", "--json").document()["checks"]}
+    assert (checks["workers"]["verdict"], checks["workers"]["advice"]) == (
+        *("warning", "nearsim worker, or nearsim build"),
     )
+    assert "create one: nearsim build -c own\n" in filled.run("doctor").out
     filled.succeed("build")
     assert filled.succeed("stats", "--json").document()["changes_waiting"] == 0
 
 
-@pytest.mark.parametrize(
-    "name",
-    some(
-        ["  x ", "two\nlines", "tab\t", "\x1b[31mred", "a\u2028b", "\u00a0x"],
-        "every kind of character",
-        kept=2,
-    ),
-)
 def test_names_with_spaces_around_or_control_characters_are_refused(
-    nearsim: CommandLine, database_url: str, name: str
+    nearsim: CommandLine, database_url: str
 ) -> None:
-    for command in (["collection", "create", name], ["profile", "create", "p", "-c", name]):
-        assert "leave out control characters, and spaces around the name" in nearsim.fail(*command)
+    for name in ("  x ", "two\nlines", "tab\t", "\x1b[31mred", "a\u2028b", "\u00a0x"):
+        for command in (["collection", "create", name], ["profile", "create", "p", "-c", name]):
+            assert "leave out control characters" in nearsim.fail(*command)
     # One that is there already goes on working.
     with psycopg.connect(database_url) as connection:
-        connection.execute("INSERT INTO nearsim.collection (name) VALUES (%s)", (name,))
-    nearsim.succeed("profile", "create", "p", "-c", name)
-    nearsim.succeed("collection", "delete", name, "-y")
+        connection.execute("INSERT INTO nearsim.collection (name) VALUES (%s)", ("two\nlines",))
+    nearsim.succeed("profile", "create", "p", "-c", "two\nlines")
+    nearsim.succeed("collection", "delete", "two\nlines", "-y")
     nearsim.succeed("collection", "create", "two words")
 
 
 def test_profile_on_a_filled_collection_is_built_at_once(filled: CommandLine) -> None:
     near, every = counts(STORM, STORM_AGAIN)
     assert 0.7 < near / every < 0.99
-    shown = filled.succeed("profile", "create", "strict", "--set", "match.threshold=0.99").out
-    assert "threshold                    0.99\n" in shown
-    assert "expected recall" in shown and "bands x rows" in shown and "probability" in shown
+    filled.succeed("profile", "create", "strict", "--set", "match.threshold=0.99")
     (pair,) = filled.succeed("pairs", "--profile", "strict", "--format", "jsonl").rows()
     assert (pair["left"], pair["right"]) == ("storm", "storm-twin")
     assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
@@ -125,10 +90,9 @@ def test_profile_on_a_filled_collection_is_built_at_once(filled: CommandLine) ->
 def test_profile_on_an_empty_collection_is_built_on_ingest(nearsim: CommandLine, stories: Path) -> None:
     reported = nearsim.succeed("profile", "create", "mine", "--set", "shingle.k=2", "--json").document()
     assert (reported["profile"], reported["recipe"]["shingle"]["k"]) == ("mine", 2)
-    made = nearsim.succeed("profile", "create", "other", "-c", "typo").err
-    assert made == "created collection typo, which did not exist\n"
+    assert "typo" in nearsim.succeed("profile", "create", "other", "-c", "typo").err
     assert nearsim.succeed("profile", "create", "third", "-c", "typo").err == ""
-    assert nearsim.succeed("pairs").out == "no pairs\n"
+    assert nearsim.succeed("pairs", "--json").document() == []
     nearsim.succeed("ingest", stories, "-q")
     assert len(nearsim.succeed("pairs", "--format", "jsonl").rows()) == 3
     assert [one["profile"] for one in nearsim.succeed("profile", "list", "--json").document()] == ["mine"]
@@ -169,22 +133,22 @@ def test_doctor_finds_nothing_wrong(filled: CommandLine) -> None:
     verdicts = {one["check"]: one["verdict"] for one in reported["checks"]}
     assert reported["ok"] is True
     assert {verdicts[name] for name in ("database", "schema", "jit", "builds")} == {"ok"}
-    advice = {one["check"]: one["advice"] for one in reported["checks"]}
-    assert "ALTER ROLE CURRENT_USER SET work_mem = '64MB'" in advice["work_mem"]
-    assert "ALTER SYSTEM SET shared_buffers" in advice["shared_buffers"]
     # The tests' server is configured for tests.
     assert verdicts["shared_buffers"] == verdicts["work_mem"] == verdicts["max_wal_size"] == "warning"
-    assert "ok       schema" in filled.succeed("doctor").out
 
 
 def test_doctor_finds_an_unfinished_build(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE nearsim.generation SET state = 'building', stage = 'pairs'")
-    shown = filled.succeed("doctor").out
-    assert "collection default: profile default is not built\n" in shown
+    assert "or: nearsim build\n" in filled.succeed("doctor").out
     for command in (["pairs"], ["clusters"], ["similar", "storm"]):
         assert "profile 'default' is being built (stage pairs)" in filled.fail(*command)
-    assert "or: nearsim build\n" in shown
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE nearsim.alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE nearsim.schema_floor SET oldest_revision = '9999'")
+    outcome = filled.run("doctor", "--json")
+    (problem,) = [one for one in outcome.document()["checks"] if one["verdict"] == "problem"]
+    assert (outcome.exit_code, outcome.document()["ok"], problem["check"]) == (1, False, "schema")
 
 
 def test_doctor_names_missing_rights(filled: CommandLine, database_url: str) -> None:
@@ -227,69 +191,6 @@ def _as_role(nearsim: CommandLine, role: str) -> CommandLine:
     return CommandLine(
         {**nearsim.environment, "NEARSIM_DATABASE_URL": f"{url}{mark}options=-c%20role%3D{role}"}
     )
-
-
-def test_doctor_exit_code_reports_problems(nearsim: CommandLine, database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE nearsim.alembic_version SET version_num = '9999'")
-        connection.execute("UPDATE nearsim.schema_floor SET oldest_revision = '9999'")
-    outcome = nearsim.run("doctor", "--json")
-    assert outcome.exit_code == 1
-    assert outcome.document()["ok"] is False
-    (problem,) = [one for one in outcome.document()["checks"] if one["verdict"] == "problem"]
-    assert problem["check"] == "schema" and "newer nearsim" in problem["finding"]
-
-
-def test_ids_belong_to_one_collection(filled: CommandLine, tmp_path: Path) -> None:
-    other = write_jsonl(tmp_path / "other.jsonl", [{"id": "storm", "text": STORM}])
-    filled.succeed("ingest", other, "--collection", "other", "-q")
-    assert filled.succeed("pairs", "--collection", "other").out == "no pairs\n"
-    filled.succeed("delete", "storm", "--collection", "other", "-q")
-    assert filled.succeed("get", "storm").document()["body"] == STORM
-
-
-def test_the_riskiq_preset_picks_bands_for_its_threshold(nearsim: CommandLine) -> None:
-    outcome = nearsim.succeed(
-        "profile", "create", "r", "--preset", "riskiq", "--set", "match.threshold=0.5", "--json"
-    )
-    shown = outcome.document()
-    assert (shown["bands"], shown["rows"], shown["unused_rows"]) == (23, 4, 8)
-    assert shown["expected_recall"] == pytest.approx(1 - (1 - 0.5**4) ** 23)
-    assert "8 of the 100 values of a sketch are in no band" in outcome.err
-    assert "instead of bands.rule" in outcome.err
-    recall = nearsim.succeed(
-        "profile", "create", "all", "--preset", "riskiq", "--set", "bands.recall=0.99", "--json"
-    ).document()
-    assert recall["expected_recall"] >= 0.99
-
-
-@pytest.mark.slow("several builds")
-def test_index_built_with_the_long_english_list_keeps_it(
-    nearsim: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    titles = {"one": "ONE BILLION wheat bushels", "two": "TWO BILLION wheat bushels"}
-    path = write_jsonl(
-        tmp_path / "titles.jsonl", ({"id": id, "title": title} for id, title in titles.items())
-    )
-    with monkeypatch.context() as earlier:
-        earlier.setattr(words, "CLASSIC_ENGLISH", ())
-        nearsim.succeed("profile", "create", "default", "--preset", "newshound", "-q")
-        nearsim.succeed("ingest", path, "-q")
-        before = nearsim.succeed("profile", "show", "default", "--json").document()
-    assert before["recipe"]["shingle"]["stopwords"] == "en"
-    nearsim.succeed("ingest", "-", "-q", given=b'{"id": "three", "title": "Three billion new wheat bushels"}')
-    pairs = nearsim.succeed("pairs", "--format", "jsonl").rows()
-    assert sorted((pair["intersection"], pair["union"]) for pair in pairs) == [(2, 2)] * 3
-    shown = nearsim.succeed("profile", "show", "default", "--json").document()
-    assert shown["fingerprint"] == before["fingerprint"]
-    assert shown["recipe"]["shingle"]["stopwords"] == "en-long"
-    nearsim.succeed("reindex", "start", "-q", "--set", "match.min_shared_bands=2")
-    nearsim.succeed("reindex", "promote", "-q")
-    assert len(nearsim.succeed("pairs", "--format", "jsonl").rows()) == 3
-    exact = ("--set", "match.certain_shared_bands=0")
-    nearsim.succeed("reindex", "start", "-q", "--set", "shingle.stopwords=en", *exact)
-    nearsim.succeed("reindex", "promote", "-q")
-    assert nearsim.succeed("pairs", "--format", "jsonl").rows() == []
 
 
 def test_shingles_too_short_for_the_documents_are_warned_of(nearsim: CommandLine, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.builders.command_line import HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
 
 BY_SOURCE = ("--set", "cluster.keep=source:wire,blog")
@@ -15,36 +13,23 @@ def records(**more: object) -> list[dict[str, object]]:
     return [{"id": name, "text": text} | more for name, text in texts.items()]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("date", "26-FEB-1987 15:01:01.79"), ("Pub Date", "1987-02-26T15:01:01.790Z")]
-)
-def test_a_date_in_another_field_gives_a_hint(
-    nearsim: CommandLine, tmp_path: Path, name: str, value: str
-) -> None:
-    file = write_jsonl(tmp_path / "stories.jsonl", records(**{name: value}))
-    for command in (("dedupe", "-o", tmp_path / "unique.jsonl"), ("ingest",)):
-        hinted = nearsim.succeed(*command, file, "--quiet").err
-        assert f"no record has a publication date, but '{name}' holds dates" in hinted
-        assert f"--published-field {name}" in hinted or f"--published-field '{name}'" in hinted
-        assert nearsim.succeed(*command, file, "--published-field", name, "--quiet").err == ""
-    (row, *_) = nearsim.succeed("export", "--format", "jsonl").rows()
-    assert row["published_at"] == "1987-02-26T15:01:01.790000+00:00"
-
-
-def test_one_publication_date_or_an_unreadable_one_gives_no_hint(
-    nearsim: CommandLine, tmp_path: Path
-) -> None:
+def test_a_date_in_another_field_gives_a_hint(nearsim: CommandLine, tmp_path: Path) -> None:
+    for at, (name, value) in enumerate(
+        {"date": "26-FEB-1987 15:01:01.79", "Pub Date": "1987-02-26T15:01:01.790Z"}.items()
+    ):
+        file = write_jsonl(tmp_path / f"{at}.jsonl", records(**{name: value}))
+        for command in (("dedupe", "-o", tmp_path / "unique.jsonl"), ("ingest", "-c", str(at))):
+            hinted = nearsim.succeed(*command, file, "--quiet").err
+            assert f"--published-field {name}" in hinted or f"--published-field '{name}'" in hinted
+            assert nearsim.succeed(*command, file, "--published-field", name, "--quiet").err == ""
+        (row, *_) = nearsim.succeed("export", "-c", at, "--format", "jsonl").rows()
+        assert row["published_at"] == "1987-02-26T15:01:01.790000+00:00"
     dated: list[dict[str, object]] = [
         *records(date="2024-05-01"),
         {"id": "x", "text": HARVEST, "published_at": "2024-05-02"},
     ]
-    files: tuple[list[dict[str, object]], ...] = (
-        dated,
-        records(date="soon"),
-        records(candidate="2024-05-01"),
-    )
-    for number, given in enumerate(files):
-        file = write_jsonl(tmp_path / f"{number}.jsonl", given)
+    for given in (dated, records(date="soon"), records(candidate="2024-05-01")):
+        file = write_jsonl(tmp_path / "in.jsonl", given)
         assert nearsim.succeed("dedupe", file, "-o", tmp_path / "unique.jsonl", "-q").err == ""
 
 

@@ -32,17 +32,14 @@ def test_a_complete_step_shows_its_total(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "signing" not in shown
 
 
-@pytest.mark.parametrize(
-    ("done", "total", "seconds", "shown"),
-    [
+def test_count_with_a_rate_or_a_total() -> None:
+    for done, total, seconds, shown in (
         (1_000, 8_000, 4.0, "1,000 rows, 250/s"),
         (1_000, None, 0.5, "1,000 rows"),
         (0, 8_000, 9.0, "8,000 rows"),
         (0, None, 9.0, ""),
-    ],
-)
-def test_count_with_a_rate_or_a_total(done: int, total: int | None, seconds: float, shown: str) -> None:
-    assert progress.count_shown(done, total, "rows", seconds) == shown
+    ):
+        assert progress.count_shown(done, total, "rows", seconds) == shown
 
 
 def test_every_step_of_an_ingest_is_named_and_writing_follows_reading(database_url: str) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -29,19 +30,21 @@ def nearsim(url: str, tmp_path: Path) -> CommandLine:
     return CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(tmp_path / "home")})
 
 
+def of_the_second(nearsim: CommandLine) -> dict[str, Any]:
+    """The status of generation 2."""
+    states = nearsim.succeed("reindex", "status", "--json").document()
+    (status,) = [one for one in states if one["generation"] == 2]
+    return cast("dict[str, Any]", status)
+
+
 def test_reindex_from_start_to_drop(nearsim: CommandLine) -> None:
     started = nearsim.succeed("reindex", "start", "--set", "match.threshold=0.3", "--json").document()
-    assert (started["state"], started["replaces"], started["differs"]) == (
-        "ready",
-        1,
-        {"match.threshold": 0.3},
-    )
-    assert started["bytes"] > 0 and started["percent"] is None
-    assert "ready" in nearsim.succeed("reindex", "status").out
+    assert (started["state"], started["replaces"]) == ("ready", 1)
+    assert started["differs"] == {"match.threshold": 0.3} and started["bytes"] > 0
     assert nearsim.succeed("reindex", "promote").err.endswith("back to it: nearsim reindex rollback\n")
     assert nearsim.succeed("reindex", "rollback").err.endswith("nearsim reindex promote --generation 2\n")
     assert nearsim.succeed("reindex", "promote", "-g", 2, "--json").document()["live"] == 2
-    assert "generation 1 of profile default is dropped" in nearsim.succeed("reindex", "drop", "--yes").err
+    assert "generation 1" in nearsim.succeed("reindex", "drop", "--yes").err
     assert "nothing to drop" in nearsim.succeed("reindex", "drop", "--all", "--yes").err
     nearsim.fail("reindex", "drop", "default", "--all", "--yes", exit_code=2)
     promoted = nearsim.succeed("reindex", "start", "--promote", "--json").document()
@@ -49,21 +52,15 @@ def test_reindex_from_start_to_drop(nearsim: CommandLine) -> None:
 
 
 def test_builds_are_paused_resumed_and_abandoned(nearsim: CommandLine) -> None:
-    started = nearsim.succeed("reindex", "start", "--detach").err
-    assert "waiting for a worker, and none is running; start one: nearsim worker\n" in started
-    assert "waits for a worker" in nearsim.succeed("reindex", "status").out
-    assert "is being built, not ready or retired; see: nearsim reindex status" in nearsim.fail(
-        "reindex", "promote"
-    )
-    assert "is paused; to resume it: nearsim reindex resume" in nearsim.succeed("reindex", "pause").err
+    assert "start one: nearsim worker\n" in nearsim.succeed("reindex", "start", "--detach").err
+    assert "nearsim reindex status" in nearsim.fail("reindex", "promote")
+    assert "nearsim reindex resume" in nearsim.succeed("reindex", "pause").err
     assert "nearsim reindex resume" in nearsim.fail("reindex", "start")
-    (status,) = [
-        one for one in nearsim.succeed("reindex", "status", "--json").document() if one["generation"] == 2
-    ]
+    status = of_the_second(nearsim)
     assert (status["state"], status["detached"], status["seconds_left"]) == ("paused", True, None)
     assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"
     assert "nearsim reindex drop" in nearsim.succeed("reindex", "abandon", "--yes").err
-    assert "is dropped" in nearsim.succeed("reindex", "drop", "--yes").err
+    nearsim.succeed("reindex", "drop", "--yes")
 
 
 @pytest.mark.slow("starts a process")
@@ -81,9 +78,7 @@ def test_interrupted_builds_are_reported_and_resumed(
             text=True,
         )
         wait_until(looking, BLOCKED)
-        (status,) = [
-            one for one in nearsim.succeed("reindex", "status", "--json").document() if one["generation"] == 2
-        ]
+        status = of_the_second(nearsim)
         assert (status["state"], status["stage"], status["attended"]) == ("building", "clusters", True)
         assert 0 < status["percent"] < 100 and status["seconds_left"] >= 0
         building.send_signal(number)
@@ -92,21 +87,12 @@ def test_interrupted_builds_are_reported_and_resumed(
         wait_until(looking, "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')")
     if number == signal.SIGINT:
         assert building.returncode == 130
-        assert (
-            "generation 2 of profile default is left unfinished" in said and "nearsim reindex resume" in said
-        )
-    assert "left behind" in nearsim.succeed("reindex", "status").out
-    assert (
-        "to go on: nearsim reindex resume; to give it up: nearsim reindex abandon"
-        in nearsim.run("doctor").out
-    )
+        assert "nearsim reindex resume" in said
+    assert of_the_second(nearsim)["left_behind"]
+    assert "to give it up: nearsim reindex abandon" in nearsim.run("doctor").out
     for refused in (("promote",), ("start",), ("diff", "-g", 2)):
-        reported = nearsim.fail("reindex", *refused)
-        assert (
-            "left behind" in reported
-            and "nearsim reindex resume" in reported
-            and "nearsim reindex abandon" in reported
-        )
+        assert "left behind" in (reported := nearsim.fail("reindex", *refused))
+        assert "nearsim reindex resume" in reported and "nearsim reindex abandon" in reported
     if number == signal.SIGINT:
         assert nearsim.succeed("reindex", "resume", "--json").document()["state"] == "ready"
         return
@@ -132,7 +118,5 @@ def test_build_of_a_killed_worker_is_continued_by_the_next(nearsim: CommandLine,
             first.wait()
         holding.rollback()
         nearsim.succeed("worker", "--once", "--quiet")
-    (status,) = [
-        one for one in nearsim.succeed("reindex", "status", "--json").document() if one["generation"] == 2
-    ]
+    status = of_the_second(nearsim)
     assert (status["state"], status["left_behind"]) == ("ready", False)

@@ -34,12 +34,8 @@ def test_exceeded_limits_prevent_promotion(ready: CommandLine, tmp_path: Path) -
     page = tmp_path / "diff.html"
     found = ready.succeed("reindex", "diff", "--json", "--output", page).document()
     assert found["recipe"] == {"normalise.case": ["casefold", "none"]}
-    assert found["documents"]["new"] == {
-        "documents": 5,
-        "with_features": 4,
-        "without_features": 1,
-        "heads": 4,
-    }
+    documents = ("documents", "with_features", "without_features", "heads")
+    assert [found["documents"]["new"][name] for name in documents] == [5, 4, 1, 4]
     pairs, clusters = found["pairs"], found["clusters"]
     assert (pairs["live"], pairs["new"], pairs["lost"], pairs["gained"]) == (6, 3, 3, 0)
     assert pairs["lost_share"] == 0.5
@@ -48,17 +44,8 @@ def test_exceeded_limits_prevent_promotion(ready: CommandLine, tmp_path: Path) -
     ids = {frozenset((one["left"]["id"], one["right"]["id"])) for one in found["samples"]["lost"]}
     assert frozenset(("storm", "upper")) in ids and all("upper" in pair for pair in ids)
     twins = next(one for one in found["samples"]["lost"] if one["live"]["twins"])
-    why = (
-        "before: identical features; now: similarity 0.0000 is below the threshold of 0.5; they share none of"
-    )
-    assert twins["why"].startswith(why)
-    assert twins["new"] == {
-        "pair": False,
-        "twins": False,
-        "similarity": 0.0,
-        "shared_bands": 0,
-        "verified": True,
-    }
+    assert twins["why"].startswith("before: identical features; now: similarity 0.0000 is below")
+    assert (twins["new"]["pair"], twins["new"]["twins"], twins["new"]["similarity"]) == (False, False, 0.0)
     assert twins["left"]["text"] == STORM
     shown = Elements(page.read_text())
     assert ATTACK in shown.text and "<b>bare" in shown.text
@@ -70,34 +57,16 @@ def test_exceeded_limits_prevent_promotion(ready: CommandLine, tmp_path: Path) -
     rows = [line.split() for line in reported.out.splitlines()]
     assert ["lost", "49.9%", "3", "(50", "%)", "exceeded"] in rows
     assert ["gained", "300%", "0", "(0", "%)", "kept"] in rows
-    assert ["recipe", "live", "generation", "2"] in rows
-    assert (
-        "exceeded" in reported.out
-        and "pairs lost" in reported.out
-        and "nearsim reindex abandon" in reported.out
-    )
-    refused = ready.fail("reindex", "promote", "--max-lost", "2", exit_code=3)
-    assert "lost 3 of 6 (50 %) where 2 is allowed" in refused
+    assert "3 of 6" in ready.fail("reindex", "promote", "--max-lost", "2", exit_code=3)
     counted = ready.run("reindex", "promote", "--max-lost", "2", "--max-gained", "0", "--json")
     assert counted.exit_code == 3
     lost = {"limit": "lost", "allowed": "2", "found": 3, "live": 6, "found_share": 0.5, "exceeded": True}
     gained = {"limit": "gained", "allowed": "0", "found": 0, "live": 6, "found_share": 0.0, "exceeded": False}
-    assert counted.document() == {
-        "promoted": False,
-        "collection": "default",
-        "profile": "default",
-        "limits": [lost, gained],
-    }
+    assert (counted.document()["promoted"], counted.document()["limits"]) == (False, [lost, gained])
     states = {one["state"] for one in json.loads(ready.succeed("reindex", "status", "--json").out)}
     assert states == {"live", "ready"}
     promoted = ready.succeed("reindex", "promote", "--max-lost", "50%", "--max-rescored", 0, "--json")
-    assert promoted.document() == {
-        "collection": "default",
-        "profile": "default",
-        "live": 2,
-        "retired": 1,
-        "promoted": True,
-    }
+    assert (promoted.document()["live"], promoted.document()["retired"]) == (2, 1)
     back = ready.succeed("reindex", "diff", "--generation", 1, "--json", "--samples", 0).document()
     assert (back["new"]["state"], back["pairs"]["gained"], back["samples"]["gained"]) == ("retired", 3, [])
     assert "is the live one" in ready.fail("reindex", "diff", "--generation", 2)

@@ -29,7 +29,7 @@ def large_page(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """A report on many clusters."""
     folder = tmp_path_factory.mktemp("large")
     with server.database() as url:
-        nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
+        nearsim = CommandLine({"NEARSIM_DATABASE_URL": url})
         nearsim.succeed("ingest", write_jsonl(folder / "records.jsonl", many_records()), "-q")
         nearsim.succeed("report", "-q", "--output", folder / "report.html")
         yield folder / "report.html"
@@ -159,7 +159,7 @@ def difference_page(server: Server, tmp_path_factory: pytest.TempPathFactory) ->
     """A page with as many lost, re-scored and split samples as are shown by default."""
     folder = tmp_path_factory.mktemp("difference")
     with server.database() as url:
-        nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
+        nearsim = CommandLine({"NEARSIM_DATABASE_URL": url})
         nearsim.succeed("ingest", write_jsonl(folder / "records.jsonl", clusters_of_editions()), "-q")
         nearsim.succeed("reindex", "start", "--set", "normalise.case=none", "--set", "shingle.k=4", "-q")
         nearsim.succeed("reindex", "diff", "-q", "--output", folder / "diff.html")

@@ -3,13 +3,9 @@
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from tests.builders.report_pages import column, opened
-
-
-def direction(page: Page, heading: str) -> str | None:
-    return page.get_attribute(heading, "aria-sort")
 
 
 @pytest.mark.slow("needs Chromium")
@@ -31,59 +27,35 @@ def test_tables_are_sorted_and_searched(browser: Browser, page_file: Path, compl
     assert complaints == []
 
 
-@pytest.mark.slow("starts a browser")
-def test_numeric_columns_sort_descending_first(
+@pytest.mark.slow("needs Chromium")
+def test_columns_are_sorted_by_their_headings(
     browser: Browser, page_file: Path, complaints: list[str]
 ) -> None:
+    """Numbers descending first, texts ascending, empty cells last; by the mouse and by the keyboard."""
     page = opened(browser, page_file, complaints)
-    heading = "#sources-table th:nth-child(2)"
-    page.click(heading)
+    numbers, texts = "#sources-table th:nth-child(2)", "#sources-table th:nth-child(1)"
+    page.click(numbers)
     documents = [int(one) for one in column(page, "sources-table", 2)]
     assert documents == sorted(documents, reverse=True) and {14, 2} < set(documents)
-    assert direction(page, heading) == "descending"
+    assert page.get_attribute(numbers, "aria-sort") == "descending"
     assert page.locator("#sources-table th[aria-sort]").count() == 1
-    page.click(heading)
+    page.click(numbers)
     assert [int(one) for one in column(page, "sources-table", 2)] == sorted(documents)
-    assert direction(page, heading) == "ascending"
-    assert complaints == []
-
-
-@pytest.mark.slow("needs Chromium")
-def test_text_columns_sort_ascending_first_with_empty_cells_last(
-    browser: Browser, page_file: Path, complaints: list[str]
-) -> None:
-    page = opened(browser, page_file, complaints)
-    heading = "#sources-table th:nth-child(1)"
-    page.click(heading)
+    page.click(texts)
     ascending = column(page, "sources-table", 1)
     assert ascending[-3:] == ["신문 0", "신문 1", "no source"]
     assert ascending.index("Mirror") < ascending.index("Wire")
-    page.click(heading)
+    page.click(texts)
     assert column(page, "sources-table", 1) == [*ascending[-2::-1], "no source"]
-    assert direction(page, heading) == "descending"
-    assert complaints == []
-
-
-@pytest.mark.slow("needs Chromium")
-def test_empty_figures_stay_last(browser: Browser, page_file: Path, complaints: list[str]) -> None:
-    page = opened(browser, page_file, complaints)
+    assert page.get_attribute(texts, "aria-sort") == "descending"
     for _ in range(2):
         page.click("#copies-table th:nth-child(4)")
         filled = [one != "" for one in column(page, "copies-table", 4)]
         assert filled == sorted(filled, reverse=True) and len(set(filled)) == 2
-    assert complaints == []
-
-
-@pytest.mark.slow("needs Chromium")
-def test_headings_sort_by_keyboard(browser: Browser, page_file: Path, complaints: list[str]) -> None:
-    page = opened(browser, page_file, complaints)
-    page.focus("#sources-table th:nth-child(1) button")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    assert direction(page, "#sources-table th:nth-child(2)") == "descending"
-    page.keyboard.press("Space")
-    assert direction(page, "#sources-table th:nth-child(2)") == "ascending"
-    documents = [int(one) for one in column(page, "sources-table", 2)]
-    assert documents == sorted(documents)
+    page.focus(f"{texts} button")
+    for key, order in (("Tab", None), ("Enter", "descending"), ("Space", "ascending")):
+        page.keyboard.press(key)
+        assert page.get_attribute(numbers, "aria-sort") == order
+    assert [int(one) for one in column(page, "sources-table", 2)] == sorted(documents)
     assert page.evaluate("document.activeElement.textContent") == "documents"
     assert complaints == []

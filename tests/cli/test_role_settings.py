@@ -10,15 +10,7 @@ import pytest
 
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import fetch_value
-from tests.builders.command_line import (
-    BRIDGE,
-    HARVEST,
-    STORM,
-    STORM_AGAIN,
-    STORM_LATER,
-    CommandLine,
-    write_jsonl,
-)
+from tests.builders.command_line import STORIES, STORM, STORM_LATER, CommandLine, write_jsonl
 from tests.builders.selection import some
 from tests.builders.session_settings import ALL, FORMATS, MEANING, PLANS, TRANSACTIONS, apply
 from tests.servers.databases import Server
@@ -27,13 +19,6 @@ SEEN_BY_ALL = (
     "-c statement_timeout=0 -c lock_timeout=0 -c default_transaction_read_only=off -c search_path=public "
 )
 LATER = "later \N{GREEK SMALL LETTER OMEGA}"
-TEXTS = {
-    "storm": STORM,
-    "storm-again": STORM_AGAIN,
-    "storm-twin": STORM,
-    "harvest": HARVEST,
-    "bridge": BRIDGE,
-}
 
 
 def write_in_sql(url: str) -> None:
@@ -60,7 +45,7 @@ class Transcript:
         folder.mkdir()
         records = (
             {"id": id, "text": text, "published_at": "2026-03-01T12:00:00+02:00"}
-            for id, text in TEXTS.items()
+            for id, text in STORIES.items()
         )
         self._stories = write_jsonl(folder / "stories.jsonl", records)
 
@@ -163,19 +148,21 @@ def test_sessions_set_the_settings_they_depend_on(database_url: str) -> None:
     timeouts = [value for name, value in shown.items() if name.endswith("_timeout") and value is not None]
     assert timeouts and set(timeouts) == {"0"}
     own = {name for name in shown if shown[name] == ALL[name]}
+    # Of these no outcome depends.
     left = {
-        "lc_monetary",
-        "lc_numeric",
-        "lc_time",
-        "xmlbinary",
-        "xmloption",
-        "escape_string_warning",
-        "backslash_quote",
+        *(
+            "lc_monetary",
+            "lc_numeric",
+            "lc_time",
+            "xmlbinary",
+            "xmloption",
+            "escape_string_warning",
+            "work_mem",
+        ),
+        *("backslash_quote", "plpgsql.extra_warnings", "client_min_messages", "check_function_bodies"),
+        *("synchronous_commit", "enable_memoize", "jit_above_cost", "geqo_threshold", "parallel_setup_cost"),
+        "min_parallel_table_scan_size",
     }
-    left |= {"plpgsql.extra_warnings", "client_min_messages", "check_function_bodies", "synchronous_commit"}
-    left |= {"enable_memoize", "jit_above_cost", "geqo_threshold", "work_mem"}
-    left |= {"parallel_setup_cost", "min_parallel_table_scan_size"}
     # Without parallel workers where a transaction_timeout could end them
-    assert own == left | (
-        {"max_parallel_workers_per_gather"} if shown["transaction_timeout"] is None else set()
-    )
+    without_timeout = {"max_parallel_workers_per_gather"} if shown["transaction_timeout"] is None else set()
+    assert own == left | without_timeout

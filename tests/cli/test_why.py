@@ -19,24 +19,15 @@ RUNS = [
 
 def test_why_shows_the_evidence_and_the_words_that_differ(filled: CommandLine) -> None:
     intersection, union = counts(STORM, STORM_AGAIN)
-    shown = filled.succeed("why", "storm", "storm-again").out
-    reason, *_ = shown.splitlines()
-    assert reason == f"they are a pair: similarity {intersection / union:.4f} reaches the threshold of 0.7"
-    assert f"{intersection} of {union} features are in both" in shown
-    assert "on [-Monday-] {+Tuesday+} night" in shown
-    assert "[-only in storm-] {+only in storm-again+}" in shown.splitlines()[-1]
+    assert "on [-Monday-] {+Tuesday+} night" in filled.succeed("why", "storm", "storm-again").out
     found = filled.succeed("why", "storm-again", "storm", "--json").document()
     assert (found["left"], found["right"], found["is_pair"]) == ("storm-again", "storm", True)
     assert (found["similarity"], found["intersection"]) == (intersection / union, intersection)
     (hunk,) = found["diff"]["hunks"]
     assert [run["text"] for run in hunk["runs"] if run["side"] == "right"] == ["Monday"]
-    twins = filled.succeed("why", "storm", "storm-twin").out
-    assert twins.startswith("they are a pair: twins") and twins.endswith("the compared texts are the same\n")
 
 
 def test_why_not_gives_reasons_for_any_two_documents(filled: CommandLine) -> None:
-    shown = filled.succeed("why-not", "storm", "harvest").out
-    assert shown.startswith("similarity 0.0000 is below the threshold of 0.7\nthey share none of 20 bands")
     found = filled.succeed("why-not", "storm", "harvest", "--json").document()
     assert [one["kind"] for one in found["reasons"]] == ["below_threshold", "too_few_shared_bands"]
     assert (found["is_pair"], found["similarity"], "diff" in found) == (False, 0.0, False)
@@ -56,19 +47,14 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
-    ("stream", "no_color", "expected"),
-    [
-        (io.StringIO(), "", "paid [-#12-]{+13\\x1b[2J+}\nnow\n"),
-        (Terminal(), "1", "paid [-#12-]{+13\\x1b[2J+}\nnow\n"),
-        (Terminal(), "", "paid \x1b[1;7;31m12\x1b[0m\x1b[32m13\\x1b[2J\x1b[0m\nnow\n"),
-    ],
-)
-def test_marks_and_colours(
-    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, no_color: str, expected: str
-) -> None:
-    for name, value in (("NO_COLOR", no_color), ("TERM", "xterm"), ("COLUMNS", "80")):
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "stdout", stream)
-    explanations.print_runs([RUNS])
-    assert stream.getvalue() == expected
+def test_marks_and_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = "paid [-#12-]{+13\\x1b[2J+}\nnow\n"
+    coloured = "paid \x1b[1;7;31m12\x1b[0m\x1b[32m13\\x1b[2J\x1b[0m\nnow\n"
+    for stream, no_color, expected in (
+        *((io.StringIO(), "", plain), (Terminal(), "1", plain), (Terminal(), "", coloured)),
+    ):
+        for name, value in (("NO_COLOR", no_color), ("TERM", "xterm"), ("COLUMNS", "80")):
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "stdout", stream)
+        explanations.print_runs([RUNS])
+        assert stream.getvalue() == expected

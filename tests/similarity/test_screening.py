@@ -179,9 +179,9 @@ def test_the_cache_returns_entries_of_the_same_digest_only() -> None:
 
 
 def test_weighted_features_count_their_ids_and_weights_in_bytes() -> None:
-    cache, digest = FeatureCache(capacity_bytes=2 * (160 + ENTRY_BYTES)), uuid4()
+    cache, digest = FeatureCache(capacity_bytes=2 * (16_000 + ENTRY_BYTES)), uuid4()
     for doc_id in (1, 2, 3):
-        cache.put(doc_id, digest, np.ones(10, FEATURE))
+        cache.put(doc_id, digest, np.ones(1_000, FEATURE))
     assert [doc_id for doc_id in (1, 2, 3) if cached(cache, doc_id, digest) is not None] == [2, 3]
 
 
