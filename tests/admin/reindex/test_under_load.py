@@ -8,13 +8,14 @@ percentile is bounded.
 
 import pytest
 
-from tests.endurance.reindexing import evaluation, fresh, scenario
+from tests.endurance.reindexing import evaluation, scenario
+from tests.endurance.reindexing.checks import check
 from tests.endurance.reindexing.scenario import Load
 from tests.endurance.reindexing.texts import make_crowd
 from tests.servers.programs import newest_major
 
 MOST_MILLISECONDS = 50
-LOAD = Load(pause_seconds=1.0, most_waited_ms=MOST_MILLISECONDS)
+LOAD = Load(searches_after=100, most_waited_ms=MOST_MILLISECONDS)
 
 
 @pytest.mark.slow("load")
@@ -38,7 +39,7 @@ def test_a_reindex_under_load_causes_no_errors(database_url: str, major: int) ->
     assert not evaluation.refused_by_step(seen).keys() & {*turns, "drop"}
     assert evaluation.longest_blocking(seen.watched.held) < MOST_MILLISECONDS
 
-    counted, wrong = fresh.check(world, seen.generation_after, seen.left)
+    counted, wrong = check(world, seen.generation_after, seen.left)
     assert wrong == {}
     assert counted["documents"] == len(seen.left)
     assert counted["pairs stored"] == counted["pairs of the fresh build"] > 1_000
