@@ -49,7 +49,7 @@ def choose(
     if collection is None:
         return EventFilter(kinds=kinds)
     with database.transaction() as connection:
-        found = collection_rows.get_collection(connection, collection)
+        found = collection_rows.get_collection(connection, collection, profile)
         generations = generation_rows.list_generations(connection, found.collection_id)
     if profile is None:
         return EventFilter(found.collection_id, None, kinds)

@@ -31,12 +31,16 @@ def find_collection(connection: Connection, name: str) -> Collection | None:
     return fetch_first(connection, Collection, statement("find_collection"), {"name": name})
 
 
-def get_collection(connection: Connection, name: str) -> Collection:
-    """Return the collection of that name. Raises NotFoundError, listing them, EmptyIndexError for the first one."""
+def get_collection(connection: Connection, name: str, profile: str | None = None) -> Collection:
+    """Return the collection of that name, of which a profile is used.
+
+    Raises NotFoundError, listing the collections; EmptyIndexError if there are none and both names are the default.
+    """
     found = find_collection(connection, name)
     if found is None:
         known = ", ".join(one.name for one in list_collections(connection))
-        kind = EmptyIndexError if name == DEFAULT and not known else NotFoundError
+        is_new = not known and (name, profile or DEFAULT) == (DEFAULT, DEFAULT)
+        kind = EmptyIndexError if is_new else NotFoundError
         raise kind(f"collection {name!r} does not exist; existing collections: {known or 'none yet'}")
     return found
 

@@ -22,6 +22,20 @@ QUERIES = {
 }
 
 
+PROFILED = [
+    *("pairs", "clusters", "clusters --show x", "similar x", "similar --text words", "check --text words"),
+    *(
+        "export --format jsonl",
+        "stats",
+        "verify-index",
+        "events",
+        "report --json",
+        "why a b",
+        "reindex status",
+    ),
+]
+
+
 @pytest.mark.parametrize("prepared", [None, "collection create default", "profile create default"])
 def test_queries_of_an_empty_index_answer_with_nothing(
     nearsim: CommandLine, tmp_path: Path, prepared: str | None
@@ -37,8 +51,9 @@ def test_queries_of_an_empty_index_answer_with_nothing(
     assert "has no document 'x'" in nearsim.fail("similar", "x")
     for command in ("pairs", "clusters", "stats", "export --format jsonl", "verify-index"):
         assert "'typo' does not exist" in nearsim.fail(*command.split(), "-c", "typo")
-        if prepared is not None:
-            assert "no profile 'typo'" in nearsim.fail(*command.split(), "-p", "typo")
+    unknown = "collection 'default' does not exist" if prepared is None else "has no profile 'typo'"
+    for command in PROFILED:
+        assert unknown in nearsim.fail(*command.split(), "-p", "typo"), command
     file = write_jsonl(tmp_path / "one.jsonl", [{"id": "a", "text": HARVEST}])
     (checked,) = nearsim.succeed("check", file, "--format", "jsonl").rows()
     assert (checked["id"], checked["duplicate"], checked["matches"]) == ("a", False, [])
