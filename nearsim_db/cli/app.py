@@ -39,7 +39,7 @@ _PANELS = {
         "pairs": ("queries", "--min-similarity 0.9 --output pairs.jsonl"),
         "clusters": ("queries", "--format csv"),
         "similar": ("queries", "story-17, or: nearsim similar --text 'Any text' --format jsonl"),
-        "check": ("check", "new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'"),
+        "check": ("queries", "new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'"),
         "why": ("queries", "story-17 story-18"),
         "why-not": ("queries", "story-17 story-19 --collection news"),
         "get": ("documents", "story-17"),

@@ -38,7 +38,9 @@ class Layout(Generic[Answer]):
     columns: Sequence[str]  # of CSV, and of a table unless it has its own
     row: Callable[[Answer], Row]
     rows: Callable[[Answer], Iterable[Row]] | None = None  # of CSV, if an answer has several
-    as_json: Callable[[Answer], object] | None = None  # by default an object of the columns
+    as_json: Callable[[Answer], object] | None = (
+        None  # by default an object of the columns, and of a distance
+    )
     shown: Sequence[str] = ()  # the table's own columns, of `shown_row`
     shown_row: Callable[[Answer], Row] | None = None
     order: Callable[[Answer], Any] | None = None
@@ -53,7 +55,11 @@ class Layout(Generic[Answer]):
         """Return an answer as it is in JSON."""
         if self.as_json is not None:
             return self.as_json(answer)
-        return dict(zip(self.columns, self.row(answer), strict=True))
+        values, distance = (
+            dict(zip(self.columns, self.row(answer), strict=True)),
+            getattr(answer, "distance", None),
+        )
+        return values if distance is None else values | {"distance": distance}
 
     def csv_rows(self, answer: Answer) -> Iterable[Row]:
         """Return the rows of an answer in CSV."""
@@ -75,23 +81,6 @@ def _cluster_row(cluster: Cluster) -> Row:
     return cluster.survivor, cluster.title, len(cluster.members), shown
 
 
-def _measured_object(
-    columns: Sequence[str], row: Callable[[Measured], Row]
-) -> Callable[[Measured], dict[str, object]]:
-    """Return how an answer is written as an object, which has a distance only if its metric measures one."""
-
-    def as_object(answer: Measured) -> dict[str, object]:
-        values = dict(zip(columns, row(answer), strict=True))
-        return values if answer.distance is None else values | {"distance": answer.distance}
-
-    return as_object
-
-
-def _check_order(check: Check) -> tuple[object, ...]:
-    document, matches = check
-    return -max((match.similarity for match in matches), default=0.0), _natural(document.external_id)
-
-
 def _check_row(check: Check) -> Row:
     document, matches = check
     first = matches[0] if matches else None
@@ -107,7 +96,7 @@ def _check_row(check: Check) -> Row:
 
 def _check_object(check: Check) -> dict[str, object]:
     row = dict(zip(_CHECK_COLUMNS, _check_row(check), strict=True))
-    return row | {"duplicate": bool(check[1]), "matches": list(map(_match_object, check[1]))}
+    return row | {"duplicate": bool(check[1]), "matches": list(map(MATCHES.json_value, check[1]))}
 
 
 def _work_row(item: "WorkItem") -> Row:
@@ -120,10 +109,7 @@ _EVIDENCE = ("similarity", "intersection", "union", "estimate", "shared_bands")
 _MATCH_COLUMNS = ("id", "title", *_EVIDENCE, "verified")
 _PAIR_COLUMNS = ("left", "right", *_EVIDENCE, "left_title", "right_title", "verified")
 _MEMBER_FIGURES = ("is_survivor", "similarity", "numbers_differ", "source", "published_at", "verified")
-_pair_row: Callable[[Pair], Row] = attrgetter(*_PAIR_COLUMNS)
 _member_row = attrgetter("cluster", "external_id", "title", *_MEMBER_FIGURES)
-_match_row: Callable[[Match], Row] = attrgetter("external_id", "title", *_EVIDENCE, "verified")
-_match_object = _measured_object(_MATCH_COLUMNS, _match_row)
 
 
 def _itself(record: object) -> object:
@@ -142,8 +128,7 @@ def with_distance(layout: Layout[Measured]) -> Layout[Measured]:
 PAIRS: Layout[Pair] = Layout(
     "pairs",
     _PAIR_COLUMNS,
-    _pair_row,
-    as_json=_measured_object(_PAIR_COLUMNS, _pair_row),
+    attrgetter(*_PAIR_COLUMNS),
     order=lambda one: (-one.similarity, _natural(one.left), _natural(one.right)),
     shorten=("left_title", "right_title"),
     wrap=("shared_bands",),
@@ -175,8 +160,7 @@ MEMBERS: Layout[ClusterMember] = Layout(
 MATCHES: Layout[Match] = Layout(
     "similar documents",
     _MATCH_COLUMNS,
-    _match_row,
-    as_json=_match_object,
+    attrgetter("external_id", *_MATCH_COLUMNS[1:]),
     order=lambda one: (-one.similarity, _natural(one.external_id)),
     shorten=("title",),
     wrap=("shared_bands",),
@@ -186,7 +170,10 @@ CHECKS: Layout[Check] = Layout(
     _CHECK_COLUMNS,
     _check_row,
     as_json=_check_object,
-    order=_check_order,
+    order=lambda one: (
+        -max((match.similarity for match in one[1]), default=0.0),
+        _natural(one[0].external_id),
+    ),
     limits_rows=False,
 )
 LIMITED_CHECKS = replace(CHECKS, as_json=lambda one: _check_object(one) | {"has_more": one[1].has_more})
