@@ -95,7 +95,7 @@ def list_presets(
     if name is not None:
         typer.echo(presets.read(name), nl=False)
         return
-    layout = layouts.Layout[str](
+    layout: layouts.Layout[str] = layouts.Layout(
         "presets", ("preset", "purpose"), lambda one: (one, presets.purpose(one)), wrap=("purpose",)
     )
     rows.write(layout, (one for one in presets.names()))
