@@ -20,6 +20,7 @@ import typer
 
 from nearsim_db.cli import formats
 from nearsim_db.cli.failures import Commands
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import STANDARD_OUTPUT
 
@@ -203,7 +204,6 @@ def _missing_options(names: set[str]) -> list[Parameter]:
 
 def _print_to(path: Path, call: Callable[[], None], *, quiet: bool) -> None:
     """Have what a command prints in a file, also if it then exits with an error."""
-    from nearsim_db.cli.output import terminal
     from nearsim_db.readers.output import open_output
 
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True)

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NearsimError, ServerError, UnreachableError
 
 INTERRUPTED = 130
@@ -35,7 +36,7 @@ class Commands(TyperGroup):
         except (typer.Exit, typer.Abort):  # are RuntimeErrors
             raise
         except (OSError, RuntimeError) as error:
-            _print_error(f"the completion cannot be installed: {error}")
+            terminal.print_error(f"the completion cannot be installed: {error}")
             raise typer.Exit(1) from error
 
     def invoke(self, ctx: Any) -> Any:
@@ -43,7 +44,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except NearsimError as error:
-            _print_error(f"{error}{_full_disk(error)}")
+            terminal.print_error(f"{error}{_full_disk(error)}")
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as interrupt:
             resumes = "; completed work is kept, run the same command again to resume"
@@ -54,21 +55,15 @@ class Commands(TyperGroup):
                 named = f": {error.filename}" if error.filename else ""
                 remedy = "; set TMPDIR to one that can be written to"
                 is_temporary = "temporary directory" in str(error.strerror)
-                _print_error(f"{error.strerror or error}{named}{remedy if is_temporary else ''}")
+                terminal.print_error(f"{error.strerror or error}{named}{remedy if is_temporary else ''}")
                 raise typer.Exit(1) from error
             # Buffered output goes to the null device, so that flushing it at exit cannot fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE:
                 # The reader of the output closed the pipe.
                 raise typer.Exit(0) from error
-            _print_error(f"the output cannot be written: {error.strerror}")
+            terminal.print_error(f"the output cannot be written: {error.strerror}")
             raise typer.Exit(1) from error
-
-
-def _print_error(message: str) -> None:
-    from nearsim_db.cli.output import terminal
-
-    terminal.print_error(message)
 
 
 def _full_disk(error: NearsimError) -> str:

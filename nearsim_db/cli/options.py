@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
@@ -82,30 +83,14 @@ def output_option(help: str, metavar: str = "PATH", **more: Any) -> Any:
     return typer.Option("--output", "-o", metavar=metavar, parser=formats.path, help=help, **more)
 
 
-def collection_option(help: str, **more: Any) -> Any:
-    """Return the option --collection, by default from NEARSIM_COLLECTION."""
-    return typer.Option(
-        "--collection",
-        "-c",
-        metavar="NAME",
-        autocompletion=complete_collection,
-        envvar="NEARSIM_COLLECTION",
-        help=help,
-        **more,
-    )
+def _named_option(name: str, completed: Callable[..., object], help: str, **more: Any) -> Any:
+    """Return the option --collection or --profile, by default from NEARSIM_COLLECTION or NEARSIM_PROFILE."""
+    flags, variable = (f"--{name}", f"-{name[0]}"), f"NEARSIM_{name.upper()}"
+    return typer.Option(*flags, metavar="NAME", autocompletion=completed, envvar=variable, help=help, **more)
 
 
-def profile_option(help: str, **more: Any) -> Any:
-    """Return the option --profile, by default from NEARSIM_PROFILE."""
-    return typer.Option(
-        "--profile",
-        "-p",
-        metavar="NAME",
-        autocompletion=complete_profile,
-        envvar="NEARSIM_PROFILE",
-        help=help,
-        **more,
-    )
+collection_option = partial(_named_option, "collection", complete_collection)
+profile_option = partial(_named_option, "profile", complete_profile)
 
 
 def limit_option(help: str) -> Any:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, chisquare
 
-from nearsim_db.analysis.tuning import read_labels
 from nearsim_db.analysis.tuning.checks import (
     check_functions,
     check_hash_width,
@@ -17,7 +16,7 @@ from nearsim_db.analysis.tuning.checks import (
     function_uniformity,
     uniformity,
 )
-from nearsim_db.analysis.tuning.labels import best, precision_recall, separating
+from nearsim_db.analysis.tuning.labels import best, precision_recall, read_labels, separating
 from nearsim_db.errors import InputError
 from nearsim_db.similarity.k_rule import KRule, units_of
 from nearsim_db.similarity.sketch.minhash import MinHash

@@ -74,8 +74,10 @@ def tune(
     if files and not formats.is_typed(context, "collection"):
         collection = None
     _check(files, collection, recall)
-    from nearsim_db.analysis.tuning import TuningOptions, draw, draw_from_collection, read_labels
-    from nearsim_db.analysis.tuning import tune as run
+    from nearsim_db.analysis.tuning.labels import read_labels
+    from nearsim_db.analysis.tuning.proposal import TuningOptions
+    from nearsim_db.analysis.tuning.sampling import draw, draw_from_collection
+    from nearsim_db.analysis.tuning.tuning import tune as run
     from nearsim_db.readers import Source, refuse_overwriting_inputs
     from nearsim_db.similarity.encoder import Encoder
     from nearsim_db.similarity.profile import resolve

@@ -7,10 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
-from nearsim_db.analysis.tuning import Proposal, Sample, Tuning, commented
 from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.corpus import Forecast
 from nearsim_db.analysis.tuning.labels import thin_out
+from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, commented
+from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
 from nearsim_db.cli.options import Outcome
 from nearsim_db.cli.output import tables, terminal
