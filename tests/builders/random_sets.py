@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.sketch import Family
-
 Matrix = NDArray[np.uint64]
 
 
@@ -41,8 +39,3 @@ def ragged(sets: list[list[int]]) -> tuple[NDArray[np.uint64], NDArray[np.int64]
     """Sets of any sizes as flat ids and offsets."""
     ids = np.array([one for ids in sets for one in ids], np.uint64)
     return ids, np.cumsum([0] + [len(ids) for ids in sets], dtype=np.int64)
-
-
-def sketch_sets(family: Family, sets: Matrix) -> NDArray[np.generic]:
-    """The sketches of sets of equal size."""
-    return family.sketch(*flatten(sets))

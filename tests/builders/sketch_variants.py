@@ -1,9 +1,8 @@
 """The sketch families of the conformance suite, with batches and pairs of known similarity for each.
 
-A new family is one more line in VARIANTS; a new metric one more entry in PAIRS_OF, CASES and SIMILARITIES.
+A new family is one more line in VARIANTS; a new metric one more entry in PAIRS_OF and CASES.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,12 +42,6 @@ CASES: Mapping[str, tuple[tuple[float, int], ...]] = {
     "weighted_jaccard": ((0.5, 10), (0.7, 60), (0.2, 200), (0.9, 100)),
     "cosine": ((-0.5, 120), (0.0, 120), (0.5, 120), (0.8, 200), (0.95, 120)),
     "euclidean": ((0.2, 6), (0.5, 2), (0.1, 80), (1 / 3, 80), (0.5, 120), (0.8, 80)),
-}
-SIMILARITIES: Mapping[str, tuple[float, ...]] = {
-    "jaccard": tuple(tenth / 20 for tenth in (1, 2, 4, 6, 8, 10, 12, 14, 16, 17, 18, 19)),
-    "weighted_jaccard": (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
-    "cosine": tuple(math.cos(math.radians(angle)) for angle in (1, 5, 10, 20, 30, 45, 60, 75, 90, 120, 170)),
-    "euclidean": tuple(1 / (1 + d) for d in (0.1, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 20, 40)),
 }
 
 

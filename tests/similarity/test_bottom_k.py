@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.lsh import match_probability
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Banding, BottomK, Family, FastSimilarity, KnownPairs
-from tests.builders.random_sets import ragged, random_pairs, sketch_sets
+from tests.builders.random_sets import ragged
 from tests.builders.selection import every_backend, examples, some
 
 few_ids = st.sets(st.integers(0, 40), min_size=1, max_size=30)
@@ -141,30 +140,6 @@ def test_containment_estimate_has_little_bias(backend: str) -> None:
     assert np.std(errors) < 1.1 * deviation
 
 
-@pytest.mark.slow("statistics")
-@pytest.mark.parametrize(("minimum", "bands"), [(1, 4), (1, 8), (3, 9)])
-@pytest.mark.parametrize("contained", [True, False], ids=["contained", "of equal size"])
-def test_keys_are_shared_at_least_as_often_as_the_curve_predicts(
-    contained: bool, minimum: int, bands: int
-) -> None:
-    """Equally often if one set contains the other, more often if the sets have equal sizes."""
-    shared = []
-    for seed in range(1, 17):
-        family = BottomK(64, seed)
-        left, right = random_pairs(250, 1000, 500, seed)
-        if contained:
-            left = np.concatenate((left, right[:, : right.shape[1] - 500]), axis=1)
-            right = left[:, :500]
-        one, other = sketch_sets(family, left), sketch_sets(family, right)
-        shared.append(family.count_shared_bands(one, other, Banding(bands, 1)))
-    often = float(np.mean(np.concatenate(shared) >= minimum))
-    expected = match_probability(0.5, bands, 1, minimum)
-    tolerance = 4.5 * math.sqrt(expected * (1 - expected) / 4_000)
-    assert often > expected - tolerance
-    # Sets of 1,000 ids are a little more alike at their ends than unlimited ones.
-    assert not contained or often < expected + tolerance + 0.01
-
-
 def test_small_sets_share_all_keys_only_if_equal() -> None:
     family = BottomK(16)
     sketches = sketches_of(family, [{5, 6}, {5, 6}, {5}, {6}, {5, 7}])
@@ -173,13 +148,6 @@ def test_small_sets_share_all_keys_only_if_equal() -> None:
     assert all(len(set(row)) == 8 for row in keys.tolist())
     shared = [len(set(keys[0].tolist()) & set(row)) for row in keys.tolist()]
     assert shared == [8, 8, 1, 1, 1]
-
-
-def test_set_of_k_ids_is_treated_as_truncated() -> None:
-    family = BottomK(3, seed=0, id_bits=32)
-    one, larger, other = sketches_of(family, [{1, 2, 3}, {1, 2, 3, 4}, {2, 3, 9}])[:, None]
-    assert family.estimate(one, larger).tolist() == [1.0]
-    assert family.estimate(one, other).tolist() == [2 / 3]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """Properties of dart_minhash with weights, beyond the conformance suite."""
 
-import math
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -12,7 +9,7 @@ from nearsim_db.similarity.sketch import DartMinHash
 from tests.builders.random_sets import ragged
 from tests.builders.selection import NEEDS_NUMBA, every_backend, examples
 
-SEEDS, PAIRS, SIZE, K = 16, 250, 12, 64
+K = 64
 
 Vectors = NDArray[np.float64]
 
@@ -22,51 +19,6 @@ def sketches_of(family: DartMinHash, vectors: Vectors) -> NDArray[np.uint32]:
     held = vectors > 0
     ids = np.broadcast_to(np.arange(vectors.shape[1], dtype=np.uint64), vectors.shape)[held]
     return family.sketch(ids, np.concatenate(([0], held.sum(axis=1).cumsum())), vectors[held])
-
-
-def pairs_alike(similarity: float, seed: int, scale: float = 1.0) -> tuple[Vectors, Vectors]:
-    """Rows of random weights of exactly this weighted Jaccard: some larger on the left, some on the right.
-
-    Each pair has ids of its own, so that pairs are independent under one family.
-    """
-    rng = np.random.default_rng(seed)
-    least = rng.exponential(scale, (PAIRS, SIZE)) * (rng.random((PAIRS, SIZE)) < 0.8)
-    least[:, 0] += scale
-    extra = rng.exponential(scale, (PAIRS, SIZE))
-    extra *= ((1 / similarity - 1) * least.sum(axis=1) / extra.sum(axis=1))[:, None]
-    of_left = rng.random((PAIRS, SIZE)) < 0.5
-    left, right = np.zeros((2, PAIRS, PAIRS * SIZE))
-    own = np.arange(PAIRS)[:, None], np.arange(PAIRS * SIZE).reshape(PAIRS, SIZE)
-    left[own], right[own] = least + extra * of_left, least + extra * ~of_left
-    return left, right
-
-
-@pytest.mark.slow("statistics")
-@pytest.mark.parametrize("similarity", [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97])
-def test_estimates_are_unbiased_and_vary_binomially(similarity: float) -> None:
-    """Positions are independent, and each agrees with the collision probability."""
-    equal = []
-    for seed in range(1, SEEDS + 1):
-        family = DartMinHash(K, seed)
-        left, right = pairs_alike(similarity, seed, scale=10.0 ** (seed % 7 - 3))
-        exact = np.minimum(left[0], right[0]).sum() / np.maximum(left[0], right[0]).sum()
-        assert exact == pytest.approx(similarity)
-        equal.append(sketches_of(family, left) == sketches_of(family, right))
-    agreeing = np.concatenate(equal)
-    errors, deviation = agreeing.mean(axis=1) - similarity, family.standard_error(similarity)
-    assert family.collision_probability(similarity) == similarity
-    assert deviation == math.sqrt(similarity * (1 - similarity) / K)
-    assert abs(errors.mean()) < 4.5 * deviation / math.sqrt(len(errors))
-    assert np.mean(errors**2) == pytest.approx(deviation**2, rel=0.1)
-    by_position = 4.5 * math.sqrt(similarity * (1 - similarity) / len(agreeing))
-    assert np.abs(agreeing.mean(axis=0) - similarity).max() < by_position
-
-
-@every_backend
-def test_identical_documents_agree_fully_and_disjoint_ones_nowhere(backend: str) -> None:
-    family = DartMinHash(K, backend=backend)
-    sketches = sketches_of(family, np.array([[0.3, 0, 7.0], [0.3, 0, 7.0], [0, 2.0, 0]]))
-    assert family.estimate(sketches[[0, 0]], sketches[[1, 2]]).tolist() == [1.0, 0.0]
 
 
 @every_backend

@@ -15,8 +15,6 @@ from scipy.stats import norm
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.sketch import Hyperplane, Projection, make_family, same_bucket
-from nearsim_db.similarity.sketch.directions import draw_directions
-from nearsim_db.similarity.sketch.kernels import plain
 from tests.builders.random_sets import Batch, ragged
 from tests.builders.selection import every_backend, examples
 
@@ -96,21 +94,6 @@ def test_threads_with_growing_dimensions_share_a_family() -> None:
     assert wrong == []
 
 
-@every_family
-def test_consecutive_dimensions_are_as_random_as_hashes(name: str, options: dict[str, Any]) -> None:
-    """Unit vectors of many dimensions are orthogonal, at a distance of sqrt(2)."""
-    rows = np.eye(64)
-    sketches = make_family(name, 2048, 5, 64, {**options, "input": "vector"}).sketch(*vectors_of(rows))
-    similarity = 0.0 if name == "hyperplane" else 1 / (1 + math.sqrt(2))
-    probability = make_family(name, 2048, 5, 64, options).collision_probability(similarity)
-    agreeing = [np.mean(sketches[row] == sketches[other]) for row in range(64) for other in range(row)]
-    # Any two of them share the offsets of a line, so that pairs are not independent; positions are.
-    assert abs(np.mean(agreeing) - probability) < 4.5 * math.sqrt(probability * (1 - probability) / 2048)
-    assert np.abs(np.array(agreeing) - probability).max() < 5 * math.sqrt(
-        probability * (1 - probability) / 2048
-    )
-
-
 def test_smaller_sketch_is_a_prefix_of_a_larger_one() -> None:
     batch = vectors_of(normal_rows(4, 30))
     for small, large in ((Hyperplane(50), Hyperplane(200)), (Projection(50), Projection(200))):
@@ -139,15 +122,6 @@ def test_only_the_direction_counts(vectors: str, backend: str) -> None:
 
 
 @every_kind
-def test_disjoint_documents_of_few_equal_terms_are_dissimilar(vectors: str) -> None:
-    """The sum of two equal weights with random signs is 0 half of the time, which must not add similarity."""
-    family = Hyperplane(4096, vectors=vectors)
-    sketches = family.sketch(*ragged([[1, 2], [3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]), np.ones(12))
-    estimates = family.estimate(sketches[[0, 2, 0]], sketches[[1, 3, 2]])
-    assert np.abs(estimates).max() < 4.5 * family.standard_error(0.0)
-
-
-@every_kind
 @pytest.mark.parametrize(("left", "right"), [(1, 2), (2, 2), (4, 4), (10, 10)])
 def test_documents_of_few_equal_terms_agree_with_the_angle(vectors: str, left: int, right: int) -> None:
     """Half of the terms are shared. Signs have few directions, so agreement is only approximate."""
@@ -161,17 +135,6 @@ def test_documents_of_few_equal_terms_agree_with_the_angle(vectors: str, left: i
     assert abs(np.mean(sketches[0] == sketches[1]) - probability) < tolerance + 0.05 * (vectors == "sign")
 
 
-def test_rounding_of_weights_has_no_effect() -> None:
-    """Against floating-point products: of 200,000 signs at most a few differ."""
-    rows = np.exp(normal_rows(50, 100))
-    ids, offsets, weights = vectors_of(rows)
-    family = Hyperplane(4000, input="vector")
-    components = plain.components(
-        np.arange(100, dtype=np.uint64), draw_directions(1, "hyperplane", "gaussian"), 4000
-    )
-    assert np.mean((rows @ components > 0) != family.sketch(ids, offsets, weights)) < 2e-5
-
-
 def test_missing_weights_are_1() -> None:
     ids, offsets = ragged([[5, 6, 7], [8]])
     for family in (Hyperplane(64), Projection(64)):
@@ -179,15 +142,6 @@ def test_missing_weights_are_1() -> None:
 
 
 # --- Projections
-
-
-@every_backend
-def test_buckets_have_the_configured_width(backend: str) -> None:
-    """A vector 1,000 widths long has bucket numbers of a normal distribution with that deviation."""
-    batch = vectors_of(np.full((1, 100), 250.0))
-    buckets = Projection(4096, width=2.5, backend=backend).sketch(*batch)[0]
-    assert abs(buckets.mean()) < 4.5 * 1_000 / 64
-    assert buckets.std() == pytest.approx(1_000, rel=4.5 / math.sqrt(2 * 4096))
 
 
 @every_backend
@@ -205,19 +159,6 @@ def test_huge_vectors_are_similar_only_to_near_ones(backend: str, given_as: str,
     assert abs(np.mean(one == near) - expected) < 4.5 * math.sqrt(expected * (1 - expected) / 512)
     assert np.count_nonzero(one == further) <= 2
     assert np.count_nonzero(one == opposite) <= 2
-
-
-def test_bucket_numbers_are_modulo_two_to_the_32() -> None:
-    """One weight of 2^13 widths more moves a document by as many buckets as its component has units of 2^-13."""
-    family = Projection(128, width=1.0)
-    begin, once, twice, often = (
-        family.sketch(*ragged([[77]]), np.array([2.0**13 * factor]))[0].astype(np.int64)
-        for factor in (0, 1, 2, 2**17 + 1)
-    )
-    assert np.array_equal(twice - begin, 2 * (once - begin))
-    moved = (once - begin) * (2**17 + 1)
-    assert np.abs(moved).max() > 2**31
-    assert not ((often - begin - moved) % 2**32).any()
 
 
 @examples(50)

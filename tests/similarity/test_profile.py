@@ -47,16 +47,8 @@ def test_bands_are_chosen_for_the_recall(threshold: float, bands: int, rows: int
 
 @pytest.mark.parametrize(("threshold", "minimum", "keys"), [(0.5, 1, 8), (0.7, 1, 5), (0.7, 3, 9)])
 def test_bottom_k_gets_only_the_keys_that_the_recall_needs(threshold: float, minimum: int, keys: int) -> None:
-    profile = resolve(
-        override(
-            Recipe(),
-            [
-                "sketch.family=bottom_k",
-                f"match.threshold={threshold}",
-                f"match.min_shared_bands={minimum}",
-            ],
-        )
-    )
+    match = [f"match.threshold={threshold}", f"match.min_shared_bands={minimum}"]
+    profile = resolve(override(Recipe(), ["sketch.family=bottom_k", *match]))
     assert (profile.bands, profile.rows, profile.unused_rows) == (keys, 1, 128 - keys)
     assert profile.expected_recall == pytest.approx(recall(threshold, keys, 1, minimum))
     assert recall(threshold, keys - 1, 1, minimum) < 0.995 <= profile.expected_recall
@@ -69,16 +61,29 @@ def test_given_bands_are_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    "settings",
     [
-        (["sketch.k=2", "match.threshold=0.5"], "raise sketch.k or match.threshold"),
-        (["sketch.k=3", "sketch.family=bottom_k"], "3 give 0.9730; raise sketch.k"),
-        (["shingle.stem=klingon"], "no stemmer for 'klingon'"),
-        (["shingle.stopwords=klingon"], "no list for 'klingon'"),
+        *(["sketch.k=2", "match.threshold=0.5"], ["sketch.k=3", "sketch.family=bottom_k"]),
+        *(["shingle.stem=klingon"], ["shingle.stopwords=klingon"]),
+        *(["match.amplification=or(4, and)"], ["match.amplification=or(43, and(3))"]),
+        ["match.amplification=or(257)", "sketch.k=512"],
+        *(
+            [f"match.amplification={written}", "sketch.family=bottom_k"]
+            for written in ("and(2, or(4))", "or(4, and(1))", "and(4)")
+        ),
+        *(
+            ["bands.rule=pick_bands", *more]
+            for more in (
+                ["match.threshold=0.2", "sketch.k=4096"],
+                ["match.threshold=0.01", "sketch.k=8"],
+                ["match.threshold=0.8", "match.min_shared_bands=20"],
+            )
+        ),
     ],
+    ids=str,
 )
-def test_unresolvable_distances_are_refused(settings: list[str], reason: str) -> None:
-    with pytest.raises(RecipeError, match=reason):
+def test_what_no_sketch_can_do_is_refused(settings: list[str]) -> None:
+    with pytest.raises(RecipeError):
         resolve(override(Recipe(), settings))
 
 
@@ -96,44 +101,23 @@ def test_bands_follow_riskiqs_rule(threshold: float) -> None:
     assert restored(profile) == profile
 
 
-def test_riskiqs_rule_at_extreme_thresholds() -> None:
+def test_riskiqs_rule_at_a_threshold_of_1() -> None:
     exact = resolve(override(Recipe(), ["bands.rule=pick_bands", "match.threshold=1"]))
     assert (exact.bands, exact.rows) == (1, 128)
-    for settings, reason in (
-        (["match.threshold=0.2", "sketch.k=4096"], "needs .* bands .* more than the maximum of 256"),
-        (["match.threshold=0.01", "sketch.k=8"], "bands.rule = pick_bands: .* needs more than 8 bands"),
-        (["match.threshold=0.8", "match.min_shared_bands=20"], "match.min_shared_bands is 20"),
-    ):
-        with pytest.raises(RecipeError, match=reason):
-            resolve(override(Recipe(), ["bands.rule=pick_bands", *settings]))
 
 
 DECIDING = [
-    "fields=['body']",
-    "normalise.unicode=nfc",
-    "normalise.case=lower",
-    "normalise.whitespace=none",
-    "normalise.html=true",
-    "normalise.invisible=keep",
-    "shingle.scheme=char",
-    "shingle.k=4",
-    "shingle.tokens=ascii",
-    "shingle.stopwords=en",
-    "shingle.stopwords=en-long",
-    "shingle.stopwords=['en']",
-    "shingle.stem=english",
-    "shingle.min_token_length=2",
-    "hash.base=crc32",
-    "sketch.family=minhash",
-    "sketch.k=127",
-    "sketch.seed=2",
-    "bands.recall=0.991",
-    "bands.rule=pick_bands",
-    "bands.hash=xor",
-    "match.threshold=0.71",
-    "match.min_shared_bands=2",
-    "match.verify=estimate",
-    "match.bucket_limit=63",
+    *("fields=['body']", "normalise.unicode=nfc", "normalise.case=lower", "normalise.whitespace=none"),
+    *("normalise.html=true", "normalise.invisible=keep", "shingle.scheme=char", "shingle.k=4"),
+    *(
+        "shingle.tokens=ascii",
+        "shingle.stopwords=en",
+        "shingle.stopwords=en-long",
+        "shingle.stopwords=['en']",
+    ),
+    *("shingle.stem=english", "shingle.min_token_length=2", "hash.base=crc32", "sketch.family=minhash"),
+    *("sketch.k=127", "sketch.seed=2", "bands.recall=0.991", "bands.rule=pick_bands", "bands.hash=xor"),
+    *("match.threshold=0.71", "match.min_shared_bands=2", "match.verify=estimate", "match.bucket_limit=63"),
     "cluster.numbers_differ=keep-apart",
 ]
 
@@ -335,25 +319,3 @@ def test_bands_and_a_minimum_are_an_amplification(rules: list[str], written: str
     said = resolve(override(profile.recipe, [f"match.amplification={written}"]))
     assert said.expected_recall == pytest.approx(profile.expected_recall, rel=1e-12)
     assert (said.bands, said.rows, said.amplification) == (profile.bands, profile.rows, profile.amplification)
-
-
-@pytest.mark.parametrize(
-    ("rules", "reason"),
-    [
-        (["match.amplification=or(4, and)"], r"match.amplification: .* at character 10: expected \("),
-        (["match.amplification=or(43, and(3))"], r"uses 129 values, the sketch has k = 128; raise sketch.k"),
-        (["match.amplification=or(257)", "sketch.k=512"], "uses 257 bands, more than the maximum of 256"),
-        (
-            ["match.amplification=and(2, or(4))", "sketch.family=bottom_k"],
-            r"use or\(n\) or at_least\(m, n\)",
-        ),
-        (
-            ["match.amplification=or(4, and(1))", "sketch.family=bottom_k"],
-            r"use or\(n\) or at_least\(m, n\)",
-        ),
-        (["match.amplification=and(4)", "sketch.family=bottom_k"], r"use or\(n\) or at_least\(m, n\)"),
-    ],
-)
-def test_amplifications_that_do_not_fit_are_refused(rules: list[str], reason: str) -> None:
-    with pytest.raises(RecipeError, match=reason):
-        resolve(override(Recipe(), rules))

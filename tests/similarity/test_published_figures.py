@@ -14,7 +14,7 @@ from nearsim_db.similarity.lsh import (
     match_probability,
     parse,
 )
-from nearsim_db.similarity.metrics import METRICS, reach_mask
+from nearsim_db.similarity.metrics import METRICS
 from nearsim_db.similarity.profile import resolve, restore
 from nearsim_db.similarity.recipe import override, to_mapping
 from nearsim_db.similarity.sketch import Banding, MinHash, band_keys, make_family
@@ -172,16 +172,6 @@ def test_the_cascade_of_256_functions() -> None:
     assert cascade.probability(0.2) == pytest.approx(0.00087148, abs=5e-9)
 
 
-# --- MinHash background
-
-
-def test_the_sample_characteristic_matrix() -> None:
-    left, right = np.array([2, 3, 5, 7], np.uint64), np.array([3, 4, 7], np.uint64)
-    assert jaccard_counts(left, right) == (2, 5)
-    assert reach_mask(np.array([2]), np.array([5]), 0.4).tolist() == [True]
-    assert reach_mask(np.array([2]), np.array([5]), "0.4000001").tolist() == [False]
-
-
 # --- Detecting documents near duplications in realtime
 
 STORY = (
@@ -204,19 +194,6 @@ def test_a_sketch_is_the_sorted_crc32_of_stemmed_sentences(backend: str) -> None
     assert encoded.counts.tolist() == [3]
     assert encoded.sketches[0, :3].tolist() == expected
     assert set(encoded.sketches[0, 3:].tolist()) == {expected[-1]}
-
-
-def test_two_sorted_lists_are_merged() -> None:
-    family = make_family("bottom_k", 8, 0, 32)
-    left, right = crc32(NEUTRON_STARS), crc32(FRONTIER)
-    sketches = family.sketch(np.concatenate((left, right)), np.array([0, 7, 15], np.int64))
-    # Seven words are known wholly, of the eight it is not known whether they are all: the 8 smallest of the 11 count.
-    smallest = np.union1d(left, right)[:8]
-    shared = len(np.intersect1d(np.intersect1d(left, right), smallest))
-    assert family.estimate(sketches[:1], sketches[1:]).tolist() == [shared / 8]
-    wider = make_family("bottom_k", 9, 0, 32)
-    whole = wider.sketch(np.concatenate((left, right)), np.array([0, 7, 15], np.int64))
-    assert wider.estimate(whole[:1], whole[1:]).tolist() == [4 / 11]
 
 
 def test_own_coefficients_replace_those_of_the_seed() -> None:

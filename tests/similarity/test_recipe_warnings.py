@@ -30,20 +30,17 @@ def test_a_recipe_with_a_warning(settings: list[str], reason: str) -> None:
 
 
 WELL = [
-    [],
-    ["shingle.scheme=bag", "shingle.k=1"],
-    ["shingle.scheme=sentence", "shingle.k=1"],
-    ["match.threshold=1", "match.verify=estimate"],
-    ["match.threshold=0.8"],
+    *([], ["shingle.scheme=bag", "shingle.k=1"], ["shingle.scheme=sentence", "shingle.k=1"]),
+    *(["match.threshold=1", "match.verify=estimate"], ["match.threshold=0.8"]),
     ["sketch.family=hyperplane", "sketch.k=1024", "match.threshold=0.9999", "match.verify=estimate"],
     ["sketch.family=projection", "match.threshold=1000", "match.verify=estimate"],
     ["sketch.family=minhash", "bands.hash=xor", "bands.count=128", "bands.rows=1"],
 ]
 
 
-@pytest.mark.parametrize("settings", WELL, ids=str)
-def test_a_recipe_without_warnings(settings: list[str]) -> None:
-    assert recipe_warnings.of_profile(resolve(override(Recipe(), settings))) == []
+def test_recipes_without_warnings() -> None:
+    for settings in WELL:
+        assert recipe_warnings.of_profile(resolve(override(Recipe(), settings))) == [], settings
 
 
 TEXTS = {
@@ -57,44 +54,37 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "is_told"), TEXTS.items())
-@pytest.mark.parametrize("scheme", ["word", "bag"])
-def test_word_shingles_on_scripts_without_spaces(text: str, is_told: bool, scheme: str) -> None:
-    seen = recipe_warnings.TextSample()
-    seen.add([text] + ["An English text."] * 18)
-    found = recipe_warnings.of_texts(resolve(override(Recipe(), [f"shingle.scheme={scheme}"])), seen)
-    assert bool(found) is is_told
-    assert not found or found[0].startswith("5% of the texts")
+def test_word_shingles_on_scripts_without_spaces() -> None:
+    for text, is_warned in TEXTS.items():
+        for scheme in ("word", "bag", "char"):
+            seen = recipe_warnings.TextSample()
+            seen.add([text] + ["An English text."] * 18)
+            found = recipe_warnings.of_texts(resolve(override(Recipe(), [f"shingle.scheme={scheme}"])), seen)
+            assert bool(found) == (is_warned and scheme != "char"), (text, scheme)
+            assert not found or found[0].startswith("5% of the texts")
 
 
-def test_character_shingles_produce_no_warning_for_any_script() -> None:
-    seen = recipe_warnings.TextSample()
-    seen.add(TEXTS)
-    assert recipe_warnings.of_texts(resolve(presets.load("cjk")), seen) == []
+PAGES = {
+    "<!DOCTYPE html><title>x</title><p>y": True,
+    "<HTML lang=en>\n<body>": True,
+    "<p>short</p>": True,
+    "one<br>two<br/>three": True,
+    "a < b and c > d, <b": False,
+    "write <p> for a paragraph": False,
+    "<note><to>you</to></note>": False,
+    "<" * 5_000: False,
+    "": False,
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "html"),
-    [
-        ("<!DOCTYPE html><title>x</title><p>y", True),
-        ("<HTML lang=en>\n<body>", True),
-        ("<p>short</p>", True),
-        ("one<br>two<br/>three", True),
-        ("a < b and c > d, <b", False),
-        ("write <p> for a paragraph", False),
-        ("<note><to>you</to></note>", False),
-        ("<" * 5_000, False),
-        ("", False),
-    ],
-)
-def test_html_under_a_recipe_that_keeps_markup(text: str, html: bool) -> None:
-    seen = recipe_warnings.TextSample()
-    seen.add([text] + ["An English text."] * 19)
-    found = recipe_warnings.of_texts(resolve(Recipe()), seen)
-    assert bool(found) is html
-    assert not found or found[0].startswith("5% of the texts are HTML")
-    assert recipe_warnings.of_texts(resolve(presets.load("web-pages")), seen) == []
-    assert recipe_warnings.of_texts(resolve(presets.load("embeddings")), seen) == []
+def test_html_under_a_recipe_that_keeps_markup() -> None:
+    for text, html in PAGES.items():
+        seen = recipe_warnings.TextSample()
+        seen.add([text] + ["An English text."] * 19)
+        found = recipe_warnings.of_texts(resolve(Recipe()), seen)
+        assert bool(found) is html and (not found or found[0].startswith("5% of the texts")), text
+        for preset in ("web-pages", "embeddings"):
+            assert recipe_warnings.of_texts(resolve(presets.load(preset)), seen) == []
 
 
 def test_documents_shorter_than_a_shingle() -> None:
@@ -118,14 +108,12 @@ def test_32_bit_hashes_warn_above_ten_million_shingles() -> None:
     assert recipe_warnings.of_features(resolve(Recipe()), FeatureTotals(10**6, 0, 0, 10**9)) == []
 
 
-@pytest.mark.parametrize(
-    ("preset", "missing"), [("default", "text in title or body"), ("embeddings", "vectors")]
-)
-def test_documents_without_features(preset: str, missing: str) -> None:
-    profile = resolve(presets.load(preset))
-    assert recipe_warnings.of_features(profile, FeatureTotals(96, 0, 4, 1_000)) == []
-    (found,) = recipe_warnings.of_features(profile, FeatureTotals(0, 0, 100, 0))
-    assert found.startswith(f"100 of 100 documents without features, for lack of usable {missing}:")
+def test_documents_without_features() -> None:
+    for preset, missing in (("default", "text in title or body"), ("embeddings", "vectors")):
+        profile = resolve(presets.load(preset))
+        assert recipe_warnings.of_features(profile, FeatureTotals(96, 0, 4, 1_000)) == []
+        (found,) = recipe_warnings.of_features(profile, FeatureTotals(0, 0, 100, 0))
+        assert found.startswith("100 of 100 documents") and missing in found
 
 
 def test_rows_that_cancel_are_counted() -> None:

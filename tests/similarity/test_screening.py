@@ -99,11 +99,6 @@ def test_bands_that_satisfy_an_amplification() -> None:
         assert found.shared_bands.tolist() == [equal // 4 for equal in EVERY_AGREEMENT if equal // 4 >= least]
 
 
-def test_no_candidates() -> None:
-    found = screened([])
-    assert (len(found.left), len(found.right), len(found.shared_bands), len(found.estimate)) == (0, 0, 0, 0)
-
-
 def test_large_sketches_are_screened_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
     monkeypatch.setattr("nearsim_db.similarity.screening._BYTES_AT_ONCE", 7 * 4 * K)
@@ -164,18 +159,12 @@ def cached(cache: FeatureCache, doc_id: int, digest: UUID) -> NDArray[np.uint64]
 
 def test_the_cache_returns_entries_of_the_same_digest_only() -> None:
     cache, digest, other = FeatureCache(), uuid4(), uuid4()
-    assert cached(cache, 1, digest) is None
     cache.put(1, digest, ids(3))
-    found = cached(cache, 1, digest)
-    assert found is not None
-    assert found.tolist() == [0, 1, 2]
-    assert cached(cache, 1, other) is None
-    assert cached(cache, 2, digest) is None
+    assert (found := cached(cache, 1, digest)) is not None and found.tolist() == [0, 1, 2]
+    assert cached(cache, 1, other) is None and cached(cache, 2, digest) is None
     cache.put(1, other, ids(5))
     assert cached(cache, 1, digest) is None
-    replaced = cached(cache, 1, other)
-    assert replaced is not None
-    assert len(replaced) == 5
+    assert (replaced := cached(cache, 1, other)) is not None and len(replaced) == 5
 
 
 def test_weighted_features_count_their_ids_and_weights_in_bytes() -> None:

@@ -48,12 +48,6 @@ def test_stop_words_are_normalised_like_the_text(backend: Backend) -> None:
 
 
 @every_backend
-def test_stop_words_with_spaces_never_match(backend: Backend) -> None:
-    assert features("don't", backend, stopwords=["don't"]) == bag("don", "t")
-    assert features("don't", backend, stopwords=["don't"], tokens="whitespace") == set()
-
-
-@every_backend
 def test_short_words_are_dropped_by_code_points(backend: Backend) -> None:
     assert features("a bb ccc 가 나다 😀😀 é", backend, min_token_length=2) == bag("bb", "ccc", "나다")
     assert features("a 😀😀 é", backend, min_token_length=2, tokens="whitespace") == bag("😀😀")
