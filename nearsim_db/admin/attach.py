@@ -23,22 +23,19 @@ from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A collection and the table it was attached to; rows that existed before are still to be ingested."""
+    """A collection and the table it was attached to; rows that existed before are still to be ingested.
+
+    What existed before: whether there was the collection (`had_collection`) and its attachment (`was_attached`), and
+    which of its profiles.
+    """
 
     collection: str
     table: str
     columns: Columns
     warnings: tuple[str, ...]
-    before: "Before"
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What existed before a table was attached: the collection, its attachment, its profiles."""
-
-    collection: bool
-    attachment: bool
-    profiles: frozenset[str]
+    had_collection: bool
+    was_attached: bool
+    profiles_before: frozenset[str]
 
 
 def attach_table(database: Database, table: str, columns: Columns, collection: str | None = None) -> Attached:
@@ -57,14 +54,19 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
     if not name.strip():
         raise ConflictError("the collection name must not be empty")
     with translate_errors(), database.engine.connect() as connection:
-        existed = attached_table.with_exclusive_lock(
+        before = attached_table.with_exclusive_lock(
             connection, relation.shown, partial(_attach, connection, relation, resolved, name)
         )
-    return Attached(name, relation.shown, resolved, warnings, existed)
+    return Attached(name, relation.shown, resolved, warnings, *before)
 
 
-def _attach(connection: Connection, relation: Relation, columns: Columns, name: str) -> Before:
-    """Store the attachment and create its triggers in one transaction; from its commit on, changes are captured."""
+def _attach(
+    connection: Connection, relation: Relation, columns: Columns, name: str
+) -> tuple[bool, bool, frozenset[str]]:
+    """Store the attachment and create its triggers in one transaction; from its commit on, changes are captured.
+
+    Returns what existed before, as `Attached` has it.
+    """
     existed = collection_rows.find_collection(connection, name) is not None
     collection = collection_rows.ensure_collection(connection, name)
     before = attachments.find_attachment(connection, collection.collection_id)
@@ -78,7 +80,7 @@ def _attach(connection: Connection, relation: Relation, columns: Columns, name: 
     attachments.store_attachment(connection, collection.collection_id, relation, columns)
     attachments.create_triggers(connection, collection.collection_id, relation, columns)
     connection.commit()
-    return Before(existed, before is not None, profiles)
+    return existed, before is not None, profiles
 
 
 def _refuse_attached(
@@ -179,7 +181,9 @@ def undo_if_failed(database: Database, attached: Attached) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if attached.before.attachment or _can_continue(error):
+        cause = error.__cause__
+        is_lost = isinstance(cause, Exception) and is_transient(cause)
+        if attached.was_attached or is_lost or isinstance(error, BuildStoppedError):
             raise
         try:
             _undo(database, attached)
@@ -190,20 +194,15 @@ def undo_if_failed(database: Database, attached: Attached) -> Iterator[None]:
         raise
 
 
-def _can_continue(error: Exception) -> bool:
-    cause = error.__cause__
-    return isinstance(error, BuildStoppedError) or (isinstance(cause, Exception) and is_transient(cause))
-
-
 def _undo(database: Database, attached: Attached) -> None:
     """Drop the triggers, and delete what the attachment created: documents, profiles, the collection."""
-    if not attached.before.collection:
+    if not attached.had_collection:
         drop_generation.delete_collection(database, attached.collection)
         return
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, attached.collection)
         created = (
-            generation_rows.profile_names(connection, collection.collection_id) - attached.before.profiles
+            generation_rows.profile_names(connection, collection.collection_id) - attached.profiles_before
         )
     for name in created:
         profiles.drop(database, collection, name)

@@ -126,7 +126,6 @@ class Answers:
 
         def read(connection: Connection, live: Generation) -> tuple[Matches, str | None]:
             doc_id = find_document(connection, live, external_id, with_text=False)["doc_id"]
-            live_generation.refuse_outside(connection, live, doc_id, external_id)
             warning = live_generation.refuse_unindexed(connection, live, doc_id, external_id)
             found = query_rows.read_similar(
                 connection, live.leaves, doc_id, live.bands, min_similarity, most and most + 1

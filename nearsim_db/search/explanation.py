@@ -119,6 +119,12 @@ class Explanation:
         return round(self.estimate / (2 - self.estimate), 6)
 
 
+_OF_EVIDENCE = (
+    *("is_pair", "are_twins", "same_cluster", "shared_bands", "numbers_differ", "verified", "verified_at"),
+    *("verdict", "verdict_by", "verdict_why"),
+)
+
+
 def explain(
     connection: Connection, generation: Generation, encoder: Encoder | None, one: str, other: str
 ) -> Explanation:
@@ -147,27 +153,18 @@ def explain(
         profile=generation.profile,
         generation=generation.generation_id,
         metric=metric_of(generation.recipe),
-        is_pair=evidence.is_pair,
-        are_twins=evidence.are_twins,
-        same_cluster=evidence.same_cluster,
+        **{name: getattr(evidence, name) for name in _OF_EVIDENCE},
         **_scores(figures),
         stored_similarity=evidence.similarity,
         estimate=None if evidence.estimate is None else round(evidence.estimate, 6),
         threshold=profile.recipe.match.threshold,
-        shared_bands=evidence.shared_bands,
         required=required_bands(profile),
         bands=profile.bands,
         rows=profile.rows,
         bucket_limit=profile.recipe.match.bucket_limit,
         buckets=buckets,
-        numbers_differ=evidence.numbers_differ,
-        verified_at=evidence.verified_at,
-        verdict=evidence.verdict,
-        verdict_by=evidence.verdict_by,
-        verdict_why=evidence.verdict_why,
         reasons=tuple(_reasons(names, profile, evidence, needed, figures)),
         remedy=find_remedy(figures, contents, needed) if figures and not evidence.is_pair else None,
-        verified=evidence.verified,
     )
 
 

@@ -148,15 +148,6 @@ def _is_replaced(error: Exception) -> bool:
     return isinstance(error, GenerationReplacedError) or is_missing_table(error)
 
 
-def refuse_outside(connection: Connection, generation: Generation, doc_id: int, external_id: str) -> None:
-    """Raise NotFoundError for a document that is not indexed because it is too old."""
-    age = generation.recipe.get("retain", {}).get("age", "none")
-    if query_rows.is_past_retention(connection, generation.collection_id, doc_id, retained_seconds(age)):
-        raise NotFoundError(
-            f"document {external_id!r} is outside the retention window of profile {generation.profile!r} ({age})"
-        )
-
-
 def refuse_unindexed(
     connection: Connection, generation: Generation, doc_id: int, external_id: str
 ) -> str | None:
@@ -164,6 +155,11 @@ def refuse_unindexed(
 
     Raises NotFoundError, with the reason, for a document that is not in the index.
     """
+    age = generation.recipe.get("retain", {}).get("age", "none")
+    if query_rows.is_past_retention(connection, generation.collection_id, doc_id, retained_seconds(age)):
+        raise NotFoundError(
+            f"document {external_id!r} is outside the retention window of profile {generation.profile!r} ({age})"
+        )
     state = read_document_state(connection, generation.leaves, doc_id)
     if state is None:
         raise NotFoundError(f"document {external_id!r} was deleted just now")

@@ -206,27 +206,23 @@ class Deduper:
             return retry_if_replaced(self._refresh)
 
     def _refresh(self) -> _State:
+        """Return the state with current verdicts; a new one if its generation is not live or texts were purged."""
         state = self._state or _State(
             self._index.serving(), BoundedCache(self._sketch_bytes), BoundedCache(self._answer_bytes)
         )
-        self._state = self._recheck(state)
-        if self._state is None:
-            raise GenerationReplacedError
-        return self._state
-
-    def _recheck(self, state: _State) -> _State | None:
-        """Return the state with current verdicts; None if its generation is not live or texts were purged."""
         leaves, purged_at = state.leaves, state.index.purged_at
         rows = self._ask(lambda one: lookups.read_verdicts(one, leaves, purged_at))
+        self._state = None
         if rows is None:
-            return None
+            raise GenerationReplacedError
         verdicts: dict[int, dict[int, bool]] = {}
         for left_id, right_id, pinned in rows:
             verdicts.setdefault(left_id, {})[right_id] = pinned
         answers = (
             state.answers if verdicts == state.verdicts else BoundedCache[bytes, bytes](self._answer_bytes)
         )
-        return replace(state, answers=answers, verdicts=verdicts, checked_at=time.monotonic())
+        self._state = replace(state, answers=answers, verdicts=verdicts, checked_at=time.monotonic())
+        return self._state
 
     def _drop(self, state: _State) -> None:
         with self._lock:

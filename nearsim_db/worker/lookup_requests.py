@@ -64,15 +64,14 @@ class LookupRequestService:
     def _run(self) -> None:
         with translate_errors(), self._database.engine.connect(autocommit=True) as connection:
             notify.listen(connection)
-            self._load_kernels()
+            # So that the first request does not wait for the kernels to compile.
+            encode(
+                Encoder(resolve(Recipe()), self._database.settings.backend), Document(_NO_ID, body="a text")
+            )
             while not self._stopped.is_set():
                 self._refresh(connection)
                 if not self._answer_batch(connection):
                     notify.await_notice(connection, _POLL_SECONDS)
-
-    def _load_kernels(self) -> None:
-        """Encode a text once, so that the first request does not wait for the kernels to compile."""
-        encode(Encoder(resolve(Recipe()), self._database.settings.backend), Document(_NO_ID, body="a text"))
 
     def _refresh(self, connection: Connection) -> None:
         """Drop the lookups, with their caches, when a generation was promoted or texts were purged."""
@@ -99,8 +98,9 @@ class LookupRequestService:
         except EmptyIndexError:
             return Answer(request.probe_id, [])
         except Exception as error:
-            if _is_transient(error):
-                raise
+            cause = error.__cause__ if isinstance(error, DatabaseError) else None
+            if is_transient(cause if isinstance(cause, Exception) else error):
+                raise  # the database was lost, and the request is still to be answered
             reason = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
             return Answer(request.probe_id, error=clean(reason)[0])
         return Answer(request.probe_id, [(one.doc_id, one.match) for one in answer.found])
@@ -116,9 +116,3 @@ class LookupRequestService:
     def _resolve(self, collection: str, profile: str | None) -> LiveIndex:
         with self._database.transaction() as connection:
             return open_live(connection, self._contexts, collection, profile)
-
-
-def _is_transient(error: Exception) -> bool:
-    """Whether the database was lost, so that the request is still to be answered."""
-    cause = error.__cause__
-    return is_transient(cause if isinstance(error, DatabaseError) and isinstance(cause, Exception) else error)

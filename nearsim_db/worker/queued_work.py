@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -152,16 +152,12 @@ class QueuedWork:
         self._monitor.count_batch(stage, taken, counts)
         self._work_log.log_batch(context, stage, taken, counts, time.monotonic() - began)
         if counts["set aside"]:
-            _log_set_aside(context, stage, counts, warnings)
+            # One error that includes the warnings, which name the cause.
+            place = place_of(context.generation)
+            shown = [*(f"{place}: {one}" for one in warnings), "see: nearsim work list --failed"]
+            facts = facts_of(context.generation) | {"stage": stage, "documents": counts["set aside"]}
+            log(logging.ERROR, "set_aside", "; ".join(shown), facts)
         else:
             for message in warnings:
                 context.warn(message)
         return taken
-
-
-def _log_set_aside(context: Context, stage: WorkStage, counts: Counter[str], warnings: Sequence[str]) -> None:
-    """Log one error that includes the warnings, which name the cause."""
-    generation = context.generation
-    shown = [*(f"{place_of(generation)}: {one}" for one in warnings), "see: nearsim work list --failed"]
-    facts = facts_of(generation) | {"stage": stage, "documents": counts["set aside"]}
-    log(logging.ERROR, "set_aside", "; ".join(shown), facts)

@@ -96,7 +96,7 @@ class UnattendedBuilds:
         log(logging.INFO, "build", f"building {describe(generation)}", facts_of(generation))
         with self._recorded(context):
             with self._monitor.batch("build"):
-                build.build(self._scope.engine, context, self._on_progress)
+                build.build(self._scope.engine, context, lambda *step: self._continue("build"))
             log(logging.INFO, "build", f"built {describe(generation)}", facts_of(generation))
 
     @contextmanager
@@ -119,9 +119,6 @@ class UnattendedBuilds:
             log(logging.ERROR, "build_failed", message, facts_of(generation))
         else:
             self.failed.pop(generation.generation_id, None)
-
-    def _on_progress(self, step: str, done: int, total: int | None) -> None:
-        self._continue("build")
 
     def _continue(self, batch: str) -> None:
         """Do what is due during a long batch. Raises _Stopped if the worker is to stop."""

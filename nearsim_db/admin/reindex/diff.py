@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 from nearsim_db.admin.reindex import samples, select
 from nearsim_db.admin.reindex.diff_result import Compared, Difference, Documents, Waiting
-from nearsim_db.admin.reindex.limits import CheckedLimit, Limits, check_limits
+from nearsim_db.admin.reindex.limits import Limits, check_limits
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import diffs
-from nearsim_db.store.diffs import ClusterCounts, GenerationTables, PairCounts
+from nearsim_db.store.diffs import GenerationTables
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, queue
@@ -64,7 +64,9 @@ def compare(
     progress("diff", 3, _STEPS)
     drawn = samples.read_samples(connection, live, new, samples_per_kind, backend)
     progress("diff", 4, _STEPS)
-    checked = _check_limits(limits, pairs, clusters)
+    of_live = dict.fromkeys(("lost", "gained", "rescored"), pairs.live)
+    of_live |= dict.fromkeys(("merged", "split"), clusters.live)
+    checked = check_limits(limits, asdict(clusters) | asdict(pairs), of_live)
     return Difference(
         collection=live.collection,
         profile=live.profile,
@@ -80,12 +82,6 @@ def compare(
         waiting=_count_waiting(connection, live, new),
         seconds=round(time.monotonic() - began, 3),
     )
-
-
-def _check_limits(limits: Limits, pairs: PairCounts, clusters: ClusterCounts) -> tuple[CheckedLimit, ...]:
-    live = dict.fromkeys(("lost", "gained", "rescored"), pairs.live)
-    live |= dict.fromkeys(("merged", "split"), clusters.live)
-    return check_limits(limits, asdict(clusters) | asdict(pairs), live)
 
 
 def _compared(one: Generation) -> Compared:

@@ -10,7 +10,7 @@ from nearsim_db.errors import BuildStoppedError, ConflictError
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
-from nearsim_db.records import GenerationId, Progress
+from nearsim_db.records import Progress
 from nearsim_db.store import generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -98,7 +98,13 @@ class ForegroundBuild:
     def _build_lock(self, connection: Connection, generation: Generation, *, wait: bool) -> Iterator[None]:
         """Hold a generation's build lock during the block. Raises ConflictError if another process has it."""
         id = generation.generation_id
-        if not _take_lock(connection, id, _PATIENCE_SECONDS if wait else 0.0):
+        attempts = Retrying(
+            retry=retry_if_result(lambda taken: not taken),
+            stop=stop_after_delay(_PATIENCE_SECONDS if wait else 0.0),
+            wait=wait_fixed(0.1),
+            retry_error_callback=lambda state: False,
+        )
+        if not attempts(take_lock, connection, Lock.REINDEX, id, wait=False):
             raise ConflictError(
                 f"generation {id} is being built by another process; see: {generation.advice('reindex status')}"
             )
@@ -113,16 +119,6 @@ class ForegroundBuild:
     def _catch_up(self, progress: Progress) -> Iterator[CatchUp]:
         with ContextFactory.open(self._database.settings, self._warn) as contexts:
             yield CatchUp(self._database, contexts, progress)
-
-
-def _take_lock(connection: Connection, id: GenerationId, patience_seconds: float) -> bool:
-    attempts = Retrying(
-        retry=retry_if_result(lambda taken: not taken),
-        stop=stop_after_delay(patience_seconds),
-        wait=wait_fixed(0.1),
-        retry_error_callback=lambda state: False,
-    )
-    return bool(attempts(take_lock, connection, Lock.REINDEX, id, wait=False))
 
 
 def _stopped(generation: Generation, state: State | None) -> BuildStoppedError:

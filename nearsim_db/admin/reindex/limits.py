@@ -119,7 +119,12 @@ def raise_if_exceeded(
     generation_id: int, profile: str, checked: tuple[CheckedLimit, ...], diff_command: str
 ) -> None:
     """Raise LimitsExceededError if any limit is exceeded, naming the command that shows the differences."""
-    exceeded = [_describe(one) for one in checked if one.exceeded]
+    exceeded = []
+    for one in checked:
+        if one.exceeded:
+            share = "" if one.found_share is None else f" ({100 * one.found_share:.4g} %)"
+            allowed = f"where {one.allowed} is allowed"
+            exceeded.append(f"{one.limit} {one.found:,} of {one.live:,}{share} {allowed}")
     if exceeded:
         raise LimitsExceededError(
             f"generation {generation_id} was not promoted: {', '.join(exceeded)}; nothing was changed. To see the "
@@ -127,9 +132,3 @@ def raise_if_exceeded(
             profile,
             checked,
         )
-
-
-def _describe(one: CheckedLimit) -> str:
-    """Return, for example, `lost 7 of 341 (2.053 %) where 0.1% is allowed`."""
-    share = "" if one.found_share is None else f" ({100 * one.found_share:.4g} %)"
-    return f"{one.limit} {one.found:,} of {one.live:,}{share} where {one.allowed} is allowed"
