@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nearsim_db.admin.reindex.diff_result import Difference
+    from nearsim_db.admin.reindex.diff import Difference
     from nearsim_db.admin.reindex.limits import Limit, Limits
     from nearsim_db.admin.reindex.reindex import Reindex
     from nearsim_db.admin.reindex.status import Status
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Difference", "Limit", "Limits", "Reindex", "Status"]
 
 _MODULES = {
-    "Difference": "diff_result",
+    "Difference": "diff",
     "Limit": "limits",
     "Limits": "limits",
     "Reindex": "reindex",

@@ -2,21 +2,78 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
 
 from nearsim_db.admin.reindex import samples, select
-from nearsim_db.admin.reindex.diff_result import Compared, Difference, Documents, Waiting
-from nearsim_db.admin.reindex.limits import Limits, check_limits
+from nearsim_db.admin.reindex.limits import CheckedLimit, Limits, check_limits
+from nearsim_db.admin.reindex.samples import Samples
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import diffs
-from nearsim_db.store.diffs import GenerationTables
+from nearsim_db.store.diffs import ClusterCounts, DocumentTotals, GenerationTables, PairCounts
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, queue
 
 _STEPS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One of the two generations."""
+
+    generation: int
+    state: str
+    fingerprint: str
+    bands: int
+    rows: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of both generations."""
+
+    live: DocumentTotals
+    new: DocumentTotals
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Work queued for each generation, work set aside, and changes that are not dispatched yet."""
+
+    live: int
+    new: int
+    live_set_aside: int
+    new_set_aside: int
+    changes: int
+
+    @property
+    def anything(self) -> bool:
+        """Whether this can account for some of the differences."""
+        return any((self.live, self.new, self.live_set_aside, self.new_set_aside, self.changes))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The differences between a generation and the live one; `recipe` has the keys that differ, as (live, new)."""
+
+    collection: str
+    profile: str
+    live: Compared
+    new: Compared
+    recipe: dict[str, tuple[Any, Any]]
+    documents: Documents
+    pairs: PairCounts
+    clusters: ClusterCounts
+    samples: Samples
+    limits: tuple[CheckedLimit, ...]
+    exceeded: bool
+    waiting: Waiting
+    seconds: float
 
 
 def choose(

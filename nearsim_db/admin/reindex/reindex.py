@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from nearsim_db.admin.reindex import diff, select
-from nearsim_db.admin.reindex.diff_result import Difference
+from nearsim_db.admin.reindex.diff import Difference
 from nearsim_db.admin.reindex.foreground import ForegroundBuild
 from nearsim_db.admin.reindex.limits import NO_LIMITS, Limits, raise_if_exceeded
 from nearsim_db.admin.reindex.status import Status, read_status

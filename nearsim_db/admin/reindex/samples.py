@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from nearsim_db.admin.reindex.diff_result import SampledDocument, SampledPair, Samples
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
 from nearsim_db.search.pair_figures import PairFigures, read_contents, separated, shared_too_few
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import diffs, reports
-from nearsim_db.store.diffs import DiffDocument, DiffPair, GenerationTables, PairInGeneration
+from nearsim_db.store.diffs import ChangedCluster, DiffDocument, DiffPair, GenerationTables, PairInGeneration
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid, sketches_from
 from nearsim_db.store.generation_rows import Generation
@@ -20,6 +19,46 @@ _TEXT_CHARACTERS = 10_000
 _BEFORE_TWINS, _NOW_TWINS = "before: identical features", "now: identical features"
 _OTHER_RECIPE = "the shingling or metric changed, so similarity differs"
 _NO_EVIDENCE = PairInGeneration(False, False, None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledDocument:
+    """A document of a pair; `id` is the external id, or #doc_id if it was deleted.
+
+    `text` is what either recipe compares, its beginning if it `is_cut`, None if it cannot be read. If it is `stale`, it
+    has changed since it was compared.
+    """
+
+    id: str
+    doc_id: int
+    title: str | None
+    text: str | None
+    is_cut: bool
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPair:
+    """A sample pair standing for `pairs` pairs of the same two heads, with the evidence of each generation and why they
+    differ."""
+
+    left: SampledDocument
+    right: SampledDocument
+    pairs: int
+    live: PairInGeneration
+    new: PairInGeneration
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """A random sample of the differences, the same each time for the same generations."""
+
+    lost: tuple[SampledPair, ...]
+    gained: tuple[SampledPair, ...]
+    rescored: tuple[SampledPair, ...]
+    merged: tuple[ChangedCluster, ...]
+    split: tuple[ChangedCluster, ...]
 
 
 def read_samples(

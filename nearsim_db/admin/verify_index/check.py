@@ -7,15 +7,131 @@ import numpy as np
 
 from nearsim_db.admin.verify_index.documents import check_clusters, check_documents, check_pairs
 from nearsim_db.admin.verify_index.findings import Findings, IndexCheck
-from nearsim_db.admin.verify_index.tables import check_all_bands, check_catalog, check_content, check_shapes
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import Progress
 from nearsim_db.store import collection_rows, generation_rows, index_checks
+from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import corruption_message, translate_errors
+from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.generation_rows import Generation
+
+_INDEXES = {
+    "signature": ("doc_id", "feature_digest, doc_id", "head_id, doc_id"),
+    "band": ("bucket_hash, doc_id",),
+    "similar_pair": ("left_id, right_id", "right_id"),
+    "cluster_member": ("doc_id", "cluster_id, is_survivor, doc_id"),
+}
+_FOREIGN_KEYS = {"similar_pair": 2}
+
+
+def check_catalog(connection: Connection, findings: Findings) -> None:
+    """Check that every table exists, is attached and logged, and has its indexes and foreign keys."""
+    leaves = findings.generation.leaves
+    for parent in PARENTS:
+        name, state = leaves.name(parent), index_checks.read_leaf_state(connection, leaves, parent)
+        findings.checked["tables"] += 1
+        if state is None:
+            findings.add_table("missing_table", name, "it does not exist")
+            continue
+        if not state.is_attached:
+            findings.add_table("detached_table", name, f"it is not a partition of nearsim.{parent}")
+        _check_storage(findings, parent, name, state)
+        if state.foreign_keys < _FOREIGN_KEYS.get(parent, 0):
+            findings.add_table("missing_constraint", name, "a foreign key to its signatures does not exist")
+        if parent == "band" and leaves.distributed:
+            _check_shards(connection, findings)
+
+
+def _check_shards(connection: Connection, findings: Findings) -> None:
+    """Check that every shard of the band table exists, is logged, and has its index."""
+    for shard in placement.read_shards(connection, findings.generation.leaves.qualified("band")):
+        findings.checked["shards"] += 1
+        if shard.is_there:
+            _check_storage(findings, "band", shard.name, shard, f" on {shard.node}")
+        else:
+            findings.add_table("missing_table", shard.name, f"it does not exist on {shard.node}")
+
+
+def _check_storage(
+    findings: Findings,
+    parent: str,
+    name: str,
+    state: index_checks.LeafState | placement.ShardState,
+    where: str = "",
+) -> None:
+    if not state.is_logged:
+        findings.add_table("unlogged_table", name, f"it is unlogged{where}: a server crash would empty it")
+    for columns in state.unusable:
+        findings.add_table("unusable_index", name, f"the index on ({columns}) is not valid{where}")
+    for columns in _INDEXES[parent]:
+        if columns not in (*state.indexes, *state.unusable):
+            findings.add_table("missing_index", name, f"the index on ({columns}) does not exist{where}")
+
+
+def check_content(connection: Connection, findings: Findings, progress: Progress) -> None:
+    """Read each table in full, with and without its index, and compare the two."""
+    leaves = findings.generation.leaves
+    for number, parent in enumerate(PARENTS):
+        progress("tables", number, len(PARENTS))
+        sums = []
+        for by_index in (False, True):
+            try:
+                index_checks.set_scan_method(connection, leaves, by_index=by_index)
+                sums.append(index_checks.checksum_leaf(connection, leaves, parent))
+            except Exception as error:
+                damage = corruption_message(error)
+                if damage is None:
+                    raise
+                findings.add_table("unreadable_table", leaves.name(parent), damage)
+                connection.rollback()
+                break
+        if len(set(sums)) > 1:
+            rows, entries = sums[0][0], sums[1][0]
+            description = f"its index has {entries:,} entries that differ from its {rows:,} rows"
+            findings.add_table("wrong_index", leaves.name(parent), description)
+    connection.rollback()
+
+
+def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
+    """Check that all sketches have the right size; return whether any has not, so that nothing can be compared."""
+    family = context.encoder.family
+    found = index_checks.find_malformed_sketches(connection, context.leaves, family.k * family.dtype.itemsize)
+    for doc_id in found:
+        findings.add("wrong_sketch", [doc_id])
+    return bool(found)
+
+
+_HEADS_AT_ONCE = 20_000
+
+
+def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
+    """Compare band rows with sketches, both read in order of doc_id in one snapshot."""
+    index_checks.set_scan_method(connection, context.leaves, by_index=False)
+    family, done = context.encoder.family, 0
+    for stored in index_checks.stream_bands(
+        connection, context.leaves, family.dtype, family.k, _HEADS_AT_ONCE
+    ):
+        keys = context.encoder.band_keys(stored.sketches)
+        expected_rows = np.where(stored.are_heads, keys.shape[1], 0)
+        expected_sums = np.where(stored.are_heads, np.bitwise_xor.reduce(keys, axis=1), 0)
+        are_missing = stored.rows < expected_rows
+        differ = are_missing | (stored.rows > expected_rows) | (stored.sums != expected_sums)
+        findings.checked["all_band_rows"] += int(stored.rows.sum())
+        wrong = zip(stored.doc_ids[differ].tolist(), are_missing[differ].tolist(), strict=True)
+        findings.add_unless_pending(
+            connection,
+            [
+                ("missing_bands" if is_missing else "stray_bands", [doc_id], [doc_id])
+                for doc_id, is_missing in wrong
+                if doc_id not in findings.documents
+            ],
+        )
+        done += int(stored.are_heads.sum())
+        progress("check_bands", done, None)
+
 
 _DOCUMENTS_AT_ONCE = 1_000
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from nearsim_db.admin.reindex import Difference
-from nearsim_db.admin.reindex.diff_result import SampledPair
+from nearsim_db.admin.reindex.samples import SampledPair
 from nearsim_db.analysis.report import charts, contents
 from nearsim_db.analysis.report.charts import Chart
 from nearsim_db.analysis.report.comparisons import WEIGHTS
