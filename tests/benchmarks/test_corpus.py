@@ -11,21 +11,15 @@ import pytest
 from benchmarks.corpus import Corpus, CorpusDocument, generator, write_corpus
 from benchmarks.templates import with_family
 from tests.builders.selection import some
+from tests.builders.word_sets import shingles, similarity
 
 pytestmark = pytest.mark.slow("a benchmark")
 
 DOCUMENTS = 2_000
 
 
-def shingles(title: str, text: str) -> frozenset[tuple[str, ...]]:
-    """Word 3-shingles, written apart from the benchmarks' own."""
-    words = (title + "\n" + text).lower().split()
-    return frozenset(zip(words, words[1:], words[2:], strict=False))
-
-
-def similarity(left: CorpusDocument, right: CorpusDocument) -> float:
-    one, other = shingles(left.title, left.text), shingles(right.title, right.text)
-    return len(one & other) / len(one | other)
+def whole(item: CorpusDocument) -> str:
+    return f"{item.title}\n{item.text}"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +44,7 @@ def test_shares_are_as_configured(documents: list[CorpusDocument]) -> None:
 def test_near_copies_resemble_their_original(documents: list[CorpusDocument]) -> None:
     originals = {item.cluster: item for item in documents if item.kind == "original"}
     copies = [item for item in documents if item.kind == "near"]
-    scores = [similarity(item, originals[item.cluster]) for item in copies]
+    scores = [similarity(whole(item), whole(originals[item.cluster])) for item in copies]
     assert {item.cluster for item in copies} == originals.keys() - {0}
     assert all(item.edits for item in copies)
     assert 0.5 < sum(score >= 0.7 for score in scores) / len(scores) < 0.9
@@ -75,8 +69,8 @@ def test_family_members_are_distinct_and_at_least_80_percent_similar(seed: int) 
     mixed = list(with_family(corpus, 60, generator(np.random.SeedSequence([seed, 60]))))
     family = [item for item in mixed if item.external_id.startswith("t")]
     assert len(mixed) == 160 and len({item.external_id for item in mixed}) == 160
-    assert len({shingles(item.title, item.text) for item in family}) == 60
-    assert min(similarity(left, right) for left, right in combinations(family, 2)) >= 0.8
+    assert len({shingles(one) for one in map(whole, family)}) == 60
+    assert min(similarity(left, right) for left, right in combinations(map(whole, family), 2)) >= 0.8
     others = [item for item in mixed if item.kind == "single"]
     chosen = Random(seed).sample(others, 20)
-    assert max(similarity(family[0], other) for other in chosen) < 0.1
+    assert max(similarity(whole(family[0]), whole(other)) for other in chosen) < 0.1

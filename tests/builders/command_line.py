@@ -1,5 +1,6 @@
 """A runner for `nearsim`, and texts with their similarity in plain Python."""
 
+import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -31,17 +32,6 @@ STORIES = {
     "harvest": HARVEST,
     "bridge": BRIDGE,
 }
-
-
-def shingles(text: str) -> set[tuple[str, ...]]:
-    """The shingles of a text of plain words under the default recipe."""
-    words = text.casefold().split()
-    return set(zip(words, words[1:], words[2:], strict=False))
-
-
-def counts(left: str, right: str) -> tuple[int, int]:
-    """The sizes of intersection and union of two texts' shingles."""
-    return len(shingles(left) & shingles(right)), len(shingles(left) | shingles(right))
 
 
 @dataclass(frozen=True)
@@ -87,6 +77,15 @@ class CommandLine:
         *_, line = outcome.err.splitlines()
         assert line.startswith("error: ")
         return line
+
+
+class Terminal(io.StringIO):
+    """A terminal that records what is written."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
 
 
 def unlike_any_other(number: int) -> str:

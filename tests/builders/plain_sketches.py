@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import cache
 from itertools import accumulate
 
+from tests.builders.plain_text import djb2a
+
 MASK64, MASK32 = 2**64 - 1, 2**32 - 1
 PRIME = 2**32 + 15
 GOLDEN = 0x9E3779B97F4A7C15
@@ -226,13 +228,6 @@ def cumulated_probabilities() -> list[int]:
     """Of at most 0, 1, 2 ... darts, in units of 2^-64, in exact arithmetic."""
     none = sum((Fraction((-1) ** n, math.factorial(n)) for n in range(40)), Fraction(0))
     return [int(2**64 * some) for some in accumulate(none / math.factorial(count) for count in range(25))]
-
-
-def djb2a(data: bytes) -> int:
-    hashed = 5381
-    for byte in data:
-        hashed = (hashed * 33) ^ byte
-    return hashed & MASK32
 
 
 def band_key(rows: list[int], band: int, scheme: str, seed: int) -> int:

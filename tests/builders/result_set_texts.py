@@ -5,20 +5,12 @@ from collections.abc import Sequence
 
 from nearsim_db import Deduper, Document, Index
 from nearsim_db.similarity.recipe import Recipe, from_mapping
+from tests.builders.near_copies import edited, text
 from tests.builders.word_sets import similarity
-
-WORDS = [f"word{number}" for number in range(400)]
 
 
 def recipe(family: str = "bottom_k", k: int = 128) -> Recipe:
     return from_mapping({"sketch": {"family": family, "k": k}})
-
-
-def edited(rng: random.Random, original: Sequence[str], edits: int) -> str:
-    words = list(original)
-    for place in rng.sample(range(len(words)), edits):
-        words[place] = rng.choice(WORDS)
-    return " ".join(words)
 
 
 def write_texts() -> dict[str, str]:
@@ -26,9 +18,9 @@ def write_texts() -> dict[str, str]:
     rng = random.Random(3)
     bodies = {"empty": "", "tiny": "two words", "tiny-twin": "two  words"}
     for story in range(9):
-        words = rng.choices(WORDS, k=rng.choice([30, 150, 400]))
+        story_text = text(rng, rng.choice([30, 150, 400]))
         for copy, edits in enumerate([0, 0, 1, 3, 9]):
-            bodies[f"s{story}-{copy}"] = edited(rng, words, edits)
+            bodies[f"s{story}-{copy}"] = edited(rng, story_text, edits)
     names = list(bodies)
     rng.shuffle(names)
     return {name: bodies[name] for name in names}

@@ -5,15 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.command_line import (
-    BRIDGE,
-    HARVEST,
-    STORM,
-    STORM_AGAIN,
-    CommandLine,
-    counts,
-    write_jsonl,
-)
+from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
+from tests.builders.word_sets import counts
 
 STORED = [
     {"id": "storm", "text": STORM},

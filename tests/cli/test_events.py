@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, counts, write_jsonl
+from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, write_jsonl
+from tests.builders.word_sets import counts
 from tests.builders.workers import application
 
 

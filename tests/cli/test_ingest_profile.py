@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, counts
+from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine
+from tests.builders.word_sets import counts
 
 NEAR, ALL = counts(STORM, STORM_AGAIN)
 

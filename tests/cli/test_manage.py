@@ -10,13 +10,8 @@ import psycopg.sql
 
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, load, override, to_toml
-from tests.builders.command_line import (
-    STORM,
-    STORM_AGAIN,
-    CommandLine,
-    counts,
-    write_jsonl,
-)
+from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, write_jsonl
+from tests.builders.word_sets import counts
 
 
 def test_get_shows_the_whole_document(nearsim: CommandLine) -> None:

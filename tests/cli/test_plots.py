@@ -7,15 +7,7 @@ import pytest
 
 from nearsim_db.cli.output import plots
 from nearsim_db.similarity.lsh import parse
-
-
-class Terminal(io.StringIO):
-    """A terminal that records what is written."""
-
-    encoding = "utf-8"
-
-    def isatty(self) -> bool:
-        return True
+from tests.builders.command_line import Terminal
 
 
 class Pipe(io.TextIOWrapper):

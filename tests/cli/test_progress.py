@@ -1,6 +1,5 @@
 """Progress bars: what they say of a step, and that every step of an ingest has words."""
 
-import io
 import re
 from typing import Any
 
@@ -8,12 +7,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.cli.output import progress
-from tests.builders.command_line import STORM, STORM_AGAIN
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from tests.builders.command_line import STORM, STORM_AGAIN, Terminal
 
 
 def test_a_complete_step_shows_its_total(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,12 @@
 """Tables on terminals: ids and numbers are never truncated."""
 
-import io
-
 import pytest
 
 from nearsim_db.cli.output import reindex, tables
 from nearsim_db.cli.output.terminal import visible
+from tests.builders.command_line import Terminal
 
 NUMBERS = ("similarity", "intersection", "union", "estimate", "shared_bands")
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture

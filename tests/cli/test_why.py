@@ -7,7 +7,8 @@ import pytest
 
 from nearsim_db.analysis.text_diff import Run
 from nearsim_db.cli.output import explanations
-from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, counts
+from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, Terminal
+from tests.builders.word_sets import counts
 
 RUNS = [
     Run("both", "paid "),
@@ -40,11 +41,6 @@ def test_why_not_names_settings_under_which_they_would_be_a_pair(filled: Command
     threshold = int(10_000 * counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]) / 10_000
     assert f"with match.threshold={threshold} they would be a pair" in shown
     assert shown.endswith(f"nearsim reindex start -p strict --set match.threshold={threshold}\n")
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_marks_and_colours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable
 from itertools import combinations, pairwise, product
 
 import networkx
@@ -19,6 +18,7 @@ from nearsim_db.similarity.clustering import (
     find_split_off,
     star_clusters,
 )
+from tests.builders.plain_clusters import united
 from tests.builders.selection import examples
 
 Edges = list[tuple[int, int]]
@@ -158,15 +158,9 @@ def test_components_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert components(edges) == expected(edges)
 
 
-def united(documents: Iterable[int], edges: Edges, vetoes: Edges) -> dict[int, int]:
-    """The smallest of each document's group, edges uniting groups in turn unless a veto is between them."""
-    groups = {one: {one} for one in documents}
-    for left, right in edges:
-        across = {(a, b) for a in groups[left] for b in groups[right]}
-        if not any((a, b) in across or (b, a) in across for a, b in vetoes):
-            whole = groups[left] | groups[right]
-            groups |= dict.fromkeys(whole, whole)
-    return {one: min(group) for one, group in groups.items()}
+def smallest_of(groups: list[set[int]]) -> dict[int, int]:
+    """The smallest of each document's group."""
+    return {one: min(group) for group in groups for one in group}
 
 
 few = st.tuples(st.integers(1, 9), st.integers(1, 9))
@@ -179,7 +173,7 @@ vetoed = st.lists(few.filter(lambda pair: pair[0] != pair[1]), max_size=6)
 @example(edges=[(1, 2), (3, 4), (2, 3), (1, 5), (5, 4)], vetoes=[(1, 4)])
 def test_edges_are_merged_in_order_unless_vetoed(edges: Edges, vetoes: Edges) -> None:
     found = labels(*clustering.constrained_components(array(edges), array(vetoes)))
-    assert found == united(sorted({one for edge in edges for one in edge}), edges, vetoes)
+    assert found == smallest_of(united({one for edge in edges for one in edge}, edges, vetoes))
     assert all(found.get(a, -a) != found.get(b, -b) for a, b in vetoes)
 
 
@@ -219,7 +213,9 @@ def test_twins_without_a_verdict_need_only_one_edge(
     )
     fewer = np.concatenate((clustering.binding_edges(array(pinned), stars, judged), ordered))
     found = labels(*clustering.constrained_components(fewer, array(vetoes)))
-    assert {one: found.get(one, one) for one in range(1, 13)} == united(range(1, 13), every, vetoes)
+    assert {one: found.get(one, one) for one in range(1, 13)} == smallest_of(
+        united(range(1, 13), every, vetoes)
+    )
 
 
 def test_a_star_has_no_vetoed_pair() -> None:

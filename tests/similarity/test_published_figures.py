@@ -20,7 +20,7 @@ from nearsim_db.similarity.recipe import override, to_mapping
 from nearsim_db.similarity.sketch import Banding, MinHash, band_keys, make_family
 from nearsim_db.similarity.sketch.bands import exclusive_or
 from nearsim_db.similarity.sketch.minhash import next_ints
-from tests.builders import plain_sketches
+from tests.builders import plain_text
 from tests.builders.selection import every_backend
 
 NEUTRON_STARS = ["astronomers", "strike", "gravitational", "gold", "colliding", "neutron", "stars"]
@@ -147,7 +147,7 @@ def test_riskiqs_buckets_are_djb2a_of_the_joined_rows() -> None:
     keys = band_keys(np.array([JAVA_VALUES], np.int32), Banding(3, 3, "djb2a-joined"))
     joined = [".".join(map(str, JAVA_VALUES[at : at + 3])) for at in (0, 3, 6)]
     assert joined[1] == "-1459947919.197787375.-1314960722"
-    expected = [plain_sketches.djb2a(one.encode()) for one in joined]
+    expected = [plain_text.djb2a(one.encode()) for one in joined]
     assert keys.tolist() == [[band << 56 | value for band, value in enumerate(expected)]]
 
 
