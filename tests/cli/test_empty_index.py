@@ -36,7 +36,7 @@ PROFILED = [
 ]
 
 
-@pytest.mark.parametrize("prepared", [None, "collection create default", "profile create default"])
+@pytest.mark.parametrize("prepared", [None, "profile create default"])
 def test_queries_of_an_empty_index_answer_with_nothing(
     nearsim: CommandLine, tmp_path: Path, prepared: str | None
 ) -> None:

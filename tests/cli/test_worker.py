@@ -36,8 +36,6 @@ SELECT collection_id, 'd' || n, own.text FROM nearsim.collection, generate_serie
 ) AS own
 ORDER BY random()
 """
-EDIT = "UPDATE nearsim.document SET body = body || ' edited' WHERE doc_id %% 7 = %s"
-DELETE = "DELETE FROM nearsim.document WHERE doc_id %% 11 = %s"
 
 
 @pytest.fixture
@@ -63,25 +61,6 @@ def get(address: str) -> tuple[int, str]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
-
-
-@pytest.mark.slow("soak")
-def test_two_workers_and_a_writer_agree_with_a_fresh_build(database_url: str, other: Application) -> None:
-    with running(database_url) as one, running(database_url, "--collection", "default") as two:
-        for at in range(10):
-            other.execute(INSERT, (at * 100, at * 100 + 99))
-            other.execute(EDIT, (at % 7,))
-            other.execute(DELETE, (at % 11,))
-        wait_until(other, IDLE)
-        for worker in (one, two):
-            worker.signal(signal.SIGTERM)
-        assert [one.wait(), two.wait()] == [0, 0]
-    with Index.connect(database_url, profile="default") as index:
-        found = {frozenset((pair.left, pair.right)) for pair in index.pairs()}
-        index.create_profile("fresh", Recipe())
-    with Index.connect(database_url, profile="fresh") as fresh:
-        assert found == {frozenset((pair.left, pair.right)) for pair in fresh.pairs()}
-    assert len(found) > 200
 
 
 @pytest.mark.slow("stops a process")
