@@ -28,7 +28,6 @@ Name = Annotated[
 @collection.command(epilog="Example: nearsim collection create news")
 def create(name: NewName, outcome: options.Outcome) -> None:
     """Create an empty collection; ingest also creates a missing one."""
-
     with options.connect() as database:
         database.create_collection(name)
     outcome.show({"created": name}, f"created collection {name}")
@@ -71,7 +70,6 @@ def rename(
     name: Name, new_name: Annotated[str, options.argument("NEW", "Its new name.")], outcome: options.Outcome
 ) -> None:
     """Rename a collection; its documents, indexes and queued work are kept."""
-
     with options.connect() as database:
         database.rename_collection(name, new_name)
     outcome.show({"renamed": name, "collection": new_name}, f"renamed collection {name} to {new_name}")

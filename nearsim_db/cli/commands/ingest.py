@@ -209,7 +209,6 @@ def build(
     *, collection: options.Collection = options.DEFAULT, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
     """Finish an interrupted build, and index changes that applications made in SQL."""
-
     with outcome.index(collection) as index:
         index.database.use_jobs(jobs)
         index.build()
