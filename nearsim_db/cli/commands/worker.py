@@ -54,8 +54,8 @@ def worker(
     and ends; if it is killed, other workers take over its work. Events are logged on standard error, with
     a summary of the work each minute.
     """
-    from nearsim_db.cli.commands import metrics_server
     from nearsim_db.search.events import kept_seconds
+    from nearsim_db.worker import metrics_server
     from nearsim_db.worker.worker import Worker
 
     if quiet and verbose:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from nearsim_db.cli.commands import metrics_server
+from nearsim_db.worker import metrics_server
 from nearsim_db.worker.metrics import Monitor
 
 PATIENCE_SECONDS = 20.0
