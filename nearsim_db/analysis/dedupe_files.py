@@ -154,7 +154,6 @@ def _copy(
 
 
 def _write(path: Path | None, lines: Iterable[bytes]) -> None:
-    """Write lines to a file, if there is one."""
     if path is not None:
         with open_output(path) as stream:
             stream.writelines(lines)

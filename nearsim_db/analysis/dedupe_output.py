@@ -81,7 +81,12 @@ def _copy(source: Input, positions: Positions, writer: RecordWriter, delimiter: 
         yield from _copy_batches(source, wanted, writer)
     elif isinstance(writer, JsonLinesWriter) and source.format is FileFormat.JSONL:
         yield from _copy_lines(source, positions, writer)
-    elif isinstance(writer, DelimitedWriter) and _has_rows_of(source, writer, delimiter):
+    elif (
+        isinstance(writer, DelimitedWriter)
+        and source.format in _DELIMITED
+        and source.delimiter == delimiter
+        and tuple(source.header()[1]) == writer.columns
+    ):
         for row in _select(source.rows(), wanted, source.path):
             writer.write_row(row)
             yield 1
@@ -89,12 +94,6 @@ def _copy(source: Input, positions: Positions, writer: RecordWriter, delimiter: 
         for record in _select(source.records(), wanted, source.path):
             writer.write(record)
             yield 1
-
-
-def _has_rows_of(source: Input, writer: DelimitedWriter, delimiter: str) -> bool:
-    if source.format not in _DELIMITED or source.delimiter != delimiter:
-        return False
-    return tuple(source.header()[1]) == writer.columns
 
 
 def _copy_lines(source: Input, positions: Positions, writer: JsonLinesWriter) -> Iterator[int]:

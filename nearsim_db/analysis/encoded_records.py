@@ -137,16 +137,11 @@ class EncodedRecords:
 
     def read_features(self, numbers: Sequence[int]) -> Mapping[int, NDArray[Any]]:
         """Return the features of some documents."""
-        size, descriptor, begins = self._dtype.itemsize, self._files[1].fileno(), self._begins
-        return {
-            number: np.frombuffer(
-                os.pread(
-                    descriptor, int(begins[number + 1] - begins[number]) * size, int(begins[number]) * size
-                ),
-                self._dtype,
-            )
-            for number in numbers
-        }
+        descriptor, found = self._files[1].fileno(), {}
+        for number in numbers:
+            begin, end = (self._begins[number : number + 2] * self._dtype.itemsize).tolist()
+            found[number] = np.frombuffer(os.pread(descriptor, end - begin, begin), self._dtype)
+        return found
 
 
 @contextmanager

@@ -207,13 +207,10 @@ def pieces(
     parts: list[tuple[Kind, str]] = []
     for (kind, word, space), (then, _, _) in pairwise([*kinds, ("same", "", "")]):
         # White space is marked if the words on both sides are; line breaks never are.
-        parts += [(kind, _shortened(word)), (kind if kind == then and "\n" not in space else "same", space)]
+        shown = word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
+        parts += [(kind, shown), (kind if kind == then and "\n" not in space else "same", space)]
     runs = groupby((part for part in parts if part[1]), key=itemgetter(0))
     return tuple(Piece(kind, "".join(text for _, text in run)) for kind, run in runs)
-
-
-def _shortened(word: str) -> str:
-    return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
 
 
 def _number(word: str) -> str | None:

@@ -150,7 +150,6 @@ _Quiet = Annotated[
 
 
 def _expand_all(group: typer.Typer) -> None:
-    """Expand every command of a group, and of the groups in it."""
     for one in (*group.registered_commands, group.registered_callback):
         if one is not None and one.callback is not None:
             one.callback = _expand(one.callback)

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -10,12 +10,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from nearsim_db.admin.reindex import Difference
-from nearsim_db.admin.reindex.samples import SampledPair
 from nearsim_db.analysis.report import charts, contents
 from nearsim_db.analysis.report.charts import Chart
 from nearsim_db.analysis.report.comparisons import WEIGHTS
 from nearsim_db.analysis.report.contents import IndexContents, Report
-from nearsim_db.analysis.text_diff import Diff, compare
+from nearsim_db.analysis.text_diff import compare
 from nearsim_db.errors import NearsimError, count_of
 
 if TYPE_CHECKING:
@@ -46,7 +45,10 @@ def render_difference(found: Difference) -> bytes:
         lambda: {
             "found": found,
             "version": version("nearsim-db"),
-            "compared": {kind: _with_diffs(pairs) for kind, pairs in samples.items()},
+            "compared": {
+                kind: [(one, compare(one.left.text or "", one.right.text or "")) for one in pairs]
+                for kind, pairs in samples.items()
+            },
         },
     )
 
@@ -68,10 +70,6 @@ def _render(template: str, values: Callable[[], dict[str, Any]]) -> bytes:
         made, style=style, scripts=scripts, policy=_policy(style, scripts)
     )
     return page.encode("utf-8", "replace")
-
-
-def _with_diffs(pairs: Sequence[SampledPair]) -> list[tuple[SampledPair, Diff]]:
-    return [(one, compare(one.left.text or "", one.right.text or "")) for one in pairs]
 
 
 @cache

@@ -24,8 +24,6 @@ from nearsim_db.similarity.recipe import Recipe
 
 @dataclass(slots=True)
 class _Run:
-    """State shared by the steps."""
-
     sample: Sample
     recipe: Recipe
     options: TuningOptions

@@ -194,7 +194,8 @@ def promote(
         try:
             promoted = reindex.promote(generation, allowed)
         except LimitsExceededError as error:
-            outcome.show(shown.refused(reindex, error), lambda: None)
+            done = {"promoted": False, "collection": reindex.collection}
+            outcome.show(done | terminal.values_of(error, "profile", "limits"), lambda: None)
             raise
         shown.show_promoted(outcome, reindex, *promoted)
 

@@ -73,7 +73,10 @@ def tune(
     """
     if files and not formats.is_typed(context, "collection"):
         collection = None
-    _check(files, collection, recall)
+    if bool(files) == (collection is not None):
+        raise UsageError("give either FILE or --collection")
+    if not 0 < recall < 1:
+        raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
     from nearsim_db.analysis.tuning.labels import read_labels
     from nearsim_db.analysis.tuning.proposal import TuningOptions
     from nearsim_db.analysis.tuning.sampling import draw, draw_from_collection
@@ -97,7 +100,9 @@ def tune(
         else:
             with options.connect() as database:
                 sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
-        tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings))
+        named = {one.partition("=")[0].strip() for one in recipe_options.settings or ()}
+        kept = frozenset(key for key in _SHINGLE_KEYS if f"shingle.{key}" in named)
+        tuning_options = TuningOptions(recall, threshold, seed, kept)
         found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
     from nearsim_db.cli.output import tuning
 
@@ -106,16 +111,3 @@ def tune(
     found.required()
     if source is not None:
         terminal.print_warnings(source.warnings)
-
-
-def _check(files: list[Path] | None, collection: str | None, recall: float) -> None:
-    if bool(files) == (collection is not None):
-        raise UsageError("give either FILE or --collection")
-    if not 0 < recall < 1:
-        raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
-
-
-def _kept(settings: list[str] | None) -> frozenset[str]:
-    """Return the shingle keys fixed by --set."""
-    named = {setting.partition("=")[0].strip() for setting in settings or ()}
-    return frozenset(key for key in _SHINGLE_KEYS if f"shingle.{key}" in named)

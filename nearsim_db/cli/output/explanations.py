@@ -181,8 +181,11 @@ def print_runs(lines: Iterable[Sequence[Run]]) -> None:
         return
     width = width_of(sys.stdout)
     for runs in lines:
-        text = "".join(_marked(run) for run in runs).rstrip()
-        sys.stdout.write("".join(f"{line}\n" for line in tables.wrap_text(text, width)))
+        text = ""
+        for run in runs:
+            before, after = _MARKS[run.side]
+            text += f"{before}{'#' if run.is_number else ''}{_escaped(run.text)}{after}"
+        sys.stdout.write("".join(f"{line}\n" for line in tables.wrap_text(text.rstrip(), width)))
 
 
 def _print_coloured(lines: Iterable[Sequence[Run]]) -> None:
@@ -198,11 +201,6 @@ def _print_coloured(lines: Iterable[Sequence[Run]]) -> None:
             )
         text.rstrip()
         console.print(text)
-
-
-def _marked(run: Run) -> str:
-    before, after = _MARKS[run.side]
-    return f"{before}{'#' if run.is_number else ''}{_escaped(run.text)}{after}"
 
 
 def _escaped(text: str) -> str:

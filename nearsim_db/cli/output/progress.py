@@ -71,7 +71,8 @@ class _Bars:
         elif total is not None and done < total:
             self._whole = count_shown(0, total, unit, 0.0)
         self._bars.update(self._task, completed=done, total=total, count=count)
-        self._bars.update(self._task, left=_left(self._bars.tasks[-1].time_remaining))
+        seconds = self._bars.tasks[-1].time_remaining
+        self._bars.update(self._task, left=f"{timedelta(seconds=round(seconds))} left" if seconds else "")
 
     def finish(self) -> None:
         """Show the current step as complete."""
@@ -90,10 +91,6 @@ def count_shown(done: int, total: int | None, unit: str, seconds: float) -> str:
         return f"{total:,} {unit}" if total else ""
     rate = f", {done / seconds:,.0f}/s" if seconds >= _RATE_SECONDS else ""
     return f"{done:,} {unit}{rate}"
-
-
-def _left(seconds: float | None) -> str:
-    return f"{timedelta(seconds=round(seconds))} left" if seconds else ""
 
 
 @contextmanager

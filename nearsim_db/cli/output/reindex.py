@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from nearsim_db.cli.options import Outcome, Result
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import values_of
-from nearsim_db.errors import LimitsExceededError, suggested_command
+from nearsim_db.errors import suggested_command
 from nearsim_db.records import GenerationId
 
 if TYPE_CHECKING:
@@ -189,11 +189,6 @@ def show_promoted(
     live = {"live": generation.generation_id, "retired": before, "promoted": True}
     promoted = {"collection": reindex.collection, "profile": generation.profile, **live}
     outcome.show(promoted, f"{_name(generation)} is live now{kept}")
-
-
-def refused(reindex: "Reindex", error: LimitsExceededError) -> dict[str, object]:
-    """Return the exceeded limits for programs."""
-    return {"promoted": False, "collection": reindex.collection, **values_of(error, "profile", "limits")}
 
 
 def show_dropped(outcome: Outcome, dropped: "Sequence[Dropped]") -> None:

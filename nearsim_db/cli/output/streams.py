@@ -106,8 +106,6 @@ def _appending(path: Path | None) -> Iterator[BinaryIO]:
 
 
 class _Counted(Iterator[Answer]):
-    """An iterator that counts its answers."""
-
     def __init__(self, answers: Iterator[Answer]) -> None:
         self._answers = answers
         self.count = 0
