@@ -45,12 +45,17 @@ class ExportColumns:
     names: tuple[str, ...] | None = None
 
     @property
+    def of_attributes(self) -> list[str]:
+        """The names that are keys of attributes."""
+        return [name for name in self.names or () if name not in _OF_DOCUMENT]
+
+    @property
     def needed(self) -> list[str]:
         """The columns to read that are read only on request."""
         if self.names is None:
             return ["text", "attributes"]
-        needed = [name for name in _ON_REQUEST if name in self.names]
-        return needed if all(name in _OF_DOCUMENT for name in self.names) else [*needed, "attributes"]
+        wanted = {*self.names, "attributes"} if self.of_attributes else self.names
+        return [name for name in _ON_REQUEST if name in wanted]
 
     def record(self, row: ExportedRow) -> dict[str, object]:
         """Return a document by column."""
@@ -74,20 +79,10 @@ class ExportColumns:
                     "with --columns, such as --columns id,text,attributes, or write JSON lines"
                 )
             return ExportColumns((*_BEFORE_ATTRIBUTES, *map(_column_of, kinds), *_AFTER_ATTRIBUTES))
-        for name in self.names:
-            if name not in _OF_DOCUMENT and _key_of(name) not in kinds:
+        for name in self.of_attributes:
+            if _key_of(name) not in kinds:
                 raise InputError(f"no column {name!r} in the collection (columns: {_listed(kinds)})")
         return self
-
-    def kinds(self, of_attributes: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-        """Return the kinds of values of each attribute that is a column."""
-        assert self.names is not None
-        return {name: list(of_attributes[_key_of(name)]) for name in self.names if name not in _OF_DOCUMENT}
-
-    @property
-    def have_attributes(self) -> bool:
-        """Whether a key of attributes is named."""
-        return self.names is not None and not all(name in _OF_DOCUMENT for name in self.names)
 
 
 def parse_columns(given: Iterable[str]) -> ExportColumns:
@@ -149,10 +144,10 @@ def _open(
     """
     collection_id, leaves, duplicates = generation.collection_id, generation.leaves, _DUPLICATES[keep]
     kinds: dict[str, list[str]] = {}
-    if columns.have_attributes or (with_header and columns.names is None):
+    if columns.of_attributes or (with_header and columns.names is None):
         of_attributes = exports.read_attribute_kinds(connection, collection_id)
         columns = columns.with_attributes(of_attributes)
-        kinds = columns.kinds(of_attributes)
+        kinds = {name: list(of_attributes[_key_of(name)]) for name in columns.of_attributes}
     total = exports.count_export(connection, collection_id, leaves, duplicates=duplicates)
     warnings = _warnings(connection, generation)
     rows = exports.stream_export(connection, collection_id, leaves, columns.needed, duplicates=duplicates)

@@ -22,7 +22,7 @@ _CAUSES = ("disk_full", "resources", "limit", "read_only", "connection", "other"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
-class Monitor:
+class Monitor(Collector):
     """Metrics of one worker in a registry of their own, and the times from which its health follows.
 
     `read_backlog` counts the queue whenever the metrics are requested, from any thread; None without a database.
@@ -61,8 +61,8 @@ class Monitor:
         self._disk = Gauge("nearsim_disk_free_bytes", "Free disk space", ["place"], registry=self.registry)
         with suppress(OSError):  # there is none that can be written to, nor does a worker need it
             self.watch_disk("temporary", Path(tempfile.gettempdir()))
-        self.registry.register(_BacklogCollector(self))
         self.read_backlog: Callable[[], Backlog] | None = None
+        self.registry.register(self)
         self.not_followed: list[str] = []  # why attached tables are not followed
         self._clock = clock
         self._collecting = Lock()
@@ -137,16 +137,9 @@ class Monitor:
         with self._collecting:
             return generate_latest(self.registry)
 
-
-class _BacklogCollector(Collector):
-    """Gauges that are read from the database."""
-
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
-
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges, none if the database cannot be read."""
-        read = self._monitor.read_backlog
+        """Yield the gauges that are read from the database, none if it cannot be read."""
+        read = self.read_backlog
         if read is None:
             return
         try:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.admin.verify_index.documents import check_clusters, check_documents, check_pairs
 from nearsim_db.admin.verify_index.findings import Findings, IndexCheck
@@ -170,28 +171,32 @@ class IndexChecker:
         if findings.is_damaged:
             return
         connection.rollback()
-        if self.sample is None:
-            self._check_all(connection, context, findings)
-        else:
-            self._check_sample(connection, context, findings, self.sample)
+        sampled = None
+        if self.sample is not None:
+            sampled = self._check_sample(connection, context, findings, self.sample)
+        elif not self._check_all(connection, context, findings):
+            return
+        connection.rollback()
+        self.progress("check_clusters", 0, None)
+        check_clusters(connection, context, findings, sampled)
 
-    def _check_all(self, connection: Connection, context: Context, findings: Findings) -> None:
+    def _check_all(self, connection: Connection, context: Context, findings: Findings) -> bool:
+        """Check everything but clusters; return False if the tables are so damaged that nothing can be compared."""
         check_content(connection, findings, self.progress)
         if findings.is_damaged or check_shapes(connection, context, findings):
-            return
+            return False
         total = collection_rows.count_documents(connection, context.collection_id)
         for doc_ids in _batches(connection, context):
             check_documents(connection, context, findings, doc_ids)
             check_pairs(connection, context, findings, doc_ids, either_end=False)
             self.progress("check", findings.checked["documents"], total)
         check_all_bands(connection, context, findings, self.progress)
-        connection.rollback()
-        self.progress("check_clusters", 0, None)
-        check_clusters(connection, context, findings)
+        return True
 
     def _check_sample(
         self, connection: Connection, context: Context, findings: Findings, amount: int
-    ) -> None:
+    ) -> NDArray[np.int64]:
+        """Check a sample of documents, and those paired with them that changed; return the sample."""
         sampled = index_checks.sample_ids(
             connection, context.leaves, context.collection_id, amount, self.seed
         )
@@ -205,9 +210,7 @@ class IndexChecker:
             check_documents(connection, context, findings, [one for one in stale if one not in checked])
             checked.update(stale)
             self.progress("check", at + len(doc_ids), len(sampled))
-        connection.rollback()
-        self.progress("check_clusters", 0, None)
-        check_clusters(connection, context, findings, np.array(sampled, np.int64))
+        return np.array(sampled, np.int64)
 
     def _find_damage(self, connection: Connection, generation: Generation, error: Exception) -> Findings:
         """Find the cause of an error: unreadable tables, or sketches of the wrong size. Raises any other error."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +108,7 @@ def _missing_bands(
 Ends = tuple[int, int]
 
 _CANDIDATES_AT_ONCE = 16_384
+_COUNTS = attrgetter("shared_bands", "intersection", "union")
 _SIMILARITY_TOLERANCE = 1e-9  # processors differ in how they sum weights
 _ESTIMATE_TOLERANCE = 1e-6  # of a 32-bit column
 
@@ -159,13 +161,10 @@ def _differing(stored: dict[Ends, Evidence], found: dict[Ends, Evidence]) -> Ite
 
 
 def _is_same(stored: Evidence, found: Evidence) -> bool:
-    counts = (stored.shared_bands, stored.intersection, stored.union)
-    if counts != (found.shared_bands, found.intersection, found.union):
-        return False
-    if (stored.distance is None) != (found.distance is None):
-        return False
     return (
-        math.isclose(stored.similarity, found.similarity, abs_tol=_SIMILARITY_TOLERANCE)
+        _COUNTS(stored) == _COUNTS(found)
+        and (stored.distance is None) == (found.distance is None)
+        and math.isclose(stored.similarity, found.similarity, abs_tol=_SIMILARITY_TOLERANCE)
         and math.isclose(stored.estimate, found.estimate, abs_tol=_ESTIMATE_TOLERANCE)
         and math.isclose(stored.distance or 0.0, found.distance or 0.0, abs_tol=_SIMILARITY_TOLERANCE)
     )
