@@ -60,6 +60,10 @@ def test_lists_are_broken_between_ids_only(terminal: Terminal) -> None:
     assert [word.rstrip(",") for line in lines[2:] for word in line.split()] == [ids[0], "10", *ids]
 
 
+def test_lines_of_a_text_begin_and_end_with_a_word() -> None:
+    assert tables.wrap_text("  one two three", 7) == ["one two", "three"]
+
+
 def test_values_have_no_trailing_zeros() -> None:
     for value, shown in ((3.33, "3.33"), (0.7, "0.7"), (1.0, "1"), (0.99981, "0.9998"), (1234.5, "1,234.5")):
         assert visible(value) == shown

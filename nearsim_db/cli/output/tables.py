@@ -220,7 +220,7 @@ def wrap_text(text: str, width: int, ends: re.Pattern[str] = _SPACE_ENDS) -> lis
             if current and _cell_width(f"{current}{word}".rstrip()) > width:
                 lines.append(current.rstrip())
                 current = ""
-            current += word
+            current += word if current else word.lstrip(" ")
         lines.append(current)
     return lines
 
