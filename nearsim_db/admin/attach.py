@@ -102,7 +102,6 @@ def _refuse_attached(
 
 
 def _warnings(connection: Connection, relation: Relation, columns: Columns) -> tuple[str, ...]:
-    warnings = []
     existing = tables.read_columns(connection, relation)
     owner = existing[columns.id].our_owner
     grants = []
@@ -110,12 +109,12 @@ def _warnings(connection: Connection, relation: Relation, columns: Columns) -> t
         grants.append(f"GRANT USAGE ON SCHEMA {relation.shown_schema} TO {owner}")
     if not all(existing[one].is_readable_to_owner for one in columns.named().values()):
         grants.append(f"GRANT SELECT ON {relation.shown} TO {owner}")
-    if grants:
-        warnings.append(
-            f"in SQL, body_of reads attached tables as {owner}, who may not read {relation.shown}: it returns none of "
-            f"its texts until you {'; '.join(grants)}"
-        )
-    return tuple(warnings)
+    if not grants:
+        return ()
+    return (
+        f"in SQL, body_of reads attached tables as {owner}, who may not read {relation.shown}: it returns none of "
+        f"its texts until you {'; '.join(grants)}",
+    )
 
 
 def refuse_vectors(recipe: Recipe) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from nearsim_db.errors import NearsimError
+from nearsim_db.worker.contexts import log
 from nearsim_db.worker.metrics import Monitor
 
 CLIENTS_AT_ONCE = 32
@@ -21,8 +22,6 @@ HEAD_BYTES = 16_384
 _CLIENT_SECONDS = 5.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
-
-_log = logging.getLogger("nearsim.worker")
 
 
 @contextmanager
@@ -32,7 +31,7 @@ def serve(monitor: Monitor, host: str, port: int, client_seconds: float = _CLIEN
     A client has `client_seconds` to send its request, and as long again to receive the answer.
     """
     try:
-        server = _Server((host, port), _handler(monitor, client_seconds))
+        server = _Server((host, port), monitor, client_seconds)
     except OSError as error:
         raise NearsimError(
             f"cannot serve at {host}, port {port}: {error.strerror or error}; choose another port with --http"
@@ -53,9 +52,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = CLIENTS_AT_ONCE
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(self, address: tuple[str, int], monitor: Monitor, client_seconds: float) -> None:
+        self.monitor, self.client_seconds = monitor, client_seconds
         self._free = BoundedSemaphore(CLIENTS_AT_ONCE)
-        super().__init__(address, handler)
+        super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for a client."""
@@ -79,77 +79,65 @@ class _Server(ThreadingHTTPServer):
         """Log an error in one record, but not that a client hung up or was too slow, which are OSErrors."""
         error = sys.exception()
         if not isinstance(error, OSError):
-            facts = {"client": str(client_address[0])}
-            _log.error(
-                f"an HTTP request failed: {type(error).__name__}: {error}",
-                extra={"event": "http_failed", "facts": facts},
-            )
+            message = f"an HTTP request failed: {type(error).__name__}: {error}"
+            log(logging.ERROR, "http_failed", message, {"client": str(client_address[0])})
 
 
-def _handler(monitor: Monitor, client_seconds: float) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        """Handles one request for one worker."""
+class _Handler(BaseHTTPRequestHandler):
+    """Handles one request for one worker."""
 
-        default_request_version = "HTTP/1.0"
+    server: "_Server"
+    default_request_version = "HTTP/1.0"
 
-        def handle(self) -> None:
-            """Receive the head of a request, bounded in time and size, and answer it; a body is ignored."""
-            head = self._receive_head()
-            self.connection.settimeout(client_seconds)
-            self.rfile = io.BytesIO(head)
-            if len(head) <= HEAD_BYTES:
-                self.handle_one_request()
-            else:
-                self.requestline = self.command = ""
-                self.request_version = self.protocol_version
-                self.send_error(431)
+    def handle(self) -> None:
+        """Receive the head of a request, bounded in time and size, and answer it; a body is ignored."""
+        head = self._receive_head()
+        self.connection.settimeout(self.server.client_seconds)
+        self.rfile = io.BytesIO(head)
+        if len(head) <= HEAD_BYTES:
+            self.handle_one_request()
+        else:
+            self.requestline = self.command = ""
+            self.request_version = self.protocol_version
+            self.send_error(431)
 
-        def do_GET(self) -> None:
-            """Send health, metrics, or 404."""
-            match self.path.partition("?")[0]:
-                case "/healthz":
-                    self._send_state(*monitor.health())
-                case "/livez":
-                    self._send_state(*monitor.liveness())
-                case "/metrics":
-                    self._send(200, _METRICS_TYPE, monitor.exposition())
-                case _:
-                    self._send(404, "text/plain", b"not found; see /healthz, /livez and /metrics\n")
-
-        def do_HEAD(self) -> None:
-            """Send what GET would, without the body."""
-            self.do_GET()
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Log no requests."""
-
-        def _receive_head(self) -> bytes:
-            """Return the request line and headers, or what there is at the end of input or beyond `HEAD_BYTES`.
-
-            Raises TimeoutError.
-            """
-            until = time.monotonic() + client_seconds
-            head = bytearray()
-            while len(head) <= HEAD_BYTES and not _END_OF_HEAD.search(head):
-                left = until - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError
-                self.connection.settimeout(left)
-                if not (received := self.connection.recv(HEAD_BYTES)):
-                    break
-                head += received
-            return bytes(head)
-
-        def _send_state(self, is_well: bool, reason: str) -> None:
+    def do_GET(self) -> None:
+        """Send health, metrics, or 404."""
+        monitor, path = self.server.monitor, self.path.partition("?")[0]
+        states = {"/healthz": monitor.health, "/livez": monitor.liveness}
+        if path in states:
+            is_well, reason = states[path]()
+            status, kind = 200 if is_well else 503, "application/json"
             body = orjson.dumps({"ok": is_well, "reason": reason})
-            self._send(200 if is_well else 503, "application/json", body)
+        elif path == "/metrics":
+            status, kind, body = 200, _METRICS_TYPE, monitor.exposition()
+        else:
+            status, kind, body = 404, "text/plain", b"not found; see /healthz, /livez and /metrics\n"
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
-        def _send(self, status: int, kind: str, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
+    do_HEAD = do_GET
 
-    return Handler
+    def log_message(self, format: str, *args: object) -> None:
+        """Log no requests."""
+
+    def _receive_head(self) -> bytes:
+        """Return the request line and headers, or what there is at the end of input or beyond `HEAD_BYTES`.
+
+        Raises TimeoutError.
+        """
+        until = time.monotonic() + self.server.client_seconds
+        head = bytearray()
+        while len(head) <= HEAD_BYTES and not _END_OF_HEAD.search(head):
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self.connection.settimeout(left)
+            if not (received := self.connection.recv(HEAD_BYTES)):
+                break
+            head += received
+        return bytes(head)
