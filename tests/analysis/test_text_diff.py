@@ -1,4 +1,4 @@
-"""Two texts side by side: what is marked, what is cut, and which numbers differ."""
+"""Two texts side by side and inline: what is marked, what is cut, and which numbers differ."""
 
 import random
 import time
@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearsim_db.analysis.text_diff import Diff, compare
+from nearsim_db.analysis.text_diff import Diff, InlineDiff, compare, compare_inline
 from tests.builders.selection import examples
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "7", "8", "中", "한국", "x.", "\n"]), max_size=40)
@@ -82,3 +82,30 @@ def test_uncut_diff_contains_both_texts(left: list[str], right: list[str]) -> No
         for side in ("left", "right")
     ]
     assert "".join(kept[0][0]) == "".join(kept[1][0])
+
+
+def words(diff: InlineDiff, side: str) -> list[str]:
+    """The words of one text: those of both and its own."""
+    runs = [run for hunk in diff.hunks for run in hunk.runs]
+    return "".join(run.text for run in runs if run.side in ("both", side)).split()
+
+
+def test_both_texts_can_be_read_from_the_runs() -> None:
+    rng = random.Random(7)
+    vocabulary = ["storm", "ferry", "12", "harbour", "4.5", "island", "crew"]
+    for _ in range(200):
+        left = rng.choices(vocabulary, k=rng.randint(0, 20))
+        right = [
+            rng.choice(vocabulary) if rng.random() < 0.2 else word for word in left if rng.random() < 0.9
+        ]
+        diff = compare_inline(" ".join(left), " ".join(right))
+        assert (words(diff, "left"), words(diff, "right")) == (left, right)
+        assert diff.is_same == (left == right)
+
+
+def test_equal_words_far_from_a_change_are_omitted() -> None:
+    same = " ".join("ferry" for _ in range(100))
+    diff = compare_inline(f"{same} here {same}", f"{same} there {same}")
+    (hunk,) = diff.hunks
+    assert (hunk.skipped, diff.skipped) == (76, 76)
+    assert len(words(diff, "left")) == 24 + 1 + 24

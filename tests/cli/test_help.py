@@ -1,4 +1,4 @@
-"""The command line without a database: help, versions and addresses."""
+"""The command line without a database: help, versions, addresses, and commands suggested in messages."""
 
 import os
 import subprocess
@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nearsim_db.cli.app import app
+from nearsim_db.errors import suggested_command
 from tests.contract.options import every_command, whole
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
@@ -51,3 +52,13 @@ def test_db_url_is_accepted_by_psql() -> None:
         "db", "url", NEARSIM_DATABASE_URL="postgresql+psycopg://me:secret@host:5433/mine?sslmode=require"
     )
     assert ended.stdout == "postgresql://me:secret@host:5433/mine?sslmode=require\n"
+
+
+def test_suggested_command_can_be_pasted_into_a_shell() -> None:
+    assert suggested_command("reindex diff", "default", "default") == "nearsim reindex diff"
+    assert suggested_command("reindex diff", "news", "body") == "nearsim reindex diff -p body -c news"
+    assert suggested_command("profile delete", "news", "default") == "nearsim profile delete default -c news"
+    promote = suggested_command("reindex promote", "two words", "default", "-g", "3")
+    assert promote == "nearsim reindex promote -c 'two words' -g 3"
+    verify = suggested_command("verify-index", "default", "it's", "--repair")
+    assert verify == """nearsim verify-index -p 'it'"'"'s' --repair"""

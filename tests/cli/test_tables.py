@@ -1,10 +1,16 @@
-"""Tables on terminals: ids and numbers are never truncated."""
+"""Tables, plots and progress on terminals: ids and numbers are never truncated."""
+
+import io
+import re
+from typing import Any
 
 import pytest
 
-from nearsim_db.cli.output import reindex, tables
+from nearsim_db import Document, Index
+from nearsim_db.cli.output import plots, progress, reindex, tables
 from nearsim_db.cli.output.terminal import visible
-from tests.builders.command_line import Terminal
+from nearsim_db.similarity.lsh import parse
+from tests.builders.command_line import STORM, STORM_AGAIN, Terminal
 
 NUMBERS = ("similarity", "intersection", "union", "estimate", "shared_bands")
 
@@ -116,3 +122,108 @@ def test_columns_that_the_terminal_is_too_narrow_for_are_left_out(
     if columns >= 70:
         assert max(map(len, lines)) == columns
         assert min(len(one) for one in lines[-1].split("  ")[-2:]) >= 17
+
+
+class Pipe(io.TextIOWrapper):
+    """A pipe with an encoding that records what is written."""
+
+    def __init__(self, encoding: str) -> None:
+        self.kept = io.BytesIO()
+        super().__init__(self.kept, encoding=encoding)
+
+    def text(self) -> str:
+        self.flush()
+        return self.kept.getvalue().decode(self.encoding)
+
+
+def heights(lines: list[str], mark: str, width: int) -> list[set[float]]:
+    """The heights of the marks of each column, in 0..1."""
+    columns: list[set[float]] = [set() for _ in range(width)]
+    for row, line in enumerate(lines[:21]):
+        for found in re.finditer(re.escape(mark), line[6:]):
+            columns[found.start()].add(1 - row / 20)
+    return columns
+
+
+@pytest.mark.parametrize("text", ["or(20, and(5))", "or(4, and(4, or(4, and(4))))", "and(9)", "or(30)"])
+def test_marks_are_at_the_height_of_the_curve(text: str) -> None:
+    stream, probability = Pipe("utf-8"), parse(text).probability
+    plots.draw([probability], 0, 1, None, stream)
+    lines = stream.text().splitlines()
+    width = 80 - 7
+    for column, found in enumerate(heights(lines, "o", width)):
+        value = probability(column / (width - 1))
+        assert min(abs(height - value) for height in found) <= 0.025 + 1e-9
+        # Upright runs join a column to the one before it.
+        before = probability(max(column - 1, 0) / (width - 1))
+        assert all(before - 0.026 <= height <= value + 0.026 for height in found)
+    stream = Pipe("ascii")
+    plots.draw([probability], 0, 1, 0.5, stream)
+    assert "\x1b" not in stream.text() and stream.text().startswith(" 1.0 |")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_plot_is_as_wide_as_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stream = Terminal()
+    plots.draw([parse("or(4, and(4))").probability, parse("and(4, or(4))").probability], 0, 1, 0.6, stream)
+    coloured = stream.getvalue()
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()
+    assert "\x1b[" in coloured and len(lines) == 23
+    assert columns - 2 <= max(map(len, lines)) <= columns
+    assert lines[21].index("┴") - 6 == round(0.6 * (columns - 8))
+    # Both curves are at 0 on the left and at 1 on the right, and both are seen there.
+    for row, place in ((20, slice(6, 14)), (0, slice(-8, None))):
+        assert {"o", "x"} <= set(lines[row][place])
+
+
+def test_plot_with_another_axis() -> None:
+    stream = Pipe("utf-8")
+    plots.draw([lambda distance: 1 / (1 + distance)], 0, 10, 2.5, stream)
+    lines = stream.text().splitlines()
+    assert lines[22].split() == ["0", "2", "4", "6", "8", "10"]
+    assert lines[21].index("┴") - 6 == round(0.25 * 72)
+    stream = Pipe("utf-8")
+    plots.draw([lambda cosine: (1 + cosine) / 2], -1, 1, None, stream)
+    assert stream.text().splitlines()[22].split() == ["-1", "-0.5", "0", "0.5", "1"]
+
+
+def test_a_complete_step_shows_its_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    for name, value in (("COLUMNS", "120"), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    with progress.progress_bars(quiet=False) as report:
+        report("candidates", 1_000, 8_000)
+        report("signatures", 0, 44_000)
+        report("sign", 0, 0)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    verifying, indexing = shown.splitlines()[-2:]
+    assert "verifying " in verifying and " 8,000 documents" in verifying
+    assert "indexing sketches " in indexing and " 44,000 documents" in indexing
+    assert "signing" not in shown
+
+
+def test_count_with_a_rate_or_a_total() -> None:
+    for done, total, seconds, shown in (
+        (1_000, 8_000, 4.0, "1,000 rows, 250/s"),
+        (1_000, None, 0.5, "1,000 rows"),
+        (0, 8_000, 9.0, "8,000 rows"),
+        (0, None, 9.0, ""),
+    ):
+        assert progress.count_shown(done, total, "rows", seconds) == shown
+
+
+def test_every_step_of_an_ingest_is_named_and_writing_follows_reading(database_url: str) -> None:
+    steps: dict[str, Any] = {}
+    with Index.connect(
+        database_url, progress=lambda step, done, total: steps.setdefault(step, total)
+    ) as index:
+        index.add([Document("a", body=STORM), Document("b", body=STORM_AGAIN)])
+        index.add([Document("a", body=STORM_AGAIN)])
+    assert steps.keys() <= progress.STEPS.keys()
+    names = list(steps)
+    assert names[:2] == ["read", "save"] and steps["save"] == 2
+    assert steps["signatures"] == steps["pairs"] == steps["clusters"] == 2

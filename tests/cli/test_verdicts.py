@@ -1,8 +1,14 @@
-"""Verdicts from the command line."""
+"""Verdicts, and nearsim why and why-not."""
 
-import csv
+import io
+import sys
 
-from tests.builders.command_line import CommandLine
+import pytest
+
+from nearsim_db.analysis.text_diff import Run
+from nearsim_db.cli.output import explanations
+from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, Terminal
+from tests.builders.word_sets import counts
 
 
 def clusters(nearsim: CommandLine) -> list[set[str]]:
@@ -27,12 +33,55 @@ def test_list_shows_current_verdicts_and_on_request_all(filled: CommandLine) -> 
     filled.succeed("verdict", "undo", "storm", "bridge", "--why", "not funny", "--by", "bert")
     (standing,) = filled.succeed("verdict", "list", "--json").document()["verdicts"]
     assert (standing["left"], standing["right"], standing["verdict"]) == ("storm", "storm-twin", "vetoed")
-    assert (standing["by"], standing["why"], standing["undone_at"]) == ("anna", "two storms", None)
     undone, _ = filled.succeed("verdict", "list", "--undone", "--format", "jsonl").rows()
     assert (undone["verdict"], undone["undone_by"], undone["undone_why"]) == ("pinned", "bert", "not funny")
     assert filled.succeed("verdict", "list", "--by", "bert", "--json").document() == {"verdicts": []}
-    rows = csv.DictReader(filled.succeed("verdict", "list", "--format", "csv").out.splitlines())
-    assert [(row["left"], row["by"], row["undone_by"]) for row in rows] == [("storm", "anna", "")]
     filled.succeed("delete", "storm-twin", "--yes")
     (left,) = filled.succeed("verdict", "list", "--format", "jsonl").rows()
     assert (left["left"], left["right"][0]) == ("storm", "#")
+
+
+RUNS = [
+    Run("both", "paid "),
+    Run("left", "12", is_number=True),
+    Run("right", "13\x1b[2J"),
+    Run("both", "\nnow"),
+]
+
+
+def test_why_shows_the_evidence_and_the_words_that_differ(filled: CommandLine) -> None:
+    intersection, union = counts(STORM, STORM_AGAIN)
+    assert "on [-Monday-] {+Tuesday+} night" in filled.succeed("why", "storm", "storm-again").out
+    found = filled.succeed("why", "storm-again", "storm", "--json").document()
+    assert (found["left"], found["right"], found["is_pair"]) == ("storm-again", "storm", True)
+    assert (found["similarity"], found["intersection"]) == (intersection / union, intersection)
+    (hunk,) = found["diff"]["hunks"]
+    assert [run["text"] for run in hunk["runs"] if run["side"] == "right"] == ["Monday"]
+
+
+def test_why_not_gives_reasons_for_any_two_documents(filled: CommandLine) -> None:
+    found = filled.succeed("why-not", "storm", "harvest", "--json").document()
+    assert [one["kind"] for one in found["reasons"]] == ["below_threshold", "too_few_shared_bands"]
+    assert (found["is_pair"], found["similarity"], "diff" in found) == (False, 0.0, False)
+
+
+@pytest.mark.slow("builds a second index")
+def test_why_not_names_settings_under_which_they_would_be_a_pair(filled: CommandLine) -> None:
+    filled.succeed("profile", "create", "strict", "--set", "match.threshold=0.99", "-q")
+    shown = filled.succeed("why-not", "storm", "storm-again", "-p", "strict").out
+    threshold = int(10_000 * counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]) / 10_000
+    assert f"with match.threshold={threshold} they would be a pair" in shown
+    assert shown.endswith(f"nearsim reindex start -p strict --set match.threshold={threshold}\n")
+
+
+def test_marks_and_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = "paid [-#12-]{+13\\x1b[2J+}\nnow\n"
+    coloured = "paid \x1b[1;7;31m12\x1b[0m\x1b[32m13\\x1b[2J\x1b[0m\nnow\n"
+    for stream, no_color, expected in (
+        *((io.StringIO(), "", plain), (Terminal(), "1", plain), (Terminal(), "", coloured)),
+    ):
+        for name, value in (("NO_COLOR", no_color), ("TERM", "xterm"), ("COLUMNS", "80")):
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "stdout", stream)
+        explanations.print_runs([RUNS])
+        assert stream.getvalue() == expected

@@ -5,22 +5,16 @@ import psycopg
 from tests.builders.command_line import CommandLine
 
 
-def test_a_sample_is_checked(filled: CommandLine) -> None:
-    assert filled.succeed("verify-index", "--sample", "2", "--json").document()["checked"]["documents"] == 2
-
-
 def test_faults_exit_with_3_until_repaired(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("DELETE FROM nearsim_index.similar_pair_1")
         connection.execute("UPDATE nearsim_index.signature_1 SET revision = 99 WHERE doc_id = 5")
     outcome = filled.run("verify-index")
     assert outcome.exit_code == 3
-    assert [line.split() for line in outcome.out.splitlines()[-3:]] == [
-        ["outdated", "signature_1", "1", "bridge"],
-        ["missing_pair", "similar_pair_1", "1", "storm,", "storm-again"],
-        ["wrong_cluster", "cluster_member_1", "1", "storm-again"],
-    ]
-    assert "differs (5 documents" in outcome.err and "verify-index --repair" in outcome.err
+    shown = [line.split()[0] for line in outcome.out.splitlines()[-3:]]
+    assert shown == ["outdated", "missing_pair", "wrong_cluster"] and "--repair" in outcome.err
+    sampled = filled.run("verify-index", "--sample", "2", "--json").document()
+    assert sampled["checked"]["documents"] == 2
     reported = filled.run("verify-index", "--all", "--json")
     assert reported.exit_code == 3
     kinds = {fault["kind"]: fault["examples"] for fault in reported.document()["faults"]}

@@ -1,4 +1,4 @@
-"""Stop words, short words, stems, and the libraries behind them."""
+"""Stop words, short words, stems, the libraries behind them, and sentence boundaries."""
 
 from importlib.metadata import version
 from pathlib import Path
@@ -12,9 +12,9 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Shingle, from_mapping, load
 from nearsim_db.similarity.text import Shingler, library_versions
-from nearsim_db.similarity.text.words import LONGEST_STEMMED, stop_words, word_filter
+from nearsim_db.similarity.text.words import LONGEST_STEMMED, split, stop_words, word_filter
 from tests.builders.cpu_time import cpu_seconds
-from tests.builders.plain_text import poly64
+from tests.builders.plain_text import any_text, poly64, sentences
 from tests.builders.selection import every_backend, examples
 
 RECIPES = Path(__file__).parents[2] / "benchmarks" / "recipes"
@@ -138,3 +138,51 @@ def test_only_words_of_up_to_256_characters_are_stemmed() -> None:
     assert keep is not None
     short, long = "a" * 253 + "ing", "a" * 254 + "ing"
     assert keep(f"walking {short} {long} walked") == f"walk {'a' * 253} {long} walk"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", []),
+        (" \n\n\t", []),
+        ("no end", ["no end"]),
+        ('He said "No." She (who knew.) left.', ['He said "No." ', "She (who knew.) ", "left."]),
+        ("It is 3.5 km, e.g.here", ["It is 3.5 km, e.g.here"]),
+        (
+            "First\n\nSecond\nstill second\r\n \r\nThird",
+            ["First\n\n", "Second\nstill second\r\n \r\n", "Third"],
+        ),
+        ("你好。你好吗？很好！", ["你好。", "你好吗？", "很好！"]),
+        ("他说：“好！”她走了。", ["他说：“好！”", "她走了。"]),
+        ("什么？！！真的。。。 是", ["什么？！！", "真的。。。 ", "是"]),
+        ("안녕하세요. 잘 지내요? 네!", ["안녕하세요. ", "잘 지내요? ", "네!"]),
+    ],
+)
+def test_sentence_examples(text: str, parts: list[str]) -> None:
+    assert split(text) == parts
+
+
+@examples(300)
+@given(text=st.one_of(any_text, st.text('aB你。！.!?…"”) \n\r\t1', max_size=30)))
+def test_sentences_equal_a_plain_python_splitter(text: str) -> None:
+    parts = split(text)
+    assert parts == sentences(text)
+    assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 500_000 + "x",
+        "!?" * 250_000 + "x",
+        ".'" * 250_000 + "x",
+        '."' * 250_000 + "x",
+        "." + '"' * 500_000 + "x",
+        "\n" + " " * 500_000 + "x",
+        "x" + "\n \n" * 200_000 + "x",
+    ],
+    ids=["dots", "marks", "dot quote", "dot closer", "closers", "spaces", "blank lines"],
+)
+def test_long_runs_take_linear_time(text: str) -> None:
+    # Backing out of a run at each of its marks would take hours here.
+    assert "".join(split(text)) == text
