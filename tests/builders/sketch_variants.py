@@ -92,11 +92,9 @@ VARIANTS = [
     Variant("hyperplane", {"vectors": "sign"}),
     Variant("projection", {"width": WIDTH}),
 ]
-POSITIONAL = [variant for variant in VARIANTS if variant.make().positional]
 OF_SETS = [variant for variant in VARIANTS if variant.metric == "jaccard"]
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
-every_positional = pytest.mark.parametrize("variant", POSITIONAL, ids=str)
 every_variant_of_sets = pytest.mark.parametrize("variant", OF_SETS, ids=str)
 every_width = pytest.mark.parametrize("id_bits", [32, 64])
 

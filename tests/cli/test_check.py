@@ -66,14 +66,9 @@ def test_invalid_fields_and_records(filled: CommandLine, tmp_path: Path) -> None
 
 def test_ingest_skips_near_duplicates(filled: CommandLine, new: Path) -> None:
     summary = filled.succeed("ingest", new, "--on-duplicate", "skip", "--json").document()
-    assert (summary["read"], summary["inserted"], summary["updated"], summary["skipped"]) == (4, 1, 1, 2)
-    assert [(one["id"], one["duplicate_of"]) for one in summary["duplicates"]] == [
-        ("again", "storm"),
-        ("bridge", "new"),
-    ]
-    reported = filled.succeed("ingest", new, "--on-duplicate", "skip").out
-    assert "skipped              2" in reported
-    assert filled.succeed("pairs", "--format", "jsonl").rows()[0]["right"] == "storm-twin"
+    assert [summary[name] for name in ("read", "inserted", "updated", "skipped")] == [4, 1, 1, 2]
+    duplicates = {one["id"]: one["duplicate_of"] for one in summary["duplicates"]}
+    assert duplicates == {"again": "storm", "bridge": "new"}
 
 
 def test_ingest_stops_at_the_first_near_duplicate(filled: CommandLine, new: Path) -> None:

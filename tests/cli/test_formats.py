@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from nearsim_db.cli.formats import Format
-from nearsim_db.cli.output.streams import print_document
 from tests.builders.command_line import CommandLine
 from tests.contract.options import every_command, whole
 
@@ -22,7 +20,6 @@ LISTS = {
     *("pairs", "clusters", "similar", "check", "events", "export"),
     *("profile list", "profile presets", "collection list", "verdict list", "work list"),
 }
-DOCUMENTS = [{"id": "a", "nested": {"n": [1, None]}}, {"id": "=b", "more": 0.5}]
 
 
 def test_a_folder_is_no_output_file(
@@ -63,23 +60,6 @@ def test_every_command_has_the_common_options() -> None:
 
 def options_of(command: Any) -> set[str]:
     return {option for one in command.params for option in one.opts}
-
-
-@pytest.mark.parametrize("format", [Format.JSON, Format.JSONL, Format.CSV])
-def test_a_document_has_the_same_values_in_every_format(format: Format) -> None:
-    written = io.BytesIO()
-    stream = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
-    print_document(format, DOCUMENTS, stream)
-    text = written.getvalue().decode()
-    if format is Format.CSV:
-        assert list(csv.reader(io.StringIO(text))) == [
-            ["id", "nested", "more"],
-            ["a", '{"n":[1,null]}', ""],
-            ["'=b", "", "0.5"],
-        ]
-    else:
-        found = json.loads(text) if format is Format.JSON else [json.loads(one) for one in text.splitlines()]
-        assert found == DOCUMENTS
 
 
 def test_answers_as_one_document(filled: CommandLine) -> None:

@@ -11,7 +11,6 @@ from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine
 
 BAG = ["--set", "shingle.scheme=bag"]
 EUCLIDEAN = [*BAG, "--set", "sketch.family=projection", "--set", "match.threshold=2"]
-COSINE = [*BAG, "--set", "sketch.family=hyperplane", "--set", "sketch.k=512", "--set", "match.threshold=0.9"]
 EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
 
 
@@ -61,19 +60,3 @@ def test_distances_are_shown_if_the_metric_has_one(
     assert sorted(sorted(map(str, one.items())) for one in written) == sorted(
         sorted(map(str, one.items())) for one in shown
     )
-
-
-def test_cosines_have_neither_counts_nor_a_distance(nearsim: CommandLine, stories: Path) -> None:
-    nearsim.succeed("profile", "create", "default", *COSINE, "-q")
-    nearsim.succeed("ingest", stories, "-q")
-    a, b = words(STORM), words(STORM_AGAIN)
-    lengths = [math.sqrt(sum(count * count for count in one.values())) for one in (a, b)]
-    cosine = sum(a[word] * b[word] for word in a) / math.prod(lengths)
-    rows = nearsim.succeed("pairs", "--format", "jsonl").rows()
-    assert not any("distance" in row for row in rows)
-    assert {(row["left"], row["right"]): row["similarity"] for row in rows} == {
-        ("storm", "storm-again"): pytest.approx(cosine),
-        ("storm-again", "storm-twin"): pytest.approx(cosine),
-        ("storm", "storm-twin"): 1,
-    }
-    assert all(row["intersection"] is row["union"] is None for row in rows)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from nearsim_db.similarity.lsh import match_probability
 from nearsim_db.similarity.sketch import Banding, KnownPairs
 from tests.builders.random_sets import ragged
 from tests.builders.selection import every_backend, examples
@@ -23,7 +22,6 @@ from tests.builders.sketch_variants import (
     VARIANTS,
     WIDTH,
     Variant,
-    every_positional,
     every_variant,
     every_variant_of_sets,
 )
@@ -105,26 +103,6 @@ def test_standard_errors_are_finite_and_zero_at_the_upper_end(variant: Variant) 
     errors = [family.standard_error(similarity) for similarity in (0.0, 1e-300, 1e-9, 0.3, 1 - 1e-12, 1.0)]
     assert all(math.isfinite(error) and error >= 0 for error in errors)
     assert errors[-1] == 0
-
-
-@pytest.mark.slow("statistics")
-@every_positional
-@pytest.mark.parametrize("minimum", [1, 3])
-def test_shared_bands_agree_with_the_curve(variant: Variant, minimum: int) -> None:
-    bands, rows, (similarity, size) = 32, 4, CASES[variant.metric][-2]
-    probability = variant.make().collision_probability(similarity)
-    shared = np.concatenate(
-        [
-            variant.make().count_shared_bands(*variant.sketches(similarity, size, seed), Banding(bands, rows))
-            for seed in range(SEEDS)
-        ]
-    )
-    one_band = probability**rows
-    deviation = math.sqrt(one_band * (1 - one_band) / (bands * len(shared)))
-    assert abs(shared.mean() / bands - one_band) < 4.5 * deviation
-    expected = match_probability(probability, bands, rows, minimum)
-    tolerance = 4.5 * math.sqrt(expected * (1 - expected) / len(shared))
-    assert abs(np.mean(shared >= minimum) - expected) < tolerance + 0.01
 
 
 few_documents = st.lists(st.lists(st.integers(0, 25), min_size=1, max_size=20), min_size=1, max_size=9)
