@@ -17,12 +17,12 @@ from tests.builders.isolation_world import (
     functions,
     look_round,
     make_busy,
-    nodes,
     outcome,
     relations,
     told_apart,
 )
 from tests.builders.logins import login, user_of
+from tests.builders.plan_log import nodes
 from tests.builders.relations import identifier
 
 

@@ -18,12 +18,12 @@ from tests.builders.isolation_world import (
     NOWHERE,
     Connection,
     World,
-    nodes,
     outcome,
     relations,
     told_apart,
 )
 from tests.builders.logins import login, user_of
+from tests.builders.plan_log import nodes
 from tests.builders.relations import identifier
 
 REFUSED: list[LiteralString] = [

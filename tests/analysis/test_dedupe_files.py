@@ -15,6 +15,7 @@ from nearsim_db.analysis.dedupe_files import Outputs, dedupe
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers import Source
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override
+from tests.builders.command_line import write_jsonl
 from tests.builders.reindex_world import RECIPE, words
 
 STORY = "port said on monday that it will close its northern terminal for two weeks in march"
@@ -31,8 +32,7 @@ finally:
 
 
 def write_stories(path: Path, stories: dict[str, str]) -> Path:
-    path.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in stories.items()))
-    return path
+    return write_jsonl(path, ({"id": name, "text": text} for name, text in stories.items()))
 
 
 def run(stories: Path, recipe: Recipe | None = None, threads: int | None = None) -> list[str]:
@@ -77,8 +77,10 @@ def test_neither_server_nor_account_nor_home_is_needed(tmp_path: Path) -> None:
 
 
 def test_the_keep_policy_chooses_survivors(tmp_path: Path) -> None:
-    path = write_stories(tmp_path / "in.jsonl", {"a": STORY, "b": f"{STORY} again", "c": STORY[::-1]})
-    for keep, kept in (("earliest", ["a", "c"]), ("latest", ["b", "c"]), ("longest", ["b", "c"])):
+    path = tmp_path / "in.jsonl"
+    stories = [("a", STORY, "2024-02-01"), ("b", f"{STORY} again", "2024-01-01"), ("c", STORY[::-1], None)]
+    write_jsonl(path, ({"id": name, "text": text, "published_at": at} for name, text, at in stories))
+    for keep, kept in (("earliest", ["b", "c"]), ("latest", ["a", "c"]), ("longest", ["b", "c"])):
         assert run(path, from_mapping({"cluster": {"keep": keep}})) == kept
 
 
@@ -104,8 +106,7 @@ def test_documents_without_features_are_all_kept(tmp_path: Path) -> None:
 def test_documents_beyond_their_retention_are_all_kept(tmp_path: Path) -> None:
     dates = {"old": "2001-01-01", "older": "2000-01-01", "new": None, "newer": None}
     path = tmp_path / "in.jsonl"
-    lines = [json.dumps({"id": name, "text": STORY, "published_at": date}) for name, date in dates.items()]
-    path.write_text("\n".join(lines))
+    write_jsonl(path, ({"id": name, "text": STORY, "published_at": date} for name, date in dates.items()))
     assert run(path, from_mapping({"retain": {"age": "30 days"}})) == ["old", "older", "new"]
 
 

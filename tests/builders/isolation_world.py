@@ -168,13 +168,6 @@ def make_busy(url: str, given: dict[str, object]) -> None:
             connection.execute(sql.SQL(command).format(**values))
 
 
-def nodes(plan: Row) -> Iterator[Row]:
-    """All nodes of a plan."""
-    yield plan
-    for part in plan.get("Plans", []):
-        yield from nodes(part)
-
-
 @contextmanager
 def two_tenants(server: Server) -> Iterator[World]:
     """Tenant north, and what its reader sees before and after the other tenant is created."""

@@ -45,7 +45,7 @@ def logged(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Ran]]:
         message = diagnostic.message_primary or ""
         if "plan:\n" in message:
             explained = json.loads(message.partition("plan:\n")[2])
-            rows = max(map(_rows, _nodes(explained["Plan"])))
+            rows = max(map(_rows, nodes(explained["Plan"])))
             ran.append(Ran(explained["Query Text"], rows))
 
     def connect_and_listen(*arguments: Any, **options: Any) -> Any:
@@ -58,10 +58,11 @@ def logged(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Ran]]:
         yield ran
 
 
-def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All nodes of a plan, the outermost first."""
     yield node
     for child in node.get("Plans", []):
-        yield from _nodes(child)
+        yield from nodes(child)
 
 
 def _rows(node: dict[str, Any]) -> int:

@@ -18,6 +18,7 @@ from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generation_rows import Generation, list_generations
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Task
+from tests.builders.followed_table import pairs
 from tests.builders.interleaving import Actor, Schedule
 from tests.builders.living_world import World
 from tests.builders.selection import some
@@ -50,11 +51,6 @@ def kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def documents(*texts: str) -> list[Document]:
     """Documents named by their place: a, b, ..."""
     return [Document(name, body=text) for name, text in zip("abcdefgh", texts, strict=False)]
-
-
-def pairs(index: Index) -> set[frozenset[str]]:
-    """Pairs of ids."""
-    return {frozenset((pair.left, pair.right)) for pair in index.pairs()}
 
 
 def test_a_first_build_leaves_nothing_to_sign(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

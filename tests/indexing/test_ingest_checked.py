@@ -22,6 +22,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store import lookups
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import Leaves
+from tests.builders.followed_table import pairs
 from tests.builders.near_copies import edited, recipe, text
 from tests.builders.selection import some
 
@@ -34,10 +35,6 @@ def names(index: Index) -> list[str]:
 
 def in_order(index: Index) -> list[str]:
     return sorted(names(index), key=lambda name: int(index.get(name)["doc_id"]))
-
-
-def pairs(index: Index) -> set[frozenset[str]]:
-    return {frozenset((pair.left, pair.right)) for pair in index.pairs()}
 
 
 def family(rng: random.Random, size: int) -> list[Document]:

@@ -15,6 +15,7 @@ from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import PARENTS, Leaves, statement
+from tests.builders.plan_log import nodes
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major
@@ -105,12 +106,6 @@ def explained(connection: Connection, query: str) -> list[dict[str, Any]]:
     assert row is not None
     tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
     return list(nodes(tree[0]["Plan"]))
-
-
-def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", []):
-        yield from nodes(child)
 
 
 def read(found: list[dict[str, Any]]) -> dict[str, float]:

@@ -18,6 +18,7 @@ from nearsim_db.store import bands, build_slices, lookups, pairs, partitions, si
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import Leaves, statement
+from tests.builders.plan_log import nodes
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major
@@ -37,13 +38,7 @@ def plan(
     row = connection.execute(command, parameters).fetchone()
     assert row is not None
     tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
-    return list(_nodes(tree[0]["Plan"]))
-
-
-def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", []):
-        yield from _nodes(child)
+    return list(nodes(tree[0]["Plan"]))
 
 
 def draw_keys() -> NDArray[np.uint64]:
