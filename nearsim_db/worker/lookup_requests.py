@@ -8,7 +8,7 @@ from threading import Event
 
 from nearsim_db.errors import DatabaseError, EmptyIndexError, NearsimError
 from nearsim_db.indexing.context import ContextFactory
-from nearsim_db.records import Document
+from nearsim_db.records import CollectionId, Document
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups, Wanted, encode
 from nearsim_db.similarity.cache import BoundedCache
@@ -28,7 +28,7 @@ _REFRESH_SECONDS = 1.0
 _LOOKUPS_KEPT = 64  # each may cache features of texts
 _NO_ID = ""  # no document has this external_id
 
-_Target = tuple[str, str | None]  # collection, profile
+_Target = tuple[CollectionId, str, str | None]  # collection, its name, profile
 
 
 class LookupRequestService:
@@ -106,10 +106,11 @@ class LookupRequestService:
         return Answer(request.probe_id, [(one.doc_id, one.match) for one in answer.found])
 
     def _lookups_for(self, request: Probe) -> Lookups:
-        target = request.collection, request.profile
+        # By the number too: another collection may get the name.
+        target = request.collection_id, request.collection, request.profile
         lookups = self._lookups.get(target)
         if lookups is None:
-            lookups = Lookups(self._database, partial(self._resolve, *target))
+            lookups = Lookups(self._database, partial(self._resolve, request.collection, request.profile))
             self._lookups.put(target, lookups, 1)
         return lookups
 

@@ -263,6 +263,14 @@ def test_caches_are_dropped_after_a_purge_or_a_promotion(
                 index.delete_profile("default")
                 index.create_profile("default", from_mapping({"match": {"threshold": 0.95}}))
         assert other.execute(READ, (put(other, body),)).fetchall() == checked(index, body) != []
+        with Index.connect(database_url, collection="news") as news:
+            news.add([Document("one", body=body)])
+        ask_default = "SELECT nearsim.ask(%s, collection => 'default')"
+        before = other.execute(READ, other.execute(ask_default, (body,)).fetchone()).fetchall()
+        for name, new_name in (("default", "old"), ("news", "default")):
+            index.database.rename_collection(name, new_name)
+        after = other.execute(READ, other.execute(ask_default, (body,)).fetchone()).fetchall()
+        assert [row[0] for row in (*before, *after)] == ["f2-0", "one"]
 
 
 def test_invalid_requests_are_refused(connection: Connection) -> None:
