@@ -79,11 +79,9 @@ class _LazyCommands(Commands):
     """The commands of `_COMMANDS`, each made from its module when it is needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return all names, in the order of the help."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, or None for an unknown name."""
         return _make(cmd_name) if cmd_name in _COMMANDS else None
 
 

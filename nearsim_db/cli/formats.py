@@ -104,9 +104,7 @@ Output = Annotated[
 
 def refuse_contradiction(format: str, output: Path | None) -> None:
     """Raise UsageError if the suffix of `output` is that of another format."""
-    if output is None or output == STANDARD_OUTPUT:
-        return
-    by_suffix = _SUFFIXES.get(output.suffix.lower())
+    by_suffix = None if output is None else _SUFFIXES.get(output.suffix.lower())
     if by_suffix not in (None, Format.CSV if format == Format.CSV_EXACT else format):
         raise UsageError(
             f"--format {format} contradicts the suffix of {output}, which is that of {by_suffix}; leave one out"

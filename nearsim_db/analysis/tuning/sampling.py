@@ -74,13 +74,12 @@ def draw(
     seed: int = 1,
     wanted: Collection[str] = (),
     progress: Progress = silent,
-    characters: int = MOST_CHARACTERS,
 ) -> Sample:
     """Sample the records of a reader in memory bounded by the sample (reservoir sampling by random sort keys).
 
     `text_of` returns the text of a title and a body.
     """
-    reservoir = Reservoir(size, characters, seed)
+    reservoir = Reservoir(size, MOST_CHARACTERS, seed)
     sample = Sample([], 0)
     for record in records:
         if isinstance(record, Reject):

@@ -6,7 +6,7 @@ import numpy as np
 
 from nearsim_db.analysis.tuning import checks, labels, proposal, shingling
 from nearsim_db.analysis.tuning.checks import Check
-from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
+from nearsim_db.analysis.tuning.corpus import Corpus
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
 from nearsim_db.analysis.tuning.labels import Labels, LabelScores, Point
 from nearsim_db.analysis.tuning.pair_sample import histogram, sample_pairs, valley
@@ -165,13 +165,9 @@ def _with_bands(
     profile, why_sketch = proposal.choose_sketch(corpus, recipe, threshold, recall)
     forecast = corpus.forecast(profile)
     kept = corpus.kept_by_limit(profile)
-    chosen = {"sketch.k": why_sketch, "bands.recall": _why_bands(forecast, kept)}
-    return Proposal(profile, forecast, kept, reasons | chosen)
-
-
-def _why_bands(forecast: Forecast, kept: float) -> str:
-    return (
+    why_bands = (
         f"{forecast.bands} bands of {forecast.rows} rows: {forecast.recall_at:.4f} of the pairs at the threshold and "
         f"{forecast.recall * kept:.4f} of all pairs from there on are found, for about {forecast.candidates:,.2f} "
         f"candidate pairs and {forecast.bytes_per_document:,} bytes per document"
     )
+    return Proposal(profile, forecast, kept, reasons | {"sketch.k": why_sketch, "bands.recall": why_bands})

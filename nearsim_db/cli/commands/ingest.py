@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from nearsim_db.indexing.query_source import QuerySource
     from nearsim_db.readers import Source
     from nearsim_db.records import IngestSummary, ReadDocument, Reject
-    from nearsim_db.similarity.recipe import Recipe
 
 _SOURCE_URL = "NEARSIM_SOURCE_URL"
 
@@ -181,7 +180,8 @@ def ingest(
             beside.check(of_files)
         records, reasons = UntilDamage(beside.joined(source)), RejectReasons()
         with recipe_options.advising_reindex(collection, profile or DEFAULT, threshold):
-            is_missing = _is_missing(index, profile, chosen)
+            is_named = profile is not None or chosen is not None
+            is_missing = is_named and not index.has_profile(profile or DEFAULT, chosen)
         # Without a document, neither the collection nor the profile is created.
         writes = not handling.dry_run and records.has_documents()
         if is_missing and writes:
@@ -197,12 +197,6 @@ def ingest(
     if error is not None:
         raise error
     handling.refuse(records.damage, summary)
-
-
-def _is_missing(index: "Index", profile: str | None, recipe: "Recipe | None") -> bool:
-    """Whether the options name a profile that is to be created. Raises RecipeConflictError."""
-    is_named = profile is not None or recipe is not None
-    return is_named and not index.has_profile(profile or DEFAULT, recipe)
 
 
 def build(

@@ -100,9 +100,7 @@ def tune(
         else:
             with options.connect() as database:
                 sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
-        named = {one.partition("=")[0].strip() for one in recipe_options.settings or ()}
-        kept = frozenset(key for key in _SHINGLE_KEYS if f"shingle.{key}" in named)
-        tuning_options = TuningOptions(recall, threshold, seed, kept)
+        tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings))
         found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
     from nearsim_db.cli.output import tuning
 
@@ -111,3 +109,9 @@ def tune(
     found.required()
     if source is not None:
         terminal.print_warnings(source.warnings)
+
+
+def _kept(settings: list[str] | None) -> frozenset[str]:
+    """Return the shingle keys fixed by --set."""
+    named = {setting.partition("=")[0].strip() for setting in settings or ()}
+    return frozenset(key for key in _SHINGLE_KEYS if f"shingle.{key}" in named)

@@ -83,11 +83,7 @@ def worker(
                 if http == 0:
                     # The start record is the only place that names the chosen port.
                     handler.setLevel(logging.INFO)
-                works_on = "" if collection is None else f" on collection {collection}"
-                metrics = f", its metrics at {address}/metrics" if address else ""
-                facts = {"pid": os.getpid(), "http": address, "works_on": collection}
-                started = f"worker {os.getpid()} starts{works_on}{metrics}"
-                log.info(started, extra={"event": "start", "facts": facts})
+                _log_start(log, collection, address)
                 handler.setLevel(level)
                 if once:
                     if documents := process.drain():
@@ -105,3 +101,10 @@ def worker(
         log.info(f"worker {os.getpid()} stops", extra={"event": "stop", "facts": {"pid": os.getpid()}})
     if signal.SIGINT in received:
         raise typer.Exit(INTERRUPTED)
+
+
+def _log_start(log: logging.Logger, collection: str | None, address: str | None) -> None:
+    works_on = "" if collection is None else f" on collection {collection}"
+    metrics = f", its metrics at {address}/metrics" if address else ""
+    facts = {"pid": os.getpid(), "http": address, "works_on": collection}
+    log.info(f"worker {os.getpid()} starts{works_on}{metrics}", extra={"event": "start", "facts": facts})
