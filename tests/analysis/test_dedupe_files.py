@@ -2,9 +2,6 @@
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,16 +16,6 @@ from tests.builders.command_line import write_jsonl
 from tests.builders.reindex_world import RECIPE, words
 
 STORY = "port said on monday that it will close its northern terminal for two weeks in march"
-STRANGER = 54_321  # a uid without account
-PROBE = """
-import sys
-from nearsim_db.cli import main
-try:
-    main()
-finally:
-    loaded = {"psycopg", "sqlalchemy", "alembic"}.intersection(sys.modules)
-    print(sorted(loaded), file=sys.stderr)
-"""
 
 
 def write_stories(path: Path, stories: dict[str, str]) -> Path:
@@ -40,40 +27,6 @@ def run(stories: Path, recipe: Recipe | None = None, threads: int | None = None)
     output = stories.with_name("unique.jsonl")
     dedupe(Source([stories]), recipe or Recipe(), Outputs(output), threads=threads)
     return [json.loads(line)["id"] for line in output.read_text().splitlines()]
-
-
-def are_open_to_all(*paths: Path) -> bool:
-    """Whether another user may run these programs."""
-    return all(one.stat().st_mode & 0o001 for path in paths for one in (path, *path.parents))
-
-
-def test_neither_server_nor_account_nor_home_is_needed(tmp_path: Path) -> None:
-    """Nothing is written but to the output and TMPDIR, and no library of databases is loaded."""
-    stories = write_stories(tmp_path / "stories.jsonl", {"a": STORY, "b": f"{STORY} again", "c": STORY[::-1]})
-    written, home = tmp_path / "written", tmp_path / "home"
-    written.mkdir()
-    home.mkdir()
-    is_root = os.geteuid() == 0 and are_open_to_all(Path(sys.executable), Path(sys.executable).resolve())
-    for folder in (tmp_path, *list(tmp_path.parents)[:3]) if is_root else ():
-        folder.chmod(folder.stat().st_mode | 0o055)
-    if is_root:
-        os.chown(written, STRANGER, STRANGER)
-    home.chmod(0o555)
-    output = written / "unique.jsonl"
-    ended = subprocess.run(
-        [sys.executable, "-B", "-c", PROBE, "dedupe", str(stories), "-o", str(output), "-q"],
-        env={"TMPDIR": str(written), "NEARSIM_DATABASE_URL": "postgresql://nowhere.invalid/none"},
-        cwd=home,
-        user=STRANGER if is_root else None,
-        group=STRANGER if is_root else None,
-        extra_groups=[] if is_root else None,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "[]\n")
-    assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == ["a", "c"]
-    assert [one.name for one in written.iterdir()] == ["unique.jsonl"] and not list(home.iterdir())
 
 
 def test_the_keep_policy_chooses_survivors(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from nearsim_db.analysis.tuning.pair_sample import PairSample
 from nearsim_db.analysis.tuning.proposal import Tuning, TuningOptions, commented
 from nearsim_db.analysis.tuning.sampling import Sample, draw
 from nearsim_db.analysis.tuning.tuning import tune
-from nearsim_db.errors import InputError, NearsimError, RecipeError
+from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.records import Document, ReadDocument
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
@@ -165,18 +165,6 @@ def test_labels_propose_no_threshold_below_a_tenth() -> None:
     assert found.label_scores.best.threshold == pytest.approx(2 / 194)
     assert found.required().forecast.threshold == 0.1
     assert [check.verdict for check in found.checks if check.name == "labels"] == ["warning"]
-
-
-def test_unreachable_recall_leaves_the_other_findings() -> None:
-    labels = _labelled()
-    sample = _sample(_hardly_alike(), frozenset(labels.ids))
-    found = tune(sample, DEFAULT, TuningOptions(threshold=0.005), labels)
-    assert (found.proposed, found.threshold, found.alternatives) == (None, 0.005, [])
-    assert found.histogram.pairs.sum() == 120 * 119 / 2
-    assert found.label_scores is not None
-    assert [check.finding for check in found.checks if check.name == "bands"] == [found.refusal]
-    with pytest.raises(NearsimError):
-        found.required()
 
 
 def test_recipe_with_a_threshold_below_the_floor_lowers_it() -> None:

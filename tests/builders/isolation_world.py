@@ -66,16 +66,9 @@ def tenant(url: str, name: str, word: str) -> dict[str, object]:
 
 
 NOWHERE: dict[str, object] = {
-    "collection": "nowhere",
-    "collection_id": 880_000,
-    "generation": 880_000,
-    "profile": "default",
-    "doc": 880_000,
-    "like": 880_001,
-    "twin": 880_002,
-    "id": "nowhere-0",
-    "twin_id": "nowhere-2",
-    "probe": 880_000,
+    **dict.fromkeys(("collection_id", "generation", "doc", "probe"), 880_000),
+    **{"like": 880_001, "twin": 880_002, "id": "nowhere-0", "twin_id": "nowhere-2"},
+    **{"collection": "nowhere", "profile": "default"},
 }
 
 

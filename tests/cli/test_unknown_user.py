@@ -56,7 +56,8 @@ def folder(tmp_path: Path) -> Path:
 def test_commands_without_a_server_need_no_home(folder: Path) -> None:
     code, _, error = run(folder, {}, *NEARSIM, "--help")
     assert code == 0, error
-    code, shown, error = run(folder, NUMPY, *NEARSIM, "dedupe", "two.jsonl", "-o", "one.jsonl", "--json")
+    nowhere = NUMPY | {"NEARSIM_DATABASE_URL": "postgresql://nowhere.invalid/none"}
+    code, shown, error = run(folder, nowhere, *NEARSIM, "dedupe", "two.jsonl", "-o", "one.jsonl", "--json")
     assert code == 0, error
     assert len((folder / "one.jsonl").read_text().splitlines()) == 1
     assert '"read": 2' in shown

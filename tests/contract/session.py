@@ -7,28 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.builders.command_line import (
-    BRIDGE,
-    HARVEST,
-    STORIES,
-    STORM,
-    CommandLine,
-    Outcome,
-    write_jsonl,
-)
+from tests.builders.command_line import BRIDGE, HARVEST, STORIES, STORM, CommandLine, Outcome, write_jsonl
 from tests.builders.workers import application
 from tests.contract.json_keys import Keys
 
 COMMANDS = Path(__file__).with_name("commands.txt")
 # Commands that print other things than one JSON document, or fail before they could.
 WITHOUT_JSON = (
-    *("--", "db url", "frobnicate", "worker", "profile show default --toml"),
-    *(
-        "profile presets articles",
-        "profile presets nothing",
-        "report --output report",
-        "report --format html",
-    ),
+    *("--", "db url", "frobnicate", "worker", "profile show default --toml", "profile presets articles"),
+    *("profile presets nothing", "report --output report", "report --format html"),
 )
 WRITTEN = ("ingest-rejects", "check-rejects", "dedupe-rejects", "dedupe-pairs", "dedupe-clusters")
 GROUPS = ("collection", "db", "profile", "reindex", "verdict", "work")
@@ -82,14 +69,10 @@ def run_all(url: str, user: str, home: Path) -> Iterator[Ran]:
             with application(url) as connection:
                 connection.execute(command.encode())
             continue
-        words = shlex.split(
-            command.replace("$STORM", STORM).replace("$USER", user).replace("$FIFTY", "4x4 " * 50)
-        )
-        words += (
-            []
-            if command.startswith(WITHOUT_JSON) or {"-o", "--format", "--help"} & set(words)
-            else ["--json"]
-        )
+        given = command.replace("$STORM", STORM).replace("$USER", user).replace("$FIFTY", "4x4 " * 50)
+        words = shlex.split(given)
+        if not command.startswith(WITHOUT_JSON) and not {"-o", "--format", "--help"} & set(words):
+            words.append("--json")
         yield Ran(situation, command, (embedded if situation == "embedded" else own).run(*words))
 
 
