@@ -20,9 +20,6 @@ DIFFERENT = {
     "test_definers.py::test_new_partitions_ignore_default_privileges[pg15-isolated]": (
         "isolation is refused by name"
     ),
-    "test_migrations.py::test_metadata_equals_the_migrated_schema": (
-        "db init changes the default of generation.distributed there"
-    ),
     "test_migrations.py::test_alembic_command_makes_the_same_schema": (
         "db init replaces functions there, which alembic alone does not"
     ),
@@ -44,9 +41,8 @@ DIFFERENT = {
 # Tests on servers of their own, without Citus: those of files and of single tests, by a part of their id
 OWN_SERVERS = {
     "tests/schema/test_copied_database.py": "copies the files of a server that is killed",
-    "tests/schema/test_dump_restore.py": "dumps from one major of PostgreSQL to another one",
     "tests/schema/test_installing_roles.py": "needs a server without the roles of nearsim",
-    "tests/schema/test_pg_upgrade.py": "upgrades the files of a server",
+    "tests/schema/test_newer_major.py": "moves a database from one major of PostgreSQL to another",
     "tests/schema/test_upgrading_page.py": "the page uses the embedded server",
     "tests/store/test_embedded_server.py": "tests the embedded server",
     "tests/store/test_compose.py::test_commands_and_health_checks": "has the settings of the compose file",

@@ -122,13 +122,8 @@ def test_texts_are_not_copied(story: Index, app: Application) -> None:
         1, 3
     )
     assert {match.external_id for match in story.similar("3")} == {"1", "5", "7", "9"}
-    assert {match.external_id for match in story.similar_to_text(words(0, 2), "title 2")} == {
-        "2",
-        "4",
-        "6",
-        "8",
-        "10",
-    }
+    found = {match.external_id for match in story.similar_to_text(words(0, 2), "title 2")}
+    assert found == {"2", "4", "6", "8", "10"}
 
 
 KINDS = {
@@ -187,34 +182,8 @@ def test_rows_with_unusable_ids_are_skipped(app: Application, database: Database
     app.execute("UPDATE story SET id = 'fine' WHERE id = ''")
     index.build()
     assert index.get("fine")["body"] == "odder"
-    assert_as_ingested_but(index, {"fine"})
-
-
-def assert_as_ingested_but(index: Index, others: set[str]) -> None:
-    """Assert that the index equals that of an ingest, apart from some documents."""
-    with index.database.transaction() as connection:
-        ids = {row[0] for row in connection.execute("SELECT external_id FROM nearsim.document")}
-    assert ids == {*map(str, range(1, 11)), *others}
-
-
-def replicated(app: Application, command: str) -> None:
-    """Run a statement as replication does: ordinary triggers do not fire."""
-    with app.transaction():
-        app.execute("SET LOCAL session_replication_role = replica")
-        app.execute(command.encode())
-
-
-def test_replicated_changes_are_captured(story: Index, app: Application, database: Database) -> None:
-    replicated(
-        app, "INSERT INTO story VALUES (11, 'x', 'family0word0 family0word1 family0word2 family0word3')"
-    )
-    replicated(app, "UPDATE story SET body = 'something else that is like nothing' WHERE id < 4")
-    replicated(app, "DELETE FROM story WHERE id = 3")
-    story.build()
-    assert_as_ingested(database, app, story)
-    replicated(app, "TRUNCATE story")
-    story.build()
-    assert pairs(story) == set()
+    found = app.execute("SELECT external_id FROM nearsim.document").fetchall()
+    assert {name for (name,) in found} == {*map(str, range(1, 11)), "fine"}
 
 
 def test_a_sweep_finds_changes_that_triggers_missed(where: str, database: Database) -> None:

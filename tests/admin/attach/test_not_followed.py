@@ -144,18 +144,15 @@ def test_a_trigger_that_is_disabled_on_one_partition_is_repaired_by_attaching_ag
     app.execute("ALTER TABLE story_high DISABLE TRIGGER USER")
     app.execute("DROP TRIGGER nearsim_1_truncate ON story")
     write(app, 30, "written without a trigger")
-    expected = (
-        "misses changes of its attached table public.story: trigger nearsim_1_rows is disabled on public.story_high, "
-        "trigger nearsim_1_truncate is missing on public.story; to repair it: nearsim attach public.story --id id "
-        "--text body --title headline -c story"
-    )
-    assert drained(where)[1].endswith(expected)
+    expected = drained(where)[1]
+    assert "disabled on public.story_high" in expected and "nearsim_1_truncate is missing" in expected
+    assert expected.endswith("nearsim attach public.story --id id --text body --title headline -c story")
     assert ask(app, "SELECT count(*) FROM nearsim.document") == 0
     app.execute(RETRIED.encode())
-    assert drained(where)[1].endswith(expected)
+    assert drained(where)[1] == expected
     assert ask(app, "SELECT count(*) FROM nearsim.document") == 1
     swept = index.sweep()
-    assert swept.trouble is not None and swept.trouble.endswith(expected) and index.warnings == []
+    assert swept.trouble is not None and swept.trouble == expected and index.warnings == []
     app.execute("UPDATE nearsim.attachment SET swept_at = now() - interval '2 min'")
     write(app, 32, "found by a build")
     index.build()

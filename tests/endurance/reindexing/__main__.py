@@ -5,9 +5,9 @@
 Runs on a dedicated server with the shipped durability settings. Writers insert, edit and delete in plain SQL,
 searchers continuously query families for which each recipe finds a different half, workers process changes and are
 killed with -9 if wanted; meanwhile `nearsim reindex` builds a generation with another recipe, promotes it, rolls back,
-promotes it again and drops the old one. Then the queue is drained and the same index is built again without load, and
-both are compared with exact truth and independently computed components. The exit code is 1 if an answer mixed
-generations, a search failed, or the final generation is wrong.
+promotes it again and drops the old one. Then the queue is drained, and every signature, band row, pair and cluster is
+compared with the oracle of the soak. The exit code is 1 if an answer mixed generations, a search failed, or the final
+generation is wrong.
 """
 
 import json

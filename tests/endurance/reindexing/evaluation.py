@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks.speed import percentiles
-from tests.endurance.reindexing.checks import summary
 from tests.endurance.reindexing.scenario import QUICK_TURNS, Load, Seen, Step
 from tests.endurance.reindexing.searching import Search
 from tests.endurance.reindexing.watching import Held
@@ -125,7 +124,7 @@ def _longest_waits(seen: Seen) -> dict[str, float]:
 def violations(seen: Seen) -> dict[str, object]:
     """Return the violations observed during the run."""
     wrong = wrong_answers(seen.steps, seen.searches)
-    found: dict[str, object] = {"answers that no live generation explains": summary(wrong)} if wrong else {}
+    found: dict[str, object] = {"answers that no live generation explains": wrong} if wrong else {}
     # A worker that was started a moment before, for a killed one, does not handle signals yet, nor has it taken work.
     if not set(seen.exit_codes) <= {0, -signal.SIGTERM}:
         found["exit codes of workers"] = seen.exit_codes

@@ -24,11 +24,10 @@ from nearsim_db.store import generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation, State
-from tests.endurance.reindexing.contents import Text
 from tests.endurance.reindexing.searching import Search, search
 from tests.endurance.reindexing.texts import SETTINGS_AFTER, Family, make_families, recipe_before
 from tests.endurance.reindexing.watching import Watched, watch
-from tests.endurance.reindexing.writing import Written, final_documents, write
+from tests.endurance.reindexing.writing import Text, Written, final_documents, write
 
 COLLECTION, PROFILE = "living", "benchmark"
 QUICK_TURNS = 6  # there and back, one after the other: the quickest met the least noise

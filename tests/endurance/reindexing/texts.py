@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nearsim_db.records import Document
-from nearsim_db.similarity.recipe import Recipe, from_mapping, override
+from nearsim_db.similarity.recipe import Recipe, from_mapping
 
 _WORDS_ASKED, _WORDS_KEPT = 30, 24
 _VOCABULARY = 30_000
@@ -27,11 +27,6 @@ def recipe_before() -> Recipe:
             "match": {"threshold": 0.8},
         }
     )
-
-
-def recipe_after() -> Recipe:
-    """Return the recipe of the generation that replaces it."""
-    return override(recipe_before(), list(SETTINGS_AFTER))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ import numpy as np
 import psycopg
 
 from nearsim_db.records import Document
-from tests.endurance.reindexing.contents import Text
 from tests.endurance.reindexing.texts import edited
 
 Kind = Literal["insert", "update", "delete"]
+Text = tuple[str | None, str | None]
 # When a write began and ended, and whether it was refused because it would have waited for a lock for too long.
 Written = tuple[float, float, bool]
 

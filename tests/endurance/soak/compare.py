@@ -80,16 +80,17 @@ def wrong_index(
         if collection == generation.collection_id
     }
     checks = (
-        _wrong_signatures(expected, revisions, stored),
-        _wrong_bands(expected, stored),
-        _wrong_pairs(expected, stored),
+        wrong_signatures(expected, revisions, stored),
+        wrong_bands(expected, stored),
+        wrong_pairs(expected, stored),
         _wrong_clusters(expected, judged, stored),
     )
     for check in checks:
         yield from (f"{prefix}: {line}" for line in check)
 
 
-def _wrong_signatures(expected: Expected, revisions: Mapping[int, int], stored: Stored) -> Iterator[str]:
+def wrong_signatures(expected: Expected, revisions: Mapping[int, int], stored: Stored) -> Iterator[str]:
+    """Yield signatures that are not those of the documents."""
     numbers = _classes({one: sign.numbers for one, sign in stored.signatures.items()})
     if stored.signatures.keys() == expected.documents.keys() and numbers != _classes(expected.numbers):
         yield f"classes of equal numbers are {numbers}, expected {_classes(expected.numbers)}"
@@ -113,14 +114,16 @@ def _classes(values: Mapping[int, Any]) -> list[list[int]]:
     return sorted(groups.values())
 
 
-def _wrong_bands(expected: Expected, stored: Stored) -> Iterator[str]:
+def wrong_bands(expected: Expected, stored: Stored) -> Iterator[str]:
+    """Yield how the band rows differ."""
     if stored.bands != expected.bands:
         missing = sorted({*expected.bands} - {*stored.bands})
         extra = sorted({*stored.bands} - {*expected.bands})
         yield f"bands: missing {missing[:5]}, extra {extra[:5]}, {len(stored.bands)} of {len(expected.bands)}"
 
 
-def _wrong_pairs(expected: Expected, stored: Stored) -> Iterator[str]:
+def wrong_pairs(expected: Expected, stored: Stored) -> Iterator[str]:
+    """Yield pairs of a fresh build that are missing, and stored ones that are not true."""
     for pair in sorted(expected.least_pairs - stored.pairs.keys()):
         yield f"pair {pair} is missing"
     for pair, (shared, similarity, *sizes) in stored.pairs.items():

@@ -78,7 +78,8 @@ class Expected:
     def true_pairs(self) -> dict[Pair, tuple[int, Score]]:
         """Every pair of heads that is a candidate if linked, and reaches the threshold: shared bands and score."""
         found = {}
-        for pair in combinations(self.keys, 2):
+        sharing = {pair for members in self._buckets.values() for pair in combinations(members, 2)}
+        for pair in sorted(sharing):
             shared = self._shared(pair)
             if shared >= self.recipe.match.min_shared_bands:
                 score = score_of(self.recipe, self.features[pair[0]], self.features[pair[1]])
