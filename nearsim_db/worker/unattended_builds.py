@@ -81,10 +81,10 @@ class UnattendedBuilds:
         if not take_lock(connection, lock, id, wait=False):
             return False
         try:
-            states = {one.generation_id: one.state for one in generation_rows.list_generations(connection)}
+            state = generations.read_state(connection, generation)
             context = self._scope.contexts.find(connection, generation.generation_id)
             connection.commit()
-            if context is not None and states.get(generation.generation_id) == "building":
+            if context is not None and state == "building":
                 self._build(context)
         finally:
             release_lock(connection, lock, id)

@@ -12,7 +12,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.admin.verify_index.verify_and_repair import verify_index
+from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import DatabaseError
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database

@@ -1,8 +1,10 @@
 """A sample of the differences between two generations, with texts and the reasons why two are no pair."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.typing import NDArray
 
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
@@ -157,19 +159,18 @@ class _MissingPairs:
     ) -> None:
         self._generation = generation
         self._documents = diffs.read_documents(connection, generation.leaves, _doc_ids(pairs))
-        self._encoder: Encoder | None = None
-        with suppress(FingerprintError, RecipeError):
-            self._encoder = make_encoder(generation, backend)
-            contents = read_contents(
-                connection, generation.collection_id, self._encoder, list(self._documents)
-            )
-            # Of texts that are the ones that were signed.
-            features = self._encoder.features(list(contents.values()))
-            self._features = {
-                doc_id: own
-                for own, doc_id in zip(map(features.of, range(len(contents))), contents, strict=True)
-                if digest_uuid(self._encoder.digest(own)) == self._documents[doc_id].digest
-            }
+        self._encoder = _encoder(generation, backend)
+        self._features: dict[int, NDArray[Any]] = {}
+        if self._encoder is None:
+            return
+        doc_ids = list(self._documents)
+        contents = read_contents(connection, generation.collection_id, self._encoder, doc_ids)
+        features = self._encoder.features(list(contents.values()))
+        for position, doc_id in enumerate(contents):
+            own = features.of(position)
+            # Of a text that is the one that was signed.
+            if digest_uuid(self._encoder.digest(own)) == self._documents[doc_id].digest:
+                self._features[doc_id] = own
 
     def explain(self, pair: DiffPair) -> tuple[PairInGeneration, str]:
         """Return what can be computed of two documents, and the reason why they are not a pair."""
@@ -205,6 +206,13 @@ class _MissingPairs:
             age = self._generation.recipe["retain"]["age"]
             return "is not indexed" if age == "none" else f"is older than the retention of {age}"
         return None if one.feature_count else "has no features"
+
+
+def _encoder(generation: Generation, backend: str | None) -> Encoder | None:
+    try:
+        return make_encoder(generation, backend)
+    except (FingerprintError, RecipeError):
+        return None
 
 
 def _name(one: DiffDocument) -> str:

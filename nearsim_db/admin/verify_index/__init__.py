@@ -1,6 +1,230 @@
-"""Verification of an index against its documents, and its repair."""
+"""Verification of one generation, and on request its repair: in place, or by building another beside it."""
 
-from nearsim_db.admin.verify_index.findings import Fault, IndexCheck, Kind
-from nearsim_db.admin.verify_index.verify_and_repair import DEFAULT_SAMPLE, VerifyResult, verify_index
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nearsim_db.admin.reindex import Reindex, select
+from nearsim_db.admin.verify_index.check import IndexChecker
+from nearsim_db.admin.verify_index.findings import KEPT, NOTHING_CHECKED, Fault, Findings, IndexCheck, Kind
+from nearsim_db.errors import DEFAULT, ConflictError, EmptyIndexError
+from nearsim_db.indexing import drop_generation
+from nearsim_db.indexing.catch_up import CatchUp
+from nearsim_db.indexing.context import Context, ContextFactory
+from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.records import GenerationId, Progress, silent
+from nearsim_db.search import live_generation
+from nearsim_db.store import index_checks, lookups, pairs, signatures
+from nearsim_db.store.citus import placement
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import retry_conflicts, translate_errors
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import MAINTAINED
+from nearsim_db.store.work import queue
 
 __all__ = ["DEFAULT_SAMPLE", "Fault", "IndexCheck", "Kind", "VerifyResult", "verify_index"]
+
+DEFAULT_SAMPLE = 1_000
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """What was found, and the result of the repair.
+
+    `after` is what was found after the repair, `rebuilt` the generation built for it; both are None if nothing was
+    repaired.
+    """
+
+    collection: str
+    profile: str
+    found: IndexCheck
+    after: IndexCheck | None = None
+    rebuilt: GenerationId | None = None
+
+    @property
+    def is_repaired(self) -> bool:
+        """Whether faults were found and all are repaired."""
+        return bool(self.found.faults) and self.after is not None and not self.after.faults
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no faults were found, or all are repaired."""
+        return not self.found.faults or self.is_repaired
+
+
+def verify_index(
+    database: Database,
+    collection: str = DEFAULT,
+    profile: str | None = None,
+    *,
+    generation: int | None = None,
+    sample: int | None = DEFAULT_SAMPLE,
+    repair: bool = False,
+    progress: Progress = silent,
+    warn: Callable[[str], None] = lambda message: None,
+    seed: int | None = None,
+) -> VerifyResult:
+    """Compare the live index of a profile, or a built generation, with the documents, while others write.
+
+    Checks `sample` documents, drawn by `seed`, with their signatures, bands, pairs and clusters; None checks all, and
+    that nothing else is stored. With `repair`, faults are repaired or the index is rebuilt, and checked again.
+    In a collection without documents there is nothing to check.
+    Raises NotFoundError if nothing is built, ConflictError if it cannot be verified or repaired.
+    """
+    try:
+        chosen = _choose(database, collection, profile, generation)
+    except EmptyIndexError:
+        return VerifyResult(collection, profile or DEFAULT, NOTHING_CHECKED)
+    with ContextFactory.open(database.settings, warn) as contexts:
+        seed = random.randrange(1 << 31) if seed is None else seed
+        checker = IndexChecker(database, contexts, progress, sample, seed)
+        found, findings = checker.check(chosen)
+        if repair and found.faults:
+            return _Repair(database, collection, chosen, checker, found).run(findings)
+        return VerifyResult(collection, chosen.profile, found)
+
+
+def _choose(
+    database: Database, collection: str, profile: str | None, generation_id: int | None
+) -> Generation:
+    """Return the live generation of a profile, or a built one by id."""
+    with database.transaction() as connection:
+        if generation_id is None:
+            return live_generation.find_live(connection, collection, profile)
+        generations = select.of_profile(connection, collection, profile)
+    chosen = select.by_id(generations, generation_id)
+    if chosen.stage != "done" or chosen.state == "abandoned":
+        raise ConflictError(
+            f"generation {generation_id} is {chosen.state} (stage {chosen.stage}); only a built one can be verified"
+        )
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    database: Database
+    collection: str
+    generation: Generation
+    checker: IndexChecker
+    found: IndexCheck
+
+    def run(self, findings: Findings) -> VerifyResult:
+        """Repair until no faults are left, or until further attempts do not help."""
+        after = self.found
+        for _ in range(_ATTEMPTS):
+            if is_beyond_repair(findings):
+                return self._rebuild()
+            self._repair_in_place(findings)
+            after, findings = self.checker.check(self.generation)
+            if not after.faults:
+                break
+        return VerifyResult(self.collection, self.generation.profile, self.found, after)
+
+    def _repair_in_place(self, findings: Findings) -> None:
+        generation = self.generation
+        if generation.state not in MAINTAINED:
+            raise ConflictError(
+                f"generation {generation.generation_id} is {generation.state}, so no work is done for it; "
+                f"first run: {generation.advice('reindex resume')}"
+            )
+        contexts = self.checker.contexts
+        repair_in_place(self.database, contexts.make(generation), findings)
+        CatchUp(self.database, contexts, self.checker.progress).catch_up(generation)
+
+    def _rebuild(self) -> VerifyResult:
+        """Build a generation of the same recipe, and promote it if its check finds no faults."""
+        generation, warn = self.generation, self.checker.contexts.warn
+        if generation.state != "live":
+            drop = generation.advice("reindex drop", "--generation", str(generation.generation_id))
+            raise ConflictError(
+                f"generation {generation.generation_id} is {generation.state} and cannot be repaired: drop it "
+                f"({drop}), and build another: {generation.advice('reindex start')}"
+            )
+        if generation.distributed:
+            self._refuse_missing_shards()
+        reindex = Reindex(self.database, self.collection, generation.profile, self.checker.progress, warn)
+        rebuilt = reindex.start()
+        after, _ = self.checker.check(rebuilt)
+        if after.faults:
+            warn(f"generation {rebuilt.generation_id} was rebuilt and has faults too; it was not promoted")
+        else:
+            reindex.promote()
+            if not drop_generation.drop(self.database.engine, generation).finished:
+                warn(f"generation {generation.generation_id} is still being read; a worker drops it later")
+        return VerifyResult(self.collection, generation.profile, self.found, after, rebuilt.generation_id)
+
+    def _refuse_missing_shards(self) -> None:
+        """Refuse to build where a shard of the parent of all band tables is missing."""
+        with translate_errors(), self.database.engine.connect() as connection:
+            for shard in placement.read_shards(connection):
+                if not shard.is_there:
+                    raise ConflictError(
+                        f"the shard nearsim.{shard.name} is missing on {shard.node}, which no index can be built "
+                        "without: restore this node from a backup, or use a new database"
+                    )
+
+
+_FEW = 100  # differences always repaired in place, regardless of index size
+_SHARE = 10  # beyond them, at most every tenth may differ
+
+
+def is_beyond_repair(findings: Findings) -> bool:
+    """Whether tables are damaged, or so much differs that a rebuild is faster."""
+    return findings.is_damaged or any(
+        amount >= KEPT or (amount > _FEW and amount * _SHARE > findings.checked[kind])
+        for kind, amount in findings.differing.items()
+    )
+
+
+def repair_in_place(database: Database, context: Context, findings: Findings) -> None:
+    """Remove what is faulty, and queue the work that rebuilds it."""
+    with translate_errors(), database.engine.connect() as connection:
+        for repair in (_repair_documents, _repair_pairs, _repair_clusters):
+            retry_conflicts(connection, partial(repair, connection, context, findings))
+            connection.commit()
+        dispatch_changes(database.engine)
+
+
+def _repair_documents(connection: Connection, context: Context, findings: Findings) -> None:
+    """Sign faulty documents again, with all that share a head or a digest with them and might take over as head."""
+    if not findings.documents:
+        return
+    leaves = context.leaves
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
+    faulty = sorted(findings.documents)
+    removed = sorted({*faulty, *index_checks.read_families(connection, leaves, faulty)})
+    pairs.delete_pairs_of(connection, leaves, np.array(removed, np.int64))
+    signatures.delete_signatures(connection, leaves, removed)
+    buckets = index_checks.delete_all_bands(connection, leaves, removed)
+    # A document that replaces a removed anchor has to search the whole bucket.
+    anchors, full = lookups.read_anchors(connection, leaves, context.bucket_limit, buckets)
+    full_buckets = set(full.view(np.int64).tolist())
+    searching = sorted({doc_id for bucket, doc_id in anchors if bucket in full_buckets})
+    queue.queue_work(connection, leaves, "search", searching)
+    queue.queue_work(connection, leaves, "sign", removed)
+    queue.queue_work(connection, leaves, "link", removed)
+
+
+def _repair_pairs(connection: Connection, context: Context, findings: Findings) -> None:
+    """Delete false pairs, and search their documents and those of missing pairs again."""
+    if not findings.missing_pairs and not findings.false_pairs:
+        return
+    leaves = context.leaves
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
+    false = np.array(findings.false_pairs, np.int64).reshape(-1, 2)
+    index_checks.delete_pairs(connection, leaves, false)
+    queue.queue_work(connection, leaves, "link", np.unique(false))
+    missing = np.array(findings.missing_pairs, np.int64).reshape(-1, 2)
+    queue.queue_work(connection, leaves, "search", np.union1d(false, missing))
+
+
+def _repair_clusters(connection: Connection, context: Context, findings: Findings) -> None:
+    if findings.has_wrong_clusters:
+        queue.queue_work(connection, context.leaves, "link", [queue.WHOLE])
