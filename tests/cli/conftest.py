@@ -2,18 +2,39 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.builders.command_line import STORIES, CommandLine, write_jsonl
 from tests.builders.report_pages import write_report
+from tests.servers.citus import AnyServer
 from tests.servers.databases import Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 CHROMIUM = Path("/usr/bin/chromium")
+
+
+def fill(url: str) -> None:
+    """Ingest the stories into the default collection: a pair, a twin of its first, and two unrelated ones."""
+    with TemporaryDirectory() as folder:
+        CommandLine({"NEARSIM_DATABASE_URL": url}).succeed("ingest", write_stories(Path(folder)), "--quiet")
+
+
+def write_stories(folder: Path) -> Path:
+    return write_jsonl(
+        folder / "stories.jsonl", ({"id": name, "text": text} for name, text in STORIES.items())
+    )
+
+
+@pytest.fixture
+def database_url(server: AnyServer, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with the schema; a test that takes `filled` has a copy of one with the stories."""
+    with server.database(fill if "filled" in request.fixturenames else None) as url:
+        yield url
 
 
 @pytest.fixture
@@ -24,16 +45,13 @@ def nearsim(database_url: str, tmp_path: Path) -> CommandLine:
 
 @pytest.fixture
 def stories(tmp_path: Path) -> Path:
-    """Five documents: a pair, a twin of its first, and two unrelated ones."""
-    return write_jsonl(
-        tmp_path / "stories.jsonl", ({"id": name, "text": text} for name, text in STORIES.items())
-    )
+    """The stories as a file."""
+    return write_stories(tmp_path)
 
 
 @pytest.fixture
-def filled(nearsim: CommandLine, stories: Path) -> CommandLine:
+def filled(nearsim: CommandLine) -> CommandLine:
     """The same with the stories in its default collection."""
-    nearsim.succeed("ingest", stories, "--quiet")
     return nearsim
 
 

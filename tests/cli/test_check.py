@@ -22,7 +22,7 @@ NEW = [
 
 
 @pytest.fixture
-def filled(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
+def stored(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
     nearsim.succeed("ingest", write_jsonl(tmp_path / "stored.jsonl", STORED), "-q")
     return nearsim
 
@@ -32,9 +32,9 @@ def new(tmp_path: Path) -> Path:
     return write_jsonl(tmp_path / "new.jsonl", NEW)
 
 
-def test_documents_are_checked_in_every_format(filled: CommandLine, new: Path, tmp_path: Path) -> None:
+def test_documents_are_checked_in_every_format(stored: CommandLine, new: Path, tmp_path: Path) -> None:
     """Documents are not compared with each other, nor with the one that they would replace."""
-    rows = filled.succeed("check", new, "--format", "jsonl").rows()
+    rows = stored.succeed("check", new, "--format", "jsonl").rows()
     assert [(row["id"], row["duplicate"]) for row in rows] == [
         *(("new", False), ("again", True), ("harvest", False), ("bridge", False))
     ]
@@ -46,56 +46,56 @@ def test_documents_are_checked_in_every_format(filled: CommandLine, new: Path, t
     ]
     assert (rows[0]["duplicate_of"], rows[0]["similarity"], rows[0]["matches"]) == (None, None, [])
     path = tmp_path / "checked.csv"
-    filled.succeed("check", new, "-o", path)
+    stored.succeed("check", new, "-o", path)
     cells = [list(row.values()) for row in csv.DictReader(path.read_text().splitlines())]
     assert [(row[0], row[1], row[2]) for row in cells][:2] == [("new", "no", ""), ("again", "yes", "storm")]
-    _, _, first, *_ = filled.succeed("check", new).out.splitlines()
+    _, _, first, *_ = stored.succeed("check", new).out.splitlines()
     assert first.split()[:3] == ["again", "yes", "storm"]
 
 
-def test_invalid_fields_and_records(filled: CommandLine, tmp_path: Path) -> None:
+def test_invalid_fields_and_records(stored: CommandLine, tmp_path: Path) -> None:
     file, rejects = tmp_path / "new.csv", tmp_path / "rejects.jsonl"
     file.write_text(f'key,story\na,"{STORM_AGAIN}"\n,"{STORM}"\n')
     fields = ("--id-field", "key", "--body-field", "story", "--rejects", rejects)
-    reported = filled.succeed("check", file, *fields, "--format", "jsonl")
+    reported = stored.succeed("check", file, *fields, "--format", "jsonl")
     assert [(row["id"], row["duplicate_of"]) for row in reported.rows()] == [("a", "storm")]
     assert "line 3: 'key' is empty" in reported.err and len(rejects.read_text().splitlines()) == 1
     file.with_suffix(".jsonl").write_text("{\n{\n")
-    assert "none of the 2 records" in filled.fail("check", file.with_suffix(".jsonl"), "--format", "jsonl")
+    assert "none of the 2 records" in stored.fail("check", file.with_suffix(".jsonl"), "--format", "jsonl")
 
 
-def test_ingest_skips_near_duplicates(filled: CommandLine, new: Path) -> None:
-    summary = filled.succeed("ingest", new, "--on-duplicate", "skip", "--json").document()
+def test_ingest_skips_near_duplicates(stored: CommandLine, new: Path) -> None:
+    summary = stored.succeed("ingest", new, "--on-duplicate", "skip", "--json").document()
     assert [summary[name] for name in ("read", "inserted", "updated", "skipped")] == [4, 1, 1, 2]
     duplicates = {one["id"]: one["duplicate_of"] for one in summary["duplicates"]}
     assert duplicates == {"again": "storm", "bridge": "new"}
 
 
-def test_ingest_stops_at_the_first_near_duplicate(filled: CommandLine, new: Path) -> None:
-    reported = filled.fail("ingest", new, "--on-duplicate", "raise")
+def test_ingest_stops_at_the_first_near_duplicate(stored: CommandLine, new: Path) -> None:
+    reported = stored.fail("ingest", new, "--on-duplicate", "raise")
     similarity = counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]
     assert "document 'again' was not added: it is a near-duplicate of 'storm'" in reported
     assert f"(similarity {similarity:.4f}) and 1 more" in reported
-    assert filled.succeed("get", "new").document()["id"] == "new"
-    filled.fail("get", "bridge")
-    outcome = filled.run("ingest", new, "--on-duplicate", "raise", "--json")
+    assert stored.succeed("get", "new").document()["id"] == "new"
+    stored.fail("get", "bridge")
+    outcome = stored.run("ingest", new, "--on-duplicate", "raise", "--json")
     summary = outcome.document()
     assert (outcome.exit_code, summary["unchanged"], summary["skipped"]) == (1, 1, 1)
     assert "document 'again' was not added" in summary["error"] and summary["profiles"][0]["documents"] == 4
 
 
-def test_limit_of_matches(filled: CommandLine, tmp_path: Path) -> None:
+def test_limit_of_matches(stored: CommandLine, tmp_path: Path) -> None:
     texts = write_jsonl(
         tmp_path / "limited.jsonl", [{"id": "x", "text": STORM}, {"id": "y", "text": HARVEST}]
     )
-    limited = filled.succeed("check", texts, "--limit", "1", "--format", "jsonl")
+    limited = stored.succeed("check", texts, "--limit", "1", "--format", "jsonl")
     assert [(row["id"], len(row["matches"]), row["has_more"]) for row in limited.rows()] == [
         ("x", 1, True),
         ("y", 1, False),
     ]
     assert limited.err == "documents with more matches than --limit 1 lists: 1\n"
-    quiet = filled.succeed("check", texts, "--limit", "1", "--format", "jsonl", "-q")
+    quiet = stored.succeed("check", texts, "--limit", "1", "--format", "jsonl", "-q")
     assert (quiet.out, quiet.err) == (limited.out, "")
-    enough = filled.succeed("check", texts, "--limit", "2", "--format", "jsonl")
+    enough = stored.succeed("check", texts, "--limit", "2", "--format", "jsonl")
     assert [(len(row["matches"]), row["has_more"]) for row in enough.rows()] == [(2, False), (1, False)]
     assert enough.err == ""
