@@ -91,6 +91,7 @@ class Index(Queries):
         on_duplicate: OnDuplicate | None = None,
         expected_bytes: int | None = None,
         resumable: bool = False,
+        planned: Recipe | None = None,
     ) -> IngestSummary:
         """Write records, then build or update the index of every profile.
 
@@ -98,9 +99,11 @@ class Index(Queries):
         leaves that to the next call.
 
         A collection without a profile gets one with the default recipe. Rejects are written to `rejects`; with `strict`
-        the first raises InputError; with `dry_run` nothing is written or looked up. Changes that other applications
-        made in plain SQL are indexed too. `on_duplicate` is as for `add`. `expected_bytes` is about the size of the
-        texts, if it is known: with few of them compiled code does not pay for its start.
+        the first raises InputError; with `dry_run` nothing is written or looked up, and `planned` is the recipe of a
+        profile that would be created. Changes that other applications made in plain SQL are indexed too. `on_duplicate`
+        is as for `add`. `expected_bytes` is about the size of the texts, if it is known: with few of them compiled code
+        does not pay for its start. Raises InputError, when this is done, if documents are kept by source
+        (`cluster.keep`) and none has one.
         """
         collection_id = self._open_for_writing("write", create=not dry_run)
         counted = VectorLengthCheck(records)
@@ -130,7 +133,11 @@ class Index(Queries):
             self.warnings += _markup_warnings(live, run)
             if not dry_run:
                 self._index(collection_id)
-                self._refuse_keep_by_source(collection_id, run.summary)
+            try:
+                self._refuse_keep_by_source(collection_id, run if dry_run else None, planned)
+            except InputError as error:
+                error.summary = run.summary
+                raise
             return run.summary
 
     def _index(self, collection_id: CollectionId, *, may_leave: bool = True) -> None:
@@ -169,18 +176,24 @@ class Index(Queries):
             self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: nearsim build")
 
     def build(self) -> None:
-        """Finish interrupted builds, and index what other applications wrote."""
-        self._index(self._collection_id(), may_leave=False)
+        """Finish interrupted builds, and index what other applications wrote.
+
+        Raises InputError if a new profile keeps documents by source (`cluster.keep`) and none has one.
+        """
+        collection_id = self._collection_id()
+        self._refuse_keep_by_source(collection_id, only_new=True)
+        self._index(collection_id, may_leave=False)
 
     def sweep(self) -> SweepResult:
         """Compare the whole attached table with its documents, and bring every profile up to date.
 
-        Raises NotFoundError if the collection is not attached, or its table cannot be read now.
+        Raises NotFoundError if the collection is not attached, or its table cannot be read now, InputError as `build`.
         """
         collection_id = self._collection_id()
         with translate_errors(), self._catch_up.delay_first_build(collection_id):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
+        self._refuse_keep_by_source(collection_id, only_new=True)
         self._index(collection_id)
         return swept
 
@@ -285,16 +298,26 @@ class Index(Queries):
             attachments.refuse_attached(connection, collection.collection_id, doing)
             return collection.collection_id
 
-    def _refuse_keep_by_source(self, collection_id: CollectionId, summary: IngestSummary) -> None:
-        """Raise InputError if a live profile keeps documents by source and no document has one."""
-        for generation in self._live_generations(collection_id):
-            keep = generation.recipe["cluster"]["keep"]
-            with self.database.transaction() as connection:
-                try:
-                    profiles.refuse_keep_by_source(connection, collection_id, keep)
-                except InputError as error:
-                    error.summary = summary
-                    raise
+    def _refuse_keep_by_source(
+        self,
+        collection_id: CollectionId,
+        tried: Ingest | None = None,
+        planned: Recipe | None = None,
+        *,
+        only_new: bool = False,
+    ) -> None:
+        """Raise InputError if a profile keeps documents by source and no document has one, nor any of a dry run.
+
+        The profiles are the live ones and those not built yet, or only the latter, and the one of a planned recipe.
+        """
+        has_source = tried is not None and tried.has_source
+        adds = tried is not None and tried.summary.inserted > 0 and not has_source
+        with self.database.transaction() as connection:
+            found = generation_rows.list_generations(connection, collection_id)
+            used = [one for one in found if one.is_first_build or (one.state == "live" and not only_new)]
+            keeps = [] if has_source else [one.recipe["cluster"]["keep"] for one in used]
+            for keep in keeps if planned is None else [*keeps, planned.cluster.keep]:
+                profiles.refuse_keep_by_source(connection, collection_id, keep, adds=adds)
 
     def _live_generations(self, collection_id: CollectionId) -> list[Generation]:
         with self.database.transaction() as connection:

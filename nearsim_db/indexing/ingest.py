@@ -60,6 +60,7 @@ class Ingest:
         self._counting = Lock()  # both the reading and the writing thread count records
         self.summary = IngestSummary()
         self.html_documents = 0
+        self.has_source = False  # any document
 
     def write(
         self,
@@ -142,6 +143,8 @@ class Ingest:
             self.summary.unchanged += written.unchanged
         self.summary.replaced_characters += sum(record.replaced for record in batch)
         self.summary.unreadable_dates += sum(record.unreadable_date is not None for record in batch)
+        sources = (record.document.source for record in batch)
+        self.has_source = self.has_source or any(source and source.strip() for source in sources)
         self.html_documents += sum(is_html(record.document.body or "") for record in batch)
 
     def _reject(self, reject: Reject) -> None:

@@ -28,9 +28,14 @@ def create(connection: Connection, collection_id: CollectionId, name: str, profi
     return generation_rows.create_profile(connection, collection_id, name, profile)
 
 
-def refuse_keep_by_source(connection: Connection, collection_id: CollectionId, keep: str) -> None:
-    """Raise InputError for a keep policy by source if the collection has documents and none has a source."""
-    refuse_unusable_keep(keep, lambda: not query_rows.lacks_sources(connection, collection_id))
+def refuse_keep_by_source(
+    connection: Connection, collection_id: CollectionId, keep: str, *, adds: bool = False
+) -> None:
+    """Raise InputError for a keep policy by source if the collection has documents and none has a source.
+
+    `adds`: a dry run would add documents without a source.
+    """
+    refuse_unusable_keep(keep, lambda: not query_rows.lacks_sources(connection, collection_id, adds=adds))
 
 
 def refuse_other_recipe(collection: str, generation: Generation, recipe: Recipe) -> None:

@@ -48,9 +48,10 @@ def has_documents(connection: Connection, collection_id: CollectionId) -> bool:
     return bool(fetch_value(connection, statement("has_documents"), {"collection_id": collection_id}))
 
 
-def lacks_sources(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether a collection has documents, but none with a source."""
-    return bool(fetch_value(connection, statement("lacks_sources"), {"collection_id": collection_id}))
+def lacks_sources(connection: Connection, collection_id: CollectionId, *, adds: bool) -> bool:
+    """Whether a collection has documents, or `adds` some without a source, but none with a source."""
+    parameters = {"collection_id": collection_id, "adds": adds}
+    return bool(fetch_value(connection, statement("lacks_sources"), parameters))
 
 
 def count_past_retention(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:

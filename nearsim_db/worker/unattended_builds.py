@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from nearsim_db.errors import BuildStoppedError, NearsimError
-from nearsim_db.indexing import build
+from nearsim_db.indexing import build, profiles
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
 from nearsim_db.store import build_slices, generation_rows, generations, query_rows
@@ -92,9 +92,12 @@ class UnattendedBuilds:
         return True
 
     def _build(self, context: Context) -> None:
-        generation = context.generation
+        generation, keep = context.generation, context.encoder.profile.recipe.cluster.keep
         log(logging.INFO, "build", f"building {describe(generation)}", facts_of(generation))
         with self._recorded(context):
+            if generation.is_first_build:
+                with self._scope.engine.connect() as connection:
+                    profiles.refuse_keep_by_source(connection, generation.collection_id, keep)
             with self._monitor.batch("build"):
                 build.build(self._scope.engine, context, lambda *step: self._continue("build"))
             log(logging.INFO, "build", f"built {describe(generation)}", facts_of(generation))

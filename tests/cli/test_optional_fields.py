@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.builders.command_line import HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
+from tests.builders.workers import application
 
 BY_SOURCE = ("--set", "cluster.keep=source:wire,blog")
 NO_SOURCE = "error: cluster.keep is 'source:wire,blog', but no document has a source"
@@ -48,3 +49,39 @@ def test_a_keep_policy_by_source_is_refused_if_nothing_has_a_source(
     assert nearsim.fail("reindex", "start", *BY_SOURCE).startswith(NO_SOURCE)
     (only,) = nearsim.succeed("reindex", "status", "--json").document()
     assert (only["profile"], only["state"]) == ("default", "live")
+
+
+def test_a_dry_run_refuses_a_keep_policy_by_source(nearsim: CommandLine, tmp_path: Path) -> None:
+    file = write_jsonl(tmp_path / "stories.jsonl", records(agency="wire"))
+    dry_run = ("ingest", file, "--dry-run")
+    assert nearsim.fail(*dry_run, *BY_SOURCE).startswith(NO_SOURCE)
+    nearsim.succeed(*dry_run, *BY_SOURCE, "--source-field", "agency")
+    nearsim.succeed("profile", "create", "default", *BY_SOURCE)
+    assert nearsim.fail(*dry_run).startswith(NO_SOURCE)
+    nearsim.succeed("ingest", file, "--source-field", "agency")
+    nearsim.succeed(*dry_run)
+
+
+def test_first_builds_of_others_refuse_a_keep_policy_by_source(
+    nearsim: CommandLine, database_url: str
+) -> None:
+    """By a worker, the command build and an attachment; a document with a source is enough."""
+    nearsim.succeed("profile", "create", "default", *BY_SOURCE)
+    with application(database_url) as writing:
+        inserted = "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)"
+        for name in ("a", "b"):
+            writing.execute(inserted, [name, STORM])
+        assert f"cannot be built: InputError: {NO_SOURCE.removeprefix('error: ')}" in nearsim.fail(
+            "worker", "--once"
+        )
+        assert nearsim.fail("build").startswith(NO_SOURCE)
+        writing.execute("CREATE TABLE public.story (id text PRIMARY KEY, body text)")
+        writing.execute("INSERT INTO public.story VALUES ('a', %(text)s), ('b', %(text)s)", {"text": STORM})
+        attach = ("attach", "public.story", "--id", "id", "--text", "body", "--collection", "own")
+        assert nearsim.fail(*attach, *BY_SOURCE).startswith(NO_SOURCE)
+        nearsim.succeed(*attach)
+        writing.execute(
+            "UPDATE nearsim.document SET source = 'wire' WHERE external_id = 'a' AND collection_id = 1"
+        )
+    nearsim.succeed("worker", "--once")
+    assert len(nearsim.succeed("pairs", "--format", "jsonl").rows()) == 1

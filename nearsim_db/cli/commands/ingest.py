@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nearsim_db.indexing.query_source import QuerySource
     from nearsim_db.readers import Source
     from nearsim_db.records import IngestSummary, ReadDocument, Reject
+    from nearsim_db.similarity.recipe import Recipe
 
 _SOURCE_URL = "NEARSIM_SOURCE_URL"
 
@@ -109,6 +110,7 @@ class _Handling:
         source: "Source | QuerySource",
         *,
         writes: bool,
+        planned: "Recipe | None",
         outcome: options.Outcome,
     ) -> "tuple[IngestSummary, NearsimError | None]":
         """Return the counts and, for programs, the error that ended it; other errors are raised."""
@@ -121,6 +123,7 @@ class _Handling:
                 on_duplicate=self.on_duplicate,
                 expected_bytes=getattr(source, "content_bytes", None),
                 resumable=True,
+                planned=planned,
             )
         except (InputError, DuplicateError) as error:
             if error.summary is None or not outcome.format.is_machine:
@@ -187,7 +190,10 @@ def ingest(
         if is_missing and writes:
             index.create_profile(profile or DEFAULT, chosen or Recipe())
         counted = reasons.counted(records)
-        summary, error = handling.ingest(index, counted, source, writes=writes, outcome=outcome)
+        planned = chosen if is_missing else None
+        summary, error = handling.ingest(
+            index, counted, source, writes=writes, planned=planned, outcome=outcome
+        )
         profiles = summaries.live_profile_stats(index) if writes else []
     written = summaries.Written(summary, profiles, handling.dry_run, handling.on_duplicate)
     outcome.show(

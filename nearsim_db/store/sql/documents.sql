@@ -202,8 +202,9 @@ FROM nearsim.document WHERE collection_id = %(collection_id)s AND external_id = 
 SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
 
 -- name: lacks_sources
--- Whether a collection has documents, but none with a source. Relies on document_collection_doc.
-SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
+-- Whether a collection has documents, or is given some without a source, but none with a source. Relies on
+-- document_collection_doc.
+SELECT (%(adds)s OR EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s))
     AND NOT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s AND source ~ '\S')
 
 -- name: delete_documents
