@@ -40,19 +40,6 @@ def test_only_the_title_is_shortened(terminal: Terminal) -> None:
     assert " ".join(line.split()[1:-5]) == "A storm cro…"
 
 
-def test_table_may_be_wider_than_the_terminal(terminal: Terminal) -> None:
-    long = "x" * 100
-    tables.print_table(
-        ("left", "right", *NUMBERS),
-        [(long, long, 1.0, 9, 9, 1.0, 32)],
-        wrap=["shared_bands"],
-        stream=terminal,
-    )
-    assert words_of_heading(terminal) == sorted(["left", "right", *" ".join(NUMBERS).split()])
-    line = terminal.getvalue().splitlines()[-1]
-    assert line.split() == [long, long, "1.0000", "9", "9", "1.0000", "32"]
-
-
 def test_lists_are_broken_between_ids_only(terminal: Terminal) -> None:
     ids = [f"reuters-newswire-{number:04}" for number in range(10)]
     tables.print_table(
@@ -204,16 +191,6 @@ def test_a_complete_step_shows_its_total(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "verifying " in verifying and " 8,000 documents" in verifying
     assert "indexing sketches " in indexing and " 44,000 documents" in indexing
     assert "signing" not in shown
-
-
-def test_count_with_a_rate_or_a_total() -> None:
-    for done, total, seconds, shown in (
-        (1_000, 8_000, 4.0, "1,000 rows, 250/s"),
-        (1_000, None, 0.5, "1,000 rows"),
-        (0, 8_000, 9.0, "8,000 rows"),
-        (0, None, 9.0, ""),
-    ):
-        assert progress.count_shown(done, total, "rows", seconds) == shown
 
 
 def test_every_step_of_an_ingest_is_named_and_writing_follows_reading(database_url: str) -> None:

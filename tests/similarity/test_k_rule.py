@@ -51,13 +51,6 @@ def test_what_the_rule_does_not_apply_to() -> None:
     assert k_rule.warning(short, ["", "abc"]) is None
 
 
-@pytest.mark.parametrize("preset", ["default", "background", "background-words", "riskiq", "articles"])
-def test_presets_keep_the_rule_on_texts_of_600_letters(preset: str) -> None:
-    drawn = random.Random(2)
-    words = ["".join(drawn.choices(LETTERS, k=drawn.randint(2, 9))) for _ in range(500)]
-    assert k_rule.warning(resolve(presets.load(preset)), texts(words, 100, 40, " ")) is None
-
-
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_sample_of_texts_is_that_of_the_database(order: int) -> None:
     """Those with the smallest digests, each by its first document, whatever the batches and processes."""

@@ -94,17 +94,6 @@ def test_news_and_numbers_are_not_stop_words(preset: str) -> None:
     assert says == turned and len(says) == 2
 
 
-def test_newshounds_bands_are_the_exclusive_or_of_hashed_rows() -> None:
-    family = MinHash(120, seed=7, id_bits=32)
-    ids = crc32(NEUTRON_STARS + FRONTIER)
-    sketches = family.sketch(ids, np.array([0, 7, 15], np.int64))
-    keys = exclusive_or(sketches.reshape(2, 40, 3), 1319152729, 9549623503)
-    for sketch, row in zip(sketches.tolist(), keys.tolist(), strict=True):
-        hashed = [(1319152729 * value + 9549623503) % 4294967311 for value in sketch]
-        bands = [hashed[at] ^ hashed[at + 1] ^ hashed[at + 2] for at in range(0, 120, 3)]
-        assert row == bands
-
-
 def test_newshounds_xor_is_exact_above_32_bits() -> None:
     rows = [2**32 + 14, 2**32 - 1, 2**32, 0]
     keys = exclusive_or(np.array(rows, np.uint64).reshape(1, 4, 1), 2**32 - 1, 2**32 + 14)
