@@ -136,32 +136,18 @@ def check_reasons(known: World) -> None:
 
 def check_similar(known: World) -> None:
     """With a lower threshold similar_to adds compared pairs; with a minimum of bands, all that share it."""
+    command = "SELECT doc_id FROM nearsim.similar_to(CAST(%s AS bigint), %s, %s)"
     added = 0
     for asked in known.doc_ids[::9]:
-        others = [
-            one for one in known.doc_ids if one != asked and known.features[one] and known.features[asked]
-        ]
+        others = [one for one in known.doc_ids if one != asked]
         pairs = {one for one in others if known.is_pair(asked, one)}
-        met = {one for one in others if known.meets(asked, one) and known.estimate(asked, one) >= 0.1}
-        sharing = {one for one in others if known.shared(asked, one) and known.estimate(asked, one) >= 0.1}
-        assert similar(known, asked) == pairs
-        assert similar(known, asked, "min_similarity => 0.1") == pairs | met
-        assert similar(known, asked, "min_similarity => 0.1, min_shared_bands => 1") == pairs | sharing
-        many = {one for one in pairs if known.shared(asked, one) >= 30}
-        unmet = {
-            one
-            for one in others
-            if known.shared(asked, one) >= 30
-            and not known.meets(asked, one)
-            and known.estimate(asked, one) >= 0.5
-        }
-        assert similar(known, asked, "min_shared_bands => 30") == many | unmet
-        added += len(sharing - met)
+        near = {one for one in others if known.shared(asked, one) and known.estimate(asked, one) >= 0.1}
+        met = {one for one in near if known.meets(asked, one)}
+        for least, fewest, expected in (
+            (None, None, pairs),
+            (0.1, None, pairs | met),
+            (0.1, 1, pairs | near),
+        ):
+            assert {doc_id for (doc_id,) in known.ask(command, asked, least, fewest)} == expected
+        added += len(near - met)
     assert added
-
-
-def similar(known: World, asked: int, arguments: str = "") -> set[int]:
-    """The documents that similar_to finds."""
-    extra = f", {arguments}" if arguments else ""
-    command = f"SELECT doc_id FROM nearsim.similar_to(CAST(%s AS bigint){extra})"  # noqa: S608
-    return {row[0] for row in known.ask(command, asked)}

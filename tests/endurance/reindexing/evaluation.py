@@ -89,12 +89,7 @@ def figures(seen: Seen, load: Load) -> dict[str, Any]:
             kind: latencies([1_000 * (one.ended - one.began) for one in seen.searches if one.kind == kind])
             for kind in kinds
         },
-        "searches by step": {
-            name: latencies(each)
-            for name, each in by_step(steps, ((one.began, one.ended) for one in seen.searches)).items()
-        },
         "writes": latencies([1_000 * (ended - began) for began, ended in writes]),
-        "writes by step": {name: latencies(each) for name, each in by_step(steps, writes).items()},
         "locks of each try to promote": {
             one.name: [round(1_000 * seconds, 1) for seconds in one.held]
             for one in steps
@@ -102,7 +97,6 @@ def figures(seen: Seen, load: Load) -> dict[str, Any]:
         },
         f"writes that would have waited more than {load.most_waited_ms} ms": dict(refused_by_step(seen)),
         "locks on shared tables, longest": longest_held(seen.watched.held),
-        "waits for locks, longest": _longest_waits(seen),
         "sampler": {"looks": seen.watched.looks, "longest gap": round(1_000 * seen.watched.gap_seconds, 1)},
     }
 
@@ -111,14 +105,6 @@ def refused_by_step(seen: Seen) -> Counter[str]:
     """Count the writes refused in each step because they would have waited too long for a lock."""
     spans = ((began, ended) for began, ended, refused in seen.writes if refused)
     return Counter({name: len(each) for name, each in by_step(seen.steps, spans).items() if each})
-
-
-def _longest_waits(seen: Seen) -> dict[str, float]:
-    longest: dict[str, float] = {}
-    for one in seen.watched.waits:
-        name = f"{one.application}, {one.table or 'no table'}"
-        longest[name] = max(longest.get(name, 0.0), round(1_000 * one.seconds, 1))
-    return longest
 
 
 def violations(seen: Seen) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""A sampler of the server's locks: strong ones on shared tables, and sessions that wait for one."""
+"""A sampler of the server's strong locks on tables."""
 
 import time
 from multiprocessing.connection import Connection as Pipe
@@ -9,14 +9,10 @@ import psycopg
 
 _PAUSE_SECONDS = 0.001
 _LOCKS = """
-SELECT pg_class.relname, lock.mode, lock.pid, lock.granted, activity.application_name,
-    extract(epoch FROM clock_timestamp() - lock.waitstart)
-FROM pg_catalog.pg_locks AS lock
-LEFT JOIN pg_catalog.pg_class ON pg_class.oid = lock.relation AND pg_class.relnamespace = ANY (%(schemas)s)
-LEFT JOIN pg_catalog.pg_stat_activity AS activity ON activity.pid = lock.pid AND NOT lock.granted
-WHERE NOT lock.granted
-    OR lock.locktype = 'relation' AND pg_class.oid IS NOT NULL
-        AND lock.mode <> ALL (ARRAY['AccessShareLock', 'RowShareLock', 'RowExclusiveLock'])
+SELECT pg_class.relname, lock.mode, lock.pid FROM pg_catalog.pg_locks AS lock
+JOIN pg_catalog.pg_class ON pg_class.oid = lock.relation AND pg_class.relnamespace = ANY (%(schemas)s)
+WHERE lock.granted AND lock.locktype = 'relation'
+    AND lock.mode <> ALL (ARRAY['AccessShareLock', 'RowShareLock', 'RowExclusiveLock'])
 """
 
 
@@ -29,20 +25,10 @@ class Held(NamedTuple):
     last: float
 
 
-class Wait(NamedTuple):
-    """An application's session observed waiting for a lock, and for how long at most."""
-
-    application: str
-    table: str | None
-    seen: float
-    seconds: float
-
-
 class Watched(NamedTuple):
     """All observations; consecutive samples are at most `gap_seconds` apart."""
 
     held: list[Held]
-    waits: list[Wait]
     looks: int
     gap_seconds: float
 
@@ -51,7 +37,6 @@ def watch(url: str, stopping: Event, report: "Pipe[Watched, None]") -> None:
     """Sample the locks as often as possible until stopped; then report."""
     held: list[Held] = []
     seen: dict[tuple[object, ...], Held] = {}
-    waits: list[Wait] = []
     looks, gap, before = 0, 0.0, time.monotonic()
     with psycopg.connect(url, autocommit=True, application_name="watcher") as connection:
         row = connection.execute(
@@ -63,13 +48,9 @@ def watch(url: str, stopping: Event, report: "Pipe[Watched, None]") -> None:
             now = time.monotonic()
             looks, gap, before = looks + 1, max(gap, now - before), now
             there: dict[tuple[object, ...], Held] = {}
-            for table, mode, pid, granted, application, waited in rows:
-                if granted:
-                    key = (table, mode, pid)
-                    first = seen[key].first if key in seen else now
-                    there[key] = Held(str(table), str(mode), first, now)
-                elif application:
-                    waits.append(Wait(str(application), table and str(table), now, float(waited or 0)))
+            for key in rows:
+                first = seen[key].first if key in seen else now
+                there[key] = Held(str(key[0]), str(key[1]), first, now)
             held += [one for key, one in seen.items() if key not in there]
             seen = there
-    report.send(Watched(held + list(seen.values()), waits, looks, gap))
+    report.send(Watched(held + list(seen.values()), looks, gap))
