@@ -17,7 +17,7 @@ from nearsim_db.similarity.candidates import FullBuckets, Keys, find_full_bucket
 from nearsim_db.similarity.clustering import choose_survivors, connected_components, star_clusters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.screening import Screened, joined, screen, verify
+from nearsim_db.similarity.screening import Screened, screen, verify
 
 Ids = NDArray[np.int64]
 
@@ -93,7 +93,7 @@ def find_pairs(
                 found.append(waiting.popleft().result())
         found += [one.result() for one in waiting]
     progress("candidates", len(twins.heads), len(twins.heads))
-    screened, scores = joined([one for one, _ in found]), Scores.joined([one for _, one in found])
+    screened, scores = Screened.joined([one for one, _ in found]), Scores.joined([one for _, one in found])
     order = np.lexsort((screened.right, screened.left))
     ordered = screened.take(order)
     fields_of = {one.name: getattr(ordered, one.name) for one in fields(Screened)}

@@ -16,7 +16,7 @@ from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.settle import settle
 from nearsim_db.records import Progress, WorkStage
-from nearsim_db.similarity.batches import SignatureRows, joined
+from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.screening import VerifiedPairs
 from nearsim_db.store import documents, events, generation_rows, pairs, signatures
 from nearsim_db.store.attached import attachments
@@ -76,7 +76,7 @@ def _sign_changed(
     ) as read:
         # This worker is likely to search and verify them next.
         sign = partial(steps.sign_documents, context, keep_features=True)
-        rows = joined([sign(batch) for batch in chain(read, ([],))])
+        rows = SignatureRows.joined([sign(batch) for batch in chain(read, ([],))])
     missing = np.setdiff1d(changed, rows.doc_ids)
     attachments.invalidate_texts(connection, collection_id, missing.tolist(), age)
     connection.commit()

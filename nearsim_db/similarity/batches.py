@@ -1,17 +1,63 @@
 """Batches as arrays, passed between encoding, the store and verification."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import compress
-from typing import overload
+from dataclasses import dataclass, fields
+from itertools import chain, compress
+from typing import Any, Self, overload
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 
+class Columns:
+    """A base of dataclasses of columns of one length: arrays, sequences, other `Columns`, or None for an absent one.
+
+    An integer is a total, which parts are added up to and a selection keeps.
+    """
+
+    __slots__ = ()
+
+    def take(self, chosen: NDArray[Any]) -> Self:
+        """Return the rows selected by a mask or by places."""
+        names = [one.name for one in fields(self)]  # type: ignore[arg-type]
+        return type(self)(*(_taken(getattr(self, name), chosen) for name in names))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Concatenate at least one part."""
+        names = [one.name for one in fields(cls)]  # type: ignore[arg-type]
+        return cls(*(_joined([getattr(part, name) for part in parts]) for name in names))
+
+
+def _taken(column: Any, chosen: NDArray[Any]) -> Any:
+    match column:
+        case np.ndarray():
+            return column[chosen]
+        case Columns():
+            return column.take(chosen)
+        case None | int():
+            return column
+        case _:
+            return [column[place] for place in np.arange(len(column))[chosen].tolist()]
+
+
+def _joined(parts: list[Any]) -> Any:
+    match parts[0]:
+        case np.ndarray():
+            return np.concatenate(parts)
+        case Columns() as first:
+            return type(first).joined(parts)
+        case int():
+            return sum(parts)
+        case None:
+            return None
+        case _:
+            return tuple(chain.from_iterable(parts))
+
+
 @dataclass(frozen=True, slots=True)
-class SignatureRows:
+class SignatureRows(Columns):
     """Signatures to store. A row with count 0 has no features: its digest, sketch and head are not set.
 
     Shapes (n,): doc_ids and revisions int64, counts int32, digests void of 16 bytes, numbers uint64; sketches
@@ -25,32 +71,9 @@ class SignatureRows:
     sketches: NDArray[np.generic]
     numbers: NDArray[np.uint64]
 
-    def take(self, chosen: NDArray[np.bool_]) -> "SignatureRows":
-        """Return the rows selected by a mask."""
-        return SignatureRows(
-            self.doc_ids[chosen],
-            self.revisions[chosen],
-            self.counts[chosen],
-            self.digests[chosen],
-            self.sketches[chosen],
-            self.numbers[chosen],
-        )
-
     def digest(self, row: int) -> UUID | None:
         """Return the digest of one row, None without features."""
         return UUID(bytes=self.digests[row].tobytes()) if self.counts[row] else None
-
-
-def joined(parts: Sequence[SignatureRows]) -> SignatureRows:
-    """Concatenate at least one batch of rows."""
-    return SignatureRows(
-        np.concatenate([part.doc_ids for part in parts]),
-        np.concatenate([part.revisions for part in parts]),
-        np.concatenate([part.counts for part in parts]),
-        np.concatenate([part.digests for part in parts]),
-        np.concatenate([part.sketches for part in parts]),
-        np.concatenate([part.numbers for part in parts]),
-    )
 
 
 class PackedDigests(Sequence[UUID]):

@@ -3,13 +3,14 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.sketch.family import RowAgreements
@@ -54,7 +55,7 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(Columns):
     """An encoded batch for the store. Of n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n,
     k).
 
@@ -113,15 +114,7 @@ class Encoder:
         """Return counts, digests and sketches of a batch, with `keep_features` the features too."""
         self._count(sum(len(one) for one in contents if one is not None))
         parts = [self._encode_chunk(chunk, keep_features) for chunk in _chunks(contents)]
-        if not parts:
-            return self._encode_chunk([], keep_features)
-        return Encoded(
-            np.concatenate([part.counts for part in parts]),
-            np.concatenate([part.digests for part in parts]),
-            np.concatenate([part.sketches for part in parts]),
-            np.concatenate([part.numbers for part in parts]),
-            tuple(chain.from_iterable(part.features for part in parts)),
-        )
+        return Encoded.joined(parts or [self._encode_chunk([], keep_features)])
 
     def features(self, contents: Sequence[Content]) -> Features:
         """Return the sorted distinct features of a batch."""

@@ -1,15 +1,15 @@
 """Screening, which drops candidates whose sketches rule out a pair, and exact verification of the others."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import Evidence
-from nearsim_db.similarity.batches import Signatures
+from nearsim_db.similarity.batches import Columns, Signatures
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
@@ -24,7 +24,7 @@ _NOTHING: tuple[None, None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
+class Screened(Columns):
     """Candidates that passed screening, all fields of length m.
 
     `left` and `right` are rows into the signatures, `shared_bands` int64; `sketch_scores` counts agreeing and
@@ -42,16 +42,6 @@ class Screened:
         """The estimated similarities, float64 of m."""
         return self.sketch_scores.similarity
 
-    def take(self, chosen: NDArray[Any]) -> Self:
-        """Return the candidates selected by a mask or by positions."""
-        return replace(
-            self,
-            left=self.left[chosen],
-            right=self.right[chosen],
-            shared_bands=self.shared_bands[chosen],
-            sketch_scores=self.sketch_scores.take(chosen),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPairs(Screened):
@@ -60,15 +50,6 @@ class VerifiedPairs(Screened):
     scores: Scores
     left_digests: Sequence[UUID]
     right_digests: Sequence[UUID]
-
-    def take(self, chosen: NDArray[np.int64]) -> "VerifiedPairs":
-        """Return the pairs at some places, in their order."""
-        return replace(
-            Screened.take(self, chosen),
-            scores=self.scores.take(chosen),
-            left_digests=[self.left_digests[place] for place in chosen.tolist()],
-            right_digests=[self.right_digests[place] for place in chosen.tolist()],
-        )
 
     def evidence(self, *, is_exact: bool) -> Iterator[Evidence]:
         """Yield the evidence of each; without `is_exact` only documents of one digest are verified."""
@@ -101,7 +82,7 @@ def screen(
         _screen(encoder, signatures, left[at : at + step], right[at : at + step])
         for at in range(0, max(1, len(left)), step)
     ]
-    return parts[0] if len(parts) == 1 else joined(parts)
+    return parts[0] if len(parts) == 1 else Screened.joined(parts)
 
 
 def _screen(
@@ -155,17 +136,6 @@ def verify(
     scores = encoder.compare([found[row] for row in rows.tolist()], left, right)
     kept = are_pairs(encoder, scores, screened.shared_bands)
     return screened.take(kept), scores.take(kept)
-
-
-def joined(parts: Sequence[Screened]) -> Screened:
-    """Return candidates that were screened in parts, one after another."""
-    return Screened(
-        np.concatenate([part.left for part in parts]),
-        np.concatenate([part.right for part in parts]),
-        np.concatenate([part.shared_bands for part in parts]),
-        Scores.joined([part.sketch_scores for part in parts]),
-        sum(part.candidates for part in parts),
-    )
 
 
 # What an entry takes besides the content of its array, measured with tracemalloc.

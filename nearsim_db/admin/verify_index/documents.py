@@ -14,7 +14,7 @@ from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.records import Evidence
-from nearsim_db.similarity.batches import SignatureRows, joined
+from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.store import clusters, documents, index_checks
 from nearsim_db.store.clusters import Members
@@ -66,7 +66,7 @@ def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> S
         connection, context.collection_id, doc_ids, vectors=context.encoder.takes_vectors
     )
     with closing(streamed) as batches:
-        return joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
+        return SignatureRows.joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
 
 
 def _find_fault(

@@ -1,0 +1,255 @@
+"""Exact similarity measures of two documents, which sketches estimate.
+
+Jaccard thresholds are decided on integers: 7 of 10 reaches 0.7, whatever 7 / 10 is in binary. Others are compared to 12
+decimals.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Sums, sketch_kernels
+from nearsim_db.similarity.sketch.kernels.plain import add_up
+
+Threshold = Fraction | str | float
+
+DECIMALS = 12
+_LARGEST = 2**63 - 1
+
+# A weighted feature. A document is sorted by id, has each id once and no weight of 0.
+FEATURE = np.dtype([("id", "<u8"), ("weight", "<f8")])
+
+
+@dataclass(frozen=True, slots=True)
+class Scores(Columns):
+    """The similarity of m pairs, each field of length m.
+
+    `similarity` is float64, at most 1. `intersection` and `union` are int64 if the metric counts features, else
+    None; `distance` is float64 if it measures one, else None.
+    """
+
+    similarity: NDArray[np.float64]
+    intersection: Counts | None = None
+    union: Counts | None = None
+    distance: NDArray[np.float64] | None = None
+
+
+class Metric(ABC):
+    """An exact measure of the similarity of two documents, computed from their features."""
+
+    name: ClassVar[str]
+    """Its name in sketch families: jaccard, weighted_jaccard, cosine, euclidean."""
+    weighted: ClassVar[bool] = True
+    """Whether features are arrays of `FEATURE`; else they are sorted distinct uint64 ids."""
+    signed: ClassVar[bool] = False
+    """Whether weights may be negative; if not, a document with a negative weight has no features."""
+
+    @abstractmethod
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
+    ) -> Scores:
+        """Score m pairs of documents, given as int64 rows into `features`.
+
+        The scores of a pair are bit-identical, whatever else is in the batch.
+        """
+
+    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """Return which scores reach a recipe's threshold: bool of m."""
+        return _reach_rounded(scores.similarity, threshold)
+
+    def similarity_at_threshold(self, threshold: float) -> float:
+        """Return the similarity of a pair exactly at a recipe's threshold, which may be a distance."""
+        return threshold
+
+
+class Jaccard(Metric):
+    """|A ∩ B| / |A ∪ B| of two sets of ids."""
+
+    name = "jaccard"
+    weighted = False
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
+    ) -> Scores:
+        """Count intersections and unions, and divide them; see `Metric.compare`."""
+        intersection, union = count_overlaps(features, left, right, backend)
+        return Scores(intersection / union, intersection, union)
+
+    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """Compare the counts; see `Metric.reaches`."""
+        assert scores.intersection is not None and scores.union is not None
+        return reach_mask(scores.intersection, scores.union, threshold)
+
+
+def intersections(
+    ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets, backend: str | None = None
+) -> Counts:
+    """Return the number of ids that two documents of a batch share, for m pairs of documents: int64 of m.
+
+    Document i has ids[offsets[i]:offsets[i + 1]], sorted and distinct; `left_rows` and `right_rows` are int64
+    of m.
+    """
+    return sketch_kernels(backends.resolve(backend)).intersections(ids, offsets, left_rows, right_rows)
+
+
+def count_overlaps(
+    features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None = None
+) -> tuple[Counts, Counts]:
+    """Return intersection and union sizes of m pairs, given as int64 rows into `features`: two int64 of m."""
+    sizes = np.array([len(ids) for ids in features], np.int64)
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    flat = np.concatenate(features) if features else np.zeros(0, np.uint64)
+    shared = intersections(flat, offsets, left, right, backend)
+    return shared, sizes[left] + sizes[right] - shared
+
+
+def reach_mask(intersections: Counts, unions: Counts, threshold: Threshold) -> NDArray[np.bool_]:
+    """Return which intersections / unions, int64 of m, are at least the threshold, taken as an exact decimal.
+
+    Two documents without features (union 0) reach no threshold.
+    """
+    exact = exact_threshold(threshold)
+    largest = int(max(intersections.max(initial=0), unions.max(initial=0)))
+    if max(exact.numerator, exact.denominator) * largest > _LARGEST:
+        intersections, unions = intersections.astype(object), unions.astype(object)
+    reached = intersections * exact.denominator >= unions * exact.numerator
+    return (reached & (unions > 0)).astype(np.bool_)
+
+
+def exact_threshold(threshold: Threshold) -> Fraction:
+    """Return the threshold as a fraction: 0.7 is 7/10, not the nearest binary number."""
+    return threshold if isinstance(threshold, Fraction) else _fraction(str(threshold))
+
+
+@lru_cache(maxsize=64)
+def _fraction(decimal: str) -> Fraction:
+    return Fraction(decimal)
+
+
+def containment(left: Ids, right: Ids) -> tuple[float, float]:
+    """Return |A ∩ B| / |A| and |A ∩ B| / |B| of two sorted arrays of distinct ids, each in [0, 1] (Broder 1997).
+
+    The share of an empty set is NaN. `BottomK` sketches estimate both.
+    """
+    shared = len(np.intersect1d(left, right, assume_unique=True))
+    of_left, of_right = (shared / len(ids) if len(ids) else math.nan for ids in (left, right))
+    return of_left, of_right
+
+
+class _Compared(NamedTuple):
+    """The sums of m pairs, and each document's sum of squared weights, added in order of ids."""
+
+    sums: Sums
+    squares: NDArray[np.float64]
+
+
+def _compare(
+    features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None = None
+) -> _Compared:
+    """Compute the sums of pairs of documents, given as int64 rows into `features`, each an array of `FEATURE`."""
+    sizes = np.array([len(document) for document in features], np.int64)
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    flat = np.concatenate([np.zeros(0, FEATURE), *features])
+    ids, weights = np.ascontiguousarray(flat["id"]), np.ascontiguousarray(flat["weight"])
+    sums = sketch_kernels(backends.resolve(backend)).sums(ids, weights, offsets, left, right)
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    return _Compared(sums, add_up(owners, weights * weights, len(sizes)))
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round to 12 decimals, so that sums of rounded numbers can reach 1, 0.9 or 0 exactly."""
+    return np.round(values, DECIMALS)
+
+
+def _reach_rounded(similarity: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
+    """Return which similarities are at least the threshold, both rounded to 12 decimals."""
+    reached: NDArray[np.bool_] = _rounded(similarity) >= round(threshold, DECIMALS)
+    return reached
+
+
+class WeightedJaccard(Metric):
+    """The sum of min(x, y) over the sum of max(x, y), for positive weights (Ruzicka 1958; Ioffe 2010).
+
+    In [0, 1]; equal to the Jaccard similarity if all weights are 1. A document with a negative weight has no
+    features under this metric. With integer weights both sums are exact: 7 of 10 reaches 0.7.
+    """
+
+    name = "weighted_jaccard"
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
+    ) -> Scores:
+        """Compute the ratios to 12 decimals; see `Metric.compare`."""
+        sums = _compare(features, left, right, backend).sums
+        return Scores(_rounded(sums.least / sums.most))
+
+
+class Cosine(Metric):
+    """x.y / (|x| |y|), in [-1, 1]: 1 for vectors of one direction, 0 for those that share no feature."""
+
+    name = "cosine"
+    signed = True
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
+    ) -> Scores:
+        """Compute the cosines to 12 decimals; see `Metric.compare`."""
+        compared = _compare(features, left, right, backend)
+        products = compared.sums.products
+        return Scores(_rounded(_ratio(products, compared.squares[left], compared.squares[right])))
+
+
+def _ratio(
+    products: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Divide dot products by the root of the product of squared lengths: exactly 1 for a vector and itself."""
+    # Two roots where the product could leave the range of float64.
+    lengths = np.sqrt(left) * np.sqrt(right)
+    product = left * right
+    within = (product > 1e-280) & (product < 1e280)
+    lengths[within] = np.sqrt(product[within])
+    ratios: NDArray[np.float64] = np.clip(products / lengths, -1, 1)
+    return ratios
+
+
+class Euclidean(Metric):
+    """The root of the summed squared differences, 0 or more; the similarity is 1 / (1 + distance).
+
+    A recipe's threshold is the largest distance of a pair.
+    """
+
+    name = "euclidean"
+    signed = True
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
+    ) -> Scores:
+        """Compute the distances to 12 decimals, and the similarities, in (0, 1]; see `Metric.compare`."""
+        squares = _compare(features, left, right, backend).sums.squares
+        distance = _rounded(np.sqrt(squares))
+        return Scores(1 / (1 + distance), distance=distance)
+
+    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """Compare distances to 12 decimals, or similarities where only these are known, as in an estimate."""
+        if scores.distance is None:
+            return _reach_rounded(scores.similarity, self.similarity_at_threshold(threshold))
+        reached: NDArray[np.bool_] = scores.distance <= round(threshold, DECIMALS)
+        return reached
+
+    def similarity_at_threshold(self, threshold: float) -> float:
+        """Return 1 / (1 + threshold)."""
+        return 1 / (1 + threshold)
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric for metric in (Jaccard(), WeightedJaccard(), Cosine(), Euclidean())
+}
