@@ -12,7 +12,8 @@ import numpy as np
 from nearsim_db.errors import NearsimError, RecipeError, count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.similarity import lsh
-from nearsim_db.similarity.lsh import Amplification, Bin
+from nearsim_db.similarity.amplification import Amplification, Sensitivity, banding, parse
+from nearsim_db.similarity.lsh import Bin, ErrorAreas
 from nearsim_db.similarity.profile import Profile, make_family
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Curve:
         """Whether the axis is a distance."""
         return self.metric == "euclidean"
 
-    def sensitivity(self, near: float, far: float) -> lsh.Sensitivity:
+    def sensitivity(self, near: float, far: float) -> Sensitivity:
         """Return the sensitivity at two distances: 1 - Jaccard similarity, degrees for cosines, or Euclidean.
 
         Raises RecipeError unless they are distances of the metric and `near` is smaller.
@@ -61,7 +62,7 @@ class Curve:
                 f"distances of {near:g} and {far:g} are out of range; choose them in 0..{most:g}, the near one smaller "
                 "than the far one"
             )
-        return lsh.Sensitivity.of(near, far, lambda distance: self.probability(self._place(distance)))
+        return Sensitivity.of(near, far, lambda distance: self.probability(self._place(distance)))
 
     def _place(self, distance: float) -> float:
         match self.metric:
@@ -86,14 +87,14 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
                 f"{text}: at least {minimum} of {count_of(bands, 'band')} of {count_of(rows, 'row')} is out of range; "
                 "give at least 1 row, and require at most as many bands as there are"
             )
-        construction = lsh.banding(bands, rows, minimum)
+        construction = banding(bands, rows, minimum)
     elif text.lstrip()[:1].isdigit():
         raise RecipeError(
             f"{text!r} is not a curve; give bands x rows such as 25x2, 25x2@3 to require 3 shared bands, or an "
             'amplification such as "or(4, and(4))"'
         )
     else:
-        construction = lsh.parse(text)
+        construction = parse(text)
     return Curve(" ".join(text.split()), construction, construction.probability)
 
 

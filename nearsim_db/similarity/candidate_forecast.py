@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.lsh import Amplification
+from nearsim_db.similarity.amplification import Amplification
 
 SAMPLE_SIZE = 1_000
 MANY_CANDIDATES = 100  # per document; more produce a warning

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from nearsim_db.errors import FingerprintError, RecipeError, count_of
 from nearsim_db.similarity import lsh, sketch, text
+from nearsim_db.similarity.amplification import Amplification, banding, parse
 from nearsim_db.similarity.backend import resolve as resolve_backend
 from nearsim_db.similarity.metrics import METRICS
 from nearsim_db.similarity.recipe import (
@@ -47,7 +48,7 @@ class Profile:
     unused_rows: int
     expected_recall: float
     fingerprint: str
-    amplification: lsh.Amplification
+    amplification: Amplification
 
     @property
     def banding(self) -> sketch.Banding:
@@ -97,10 +98,10 @@ def resolve(recipe: Recipe) -> Profile:
     if given.rule is not None:
         return _resolve_with(recipe, _picked_bands(base, recipe))
     assert given.count is not None and given.rows is not None, "a recipe has both where it has no recall"
-    return _resolve_with(recipe, lsh.banding(given.count, given.rows, match.min_shared_bands))
+    return _resolve_with(recipe, banding(given.count, given.rows, match.min_shared_bands))
 
 
-def _resolve_with(recipe: Recipe, amplification: lsh.Amplification) -> Profile:
+def _resolve_with(recipe: Recipe, amplification: Amplification) -> Profile:
     """Return the profile of a recipe whose bands are known. Raises RecipeError for an unknown language."""
     word_filter(recipe.shingle, str)
     if recipe.match.amplification is not None:
@@ -109,7 +110,7 @@ def _resolve_with(recipe: Recipe, amplification: lsh.Amplification) -> Profile:
     return _with_fingerprint(recipe, amplification, fingerprint)
 
 
-def _with_fingerprint(recipe: Recipe, amplification: lsh.Amplification, fingerprint: str) -> Profile:
+def _with_fingerprint(recipe: Recipe, amplification: Amplification, fingerprint: str) -> Profile:
     base = _agreement_at_threshold(recipe, make_family(recipe, "numpy"))
     bands, rows = amplification.bands, amplification.rows
     unused, recall = recipe.sketch.k - bands * rows, amplification.probability(base)
@@ -122,7 +123,7 @@ def _agreement_at_threshold(recipe: Recipe, family: sketch.Family) -> float:
     return family.collision_probability(similarity)
 
 
-def _picked_bands(base: float, recipe: Recipe) -> lsh.Amplification:
+def _picked_bands(base: float, recipe: Recipe) -> Amplification:
     """Choose bands by bands.rule for the probability `base` that two documents at the threshold agree in one value."""
     k, minimum = recipe.sketch.k, recipe.match.min_shared_bands
     rule = f"bands.rule = {recipe.bands.rule}"
@@ -139,13 +140,13 @@ def _picked_bands(base: float, recipe: Recipe) -> lsh.Amplification:
         raise RecipeError(
             f"match.min_shared_bands is {minimum}, more than the {count_of(count, 'band')} that {rule} gives; lower it"
         )
-    return lsh.banding(count, k // count, minimum)
+    return banding(count, k // count, minimum)
 
 
-def _fitting(text: str, family: sketch.Family) -> lsh.Amplification:
+def _fitting(text: str, family: sketch.Family) -> Amplification:
     """Parse a recipe's amplification. Raises RecipeError if it is invalid or does not fit sketches of this family."""
     try:
-        found = lsh.parse(text)
+        found = parse(text)
     except RecipeError as error:
         raise RecipeError(f"match.amplification: {error}") from error
     subject = f"match.amplification {found} uses"
@@ -188,10 +189,10 @@ def restore(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> 
     return profile
 
 
-def _stored_amplification(recipe: Recipe, bands: int, rows: int) -> lsh.Amplification:
+def _stored_amplification(recipe: Recipe, bands: int, rows: int) -> Amplification:
     if recipe.match.amplification is not None:
-        return lsh.parse(recipe.match.amplification)
-    return lsh.banding(bands, rows, recipe.match.min_shared_bands)
+        return parse(recipe.match.amplification)
+    return banding(bands, rows, recipe.match.min_shared_bands)
 
 
 def _with_earlier_stop_words(profile: Profile, fingerprint: str) -> Profile | None:

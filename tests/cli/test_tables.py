@@ -9,7 +9,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.cli.output import plots, progress, reindex, tables
 from nearsim_db.cli.output.terminal import visible
-from nearsim_db.similarity.lsh import parse
+from nearsim_db.similarity.amplification import parse
 from tests.builders.command_line import STORM, STORM_AGAIN, Terminal
 
 NUMBERS = ("similarity", "intersection", "union", "estimate", "shared_bands")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity import lsh, presets
+from nearsim_db.similarity import amplification, presets
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override, parse, to_toml
 from tests.fuzz.contract import Target, Texts
@@ -53,8 +53,8 @@ def check_amplifications(texts: Sequence[str], rng: random.Random) -> None:
     """An amplification is refused with a RecipeError, or written so that it gives the same one."""
     for text in texts:
         with suppress(RecipeError):
-            found = lsh.parse(text)
-            assert lsh.parse(str(found)) == found
+            found = amplification.parse(text)
+            assert amplification.parse(str(found)) == found
             assert 0 <= found.probability(0.7) <= 1
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.similarity import lsh
+from nearsim_db.similarity.amplification import Amplification
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.recipe import Recipe, override
 
@@ -40,7 +40,7 @@ def write_pairs() -> list[Document]:
     return documents
 
 
-def agrees(construction: lsh.Amplification, matched: list[bool]) -> bool:
+def agrees(construction: Amplification, matched: list[bool]) -> bool:
     """A construction evaluated by its definition, on the bands that are shared."""
     if construction.inner is None:
         votes = matched if construction.kind != "and" else [matched[0]] * construction.count
@@ -88,7 +88,7 @@ def check_against_definition(
     assert found == expected
 
 
-def check_rates(construction: lsh.Amplification, found: set[tuple[str, str]]) -> None:
+def check_rates(construction: Amplification, found: set[tuple[str, str]]) -> None:
     """The share of each similarity equals the algebra's within 4.5 standard deviations."""
     for kind, (common, alone) in SIMILARITIES.items():
         expected = construction.probability(common / (common + 2 * alone))

@@ -6,7 +6,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.similarity import lsh
-from nearsim_db.similarity.lsh import Amplification, banding
+from nearsim_db.similarity.amplification import Amplification, banding
 from nearsim_db.similarity.recipe import Recipe, override
 
 TEXT = "the council voted on monday to close the old bath house at the end of the month"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.amplification import and_, banding, or_
 from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES, candidates_per_document, warning
-from nearsim_db.similarity.lsh import and_, banding, or_
 
 
 def in_bands(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.lsh import (
-    Amplification,
-    and_,
-    at_least,
-    banding,
-    match_probability,
-    or_,
-)
+from nearsim_db.similarity.amplification import Amplification, and_, at_least, banding, or_
+from nearsim_db.similarity.lsh import match_probability
 
 SMALL = [
     and_(3),

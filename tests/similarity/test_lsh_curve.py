@@ -10,18 +10,15 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.amplification import Sensitivity, and_, at_least, or_, parse
 from nearsim_db.similarity.lsh import (
     Bin,
-    Sensitivity,
-    and_,
     approximate_steepest_point,
-    at_least,
     design_bands,
     error_areas,
     fixed_point,
     match_probability,
-    or_,
-    parse,
+    similarities_around,
     steepest,
     steepest_point,
 )

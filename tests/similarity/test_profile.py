@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nearsim_db.errors import FingerprintError, RecipeError
-from nearsim_db.similarity import lsh, presets, sketch, text
+from nearsim_db.similarity import amplification, presets, sketch, text
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override, parse, to_mapping
@@ -271,7 +271,7 @@ AMPLIFICATIONS = {
 def test_amplification_determines_bands_and_rows(written: str) -> None:
     profile = resolve(override(Recipe(), [f"match.amplification={written}"]))
     assert (profile.bands, profile.rows, profile.unused_rows) == AMPLIFICATIONS[written]
-    construction = lsh.parse(written)
+    construction = amplification.parse(written)
     assert profile.amplification == construction
     assert profile.expected_recall == profile.match_probability(0.7) == construction.probability(0.7)
     # However it is written, it is the same profile; and it comes back from where it was stored.

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from nearsim_db import Index
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity import lsh
+from nearsim_db.similarity.amplification import parse
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.store.driver import Connection
@@ -70,7 +70,7 @@ def test_probability_equals_the_package(connection: Connection) -> None:
         [TEXTS, [0.0, 1e-9, 0.001, 0.2, 0.5, 0.8, 0.999, 1.0]],
     )
     for text, similarity, found in rows.fetchall():
-        expected = lsh.parse(str(text)).probability(float(str(similarity)))
+        expected = parse(str(text)).probability(float(str(similarity)))
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-140), (text, similarity)
 
 
@@ -84,7 +84,7 @@ def test_or_and_curve_equals_the_published_figures(connection: Connection) -> No
 def test_invalid_amplifications_are_refused_as_in_the_package(connection: Connection) -> None:
     for text in WRONG:
         with pytest.raises(RecipeError):
-            lsh.parse(text)
+            parse(text)
         refused = pytest.raises(psycopg.errors.InvalidParameterValue, match="amplification")
         with refused, connection.backend.transaction():
             connection.execute("SELECT nearsim.match_probability(0.5, %s)", [text])

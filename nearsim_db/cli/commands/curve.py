@@ -11,7 +11,7 @@ from nearsim_db.errors import NotFoundError, RecipeError
 
 if TYPE_CHECKING:
     from nearsim_db.analysis.curves import Curve
-    from nearsim_db.similarity.lsh import Sensitivity
+    from nearsim_db.similarity.amplification import Sensitivity
 
 _MOST = 50  # curves that can be distinguished in one plot
 
@@ -132,6 +132,7 @@ def _designed(
     """
     from nearsim_db.analysis import curves
     from nearsim_db.similarity import lsh
+    from nearsim_db.similarity.amplification import Sensitivity
 
     if (near is None) != (far is None):
         raise UsageError("a sensitivity is that of two distances; give both --near and --far")
@@ -139,7 +140,7 @@ def _designed(
         return []
     if near is None or far is None or near_probability is None or far_probability is None:
         raise UsageError("a design takes all of --near, --far, --near-probability and --far-probability")
-    found = lsh.design_bands(lsh.Sensitivity(near, far, near_probability, far_probability))
+    found = lsh.design_bands(Sensitivity(near, far, near_probability, far_probability))
     return [curves.of_text(f"{found.bands}x{found.rows}")]
 
 

@@ -10,7 +10,7 @@ from nearsim_db.cli.output.terminal import values_of
 
 if TYPE_CHECKING:
     from nearsim_db.analysis.curves import Curve, Measures
-    from nearsim_db.similarity.lsh import Sensitivity
+    from nearsim_db.similarity.amplification import Sensitivity
 
 MARKS = "ox+*#@%&abcdefghijklmnpqrstuvwyzABCDEFGHIJKLMNPQRST"
 _COLOURS = ("cyan", "yellow", "green", "magenta", "red", "blue", "white", "bright_black")

@@ -7,17 +7,63 @@ AND-OR.
 In an index the functions are the values of a sketch, and the innermost "and" is a band, whose rows are hashed
 together. Every construction is monotone and rejects a pair that shares no band, so its candidates are always
 documents that share a bucket.
+
+In the notation of recipes "or(40, and(3))" is 40 bands of 3 rows, and "at_least(3, 40, and(3))" needs 3 of them. Being
+read from the outside in, it reverses the names in the slides: their AND-OR of 4 and 4 is "or(4, and(4))", their OR-AND
+"and(4, or(4))".
 """
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.lsh import binomial
+
+_NEGLIGIBLE = 1e-18
+
+
+def upper_tail(least: int, trials: int, chance: float) -> float:
+    """Return the probability of at least `least` successes in `trials` trials of probability `chance`.
+
+    The sum over i of C(n, i) p^i (1 - p)^(n - i), computed from the end of the smaller tail: nothing overflows,
+    and results close to 0 or 1 keep their digits.
+    """
+    if least <= 0 or chance >= 1:
+        return float(least <= trials)
+    if least > trials or chance <= 0:
+        return 0.0
+    if least == 1:
+        return -math.expm1(trials * math.log1p(-chance))
+    if least == trials:
+        return math.pow(chance, trials)
+    if least > trials * chance:
+        return _sum_up(least, trials, chance)
+    return 1 - _sum_up(trials - least + 1, trials, 1 - chance)
+
+
+def _sum_up(least: int, trials: int, chance: float) -> float:
+    """Sum the tail, starting with its largest term."""
+    odds = chance / (1 - chance)
+    term = math.exp(
+        _log_choose(trials, least) + least * math.log(chance) + (trials - least) * math.log1p(-chance)
+    )
+    total = term
+    for count in range(least, trials):
+        term *= (trials - count) / (count + 1) * odds
+        total += term
+        if term < total * _NEGLIGIBLE:
+            break
+    return min(total, 1.0)
+
+
+def _log_choose(n: int, i: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1)
+
 
 Kind = Literal["and", "or", "at_least"]
 
@@ -118,7 +164,7 @@ class Amplification:
     def probability(self, base: float) -> float:
         """Return the probability that a pair agrees, if one base function agrees with probability `base`."""
         each = self.inner.probability(base) if self.inner else base
-        return binomial.at_least(self.least, self.count, each)
+        return upper_tail(self.least, self.count, each)
 
     def evaluate(self, matched: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which pairs agree, given which bands they share: (m, bands) of bool to bool of m.
@@ -152,3 +198,82 @@ def banding(bands: int, rows: int, min_shared_bands: int = 1) -> Amplification:
     """At least `min_shared_bands` of `bands` bands of `rows` rows: an AND of rows below an OR, or m of b."""
     band = and_(rows) if rows > 1 else None
     return or_(bands, band) if min_shared_bands == 1 else at_least(min_shared_bands, bands, band)
+
+
+_TOKEN = re.compile(r"\s*(?:(?P<word>[A-Za-z_]+)|(?P<number>[0-9]+)|(?P<sign>[(),])|(?P<other>\S)|$)")
+_KINDS = ("and", "or", "at_least")
+_LONGEST_NUMBER = 9
+
+
+def parse(text: str) -> Amplification:
+    """Parse an amplification such as "or(4, and(4, or(4)))".
+
+    Raises RecipeError for a syntax error, with its position in characters from 1.
+    """
+    return _Parser(text).parse()
+
+
+class _Parser:
+    """A recursive-descent parser of one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [match for match in _TOKEN.finditer(text) if match.lastgroup]
+        self._at = 0
+
+    def parse(self) -> Amplification:
+        amplification = self._amplification(1)
+        if self._at < len(self._tokens):
+            self._fail("the end")
+        return amplification
+
+    def _amplification(self, depth: int) -> Amplification:
+        start = self._at
+        kind = self._take(
+            "word", "and, or, at_least" if depth > 1 else "and(n), or(n) or at_least(m, n)", _KINDS
+        )
+        if depth > MAX_DEPTH:
+            self._at = start
+            self._fail(f"at most {MAX_DEPTH} steps")
+        self._take("sign", "(", ("(",))
+        least = count = self._number()
+        if kind == "at_least":
+            self._take("sign", "a comma and the count", (",",))
+            count = self._number()
+        inner = None
+        if self._take("sign", "a comma or )", (",", ")")) == ",":
+            inner = self._amplification(depth + 1)
+            self._take("sign", ")", (")",))
+        try:
+            return Amplification(cast(Kind, kind), count, inner, least if kind == "at_least" else 0)
+        except RecipeError as error:
+            raise RecipeError(f"{self._where(start)}: {error}") from error
+
+    def _number(self) -> int:
+        return int(self._take("number", f"a whole number of at most {_LONGEST_NUMBER} digits"))
+
+    def _take(self, kind: str, expected: str, allowed: tuple[str, ...] | None = None) -> str:
+        token = self._tokens[self._at] if self._at < len(self._tokens) else None
+        if token is None or token.lastgroup != kind:
+            self._fail(expected)
+        found = token[kind]
+        if (allowed is not None and found not in allowed) or (
+            kind == "number" and len(found) > _LONGEST_NUMBER
+        ):
+            self._fail(expected)
+        self._at += 1
+        return found
+
+    def _fail(self, expected: str) -> NoReturn:
+        token = self._tokens[self._at] if self._at < len(self._tokens) else None
+        found = "the end" if token is None else repr(token[0].strip()[:20])
+        raise RecipeError(
+            f"{self._where(self._at)}: expected {expected}, found {found}; "
+            'amplifications are written from the outside in, as in "or(40, and(3))" for 40 bands of 3 rows, '
+            '"and(4, or(4))" or "at_least(3, 40, and(3))"'
+        )
+
+    def _where(self, at: int) -> str:
+        token = self._tokens[at] if at < len(self._tokens) else None
+        place = len(self._text) if token is None else token.start(token.lastgroup or 0)
+        return f"the amplification {self._text[:200]!r} at character {place + 1}"
