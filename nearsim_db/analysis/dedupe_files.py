@@ -32,7 +32,7 @@ from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.rejects import RejectReasons, stopped
-from nearsim_db.readers.vector_file import VectorFile
+from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
 from nearsim_db.similarity import candidate_forecast, recipe_warnings

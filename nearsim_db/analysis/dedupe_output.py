@@ -17,8 +17,7 @@ from nearsim_db.readers.output import json_line
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.writers.delimited import DelimitedWriter
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter, chosen_encoding
-from nearsim_db.readers.writers.json_records import JsonLinesWriter
-from nearsim_db.readers.writers.opened import open_writer
+from nearsim_db.readers.writers.opened import JsonLinesWriter, open_writer
 from nearsim_db.readers.writers.parquet import ParquetWriter, inferred_schema
 from nearsim_db.similarity.profile import Profile
 

@@ -136,7 +136,7 @@ class FileOptions:
     def reading(self) -> "Reading":
         """Return how files are read. Raises UsageError for an unknown encoding."""
         from nearsim_db.readers.contract import Reading
-        from nearsim_db.readers.encodings import checked_encoding
+        from nearsim_db.readers.decoding import checked_encoding
 
         try:
             encoding = None if self.encoding is None else checked_encoding(self.encoding)

@@ -8,7 +8,6 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.arrow_values import as_json
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
-from nearsim_db.readers.parquet import check_columns
 from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.store.foreign_query import open_query
 
@@ -38,7 +37,7 @@ class QuerySource:
                 raise InputError(
                     f"duplicate column names in {_NAME}; rename them with AS ({', '.join(names)})"
                 )
-            check_columns(names, _NAME, self._fields, maker)
+            maker.check_columns(names)
             for number, row in enumerate(rows, 1):
                 record = {
                     name: _parsed(value) if name == self._fields.vector else _value(value)

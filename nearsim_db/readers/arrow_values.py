@@ -1,10 +1,23 @@
-"""Columns of Arrow as Python values, and these as JSON."""
+"""Columns of Arrow as Python values, these as JSON, and the memory that they take, known before they are decoded.
 
-from collections.abc import Callable
+A few bytes of a file can stand for any number of values: compressed, repeated by dictionaries, runs or views. So
+batches are cut to a size.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.readers.input_file import MAX_RECORD_BYTES, MAX_RECORD_VALUES
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
 
 _SHOWN_CHARACTERS = 500
 
@@ -114,3 +127,131 @@ def as_json(value: Any) -> object:
         return as_json(value.tolist())
     convert = _CONVERSIONS.get(type(value))
     return value if convert is None else convert(value)
+
+
+ROWS_AT_ONCE = 64
+BYTES_AT_ONCE = 64_000_000
+VALUE_BYTES = MAX_RECORD_BYTES // MAX_RECORD_VALUES
+_OBJECT_BYTES = 200
+
+
+def slices_of(batch: "RecordBatch") -> Iterator["RecordBatch"]:
+    """Cut a batch into slices of at most 64 rows and some 64 MB; a single row may be larger.
+
+    Raises ArrowInvalid if its offsets are damaged.
+    """
+    batch.validate()
+    for begin in range(0, batch.num_rows, ROWS_AT_ONCE):
+        yield from _halved(batch.slice(begin, ROWS_AT_ONCE))
+
+
+def _halved(batch: "RecordBatch") -> Iterator["RecordBatch"]:
+    if batch.num_rows <= 1 or decoded_size(batch) <= BYTES_AT_ONCE:
+        yield batch
+    else:
+        half = batch.num_rows // 2
+        yield from _halved(batch.slice(0, half))
+        yield from _halved(batch.slice(half))
+
+
+def decoded_size(batch: "RecordBatch") -> int:
+    """Return about the bytes of the rows as Python values, or some number beyond the limit of a record."""
+    return sum(map(_size, batch.columns))
+
+
+def _size(array: Any) -> int:
+    from pyarrow import ExtensionArray, types
+
+    kind, size = array.type, VALUE_BYTES * len(array)
+    if isinstance(array, ExtensionArray):
+        return _size(array.storage)
+    if size > MAX_RECORD_BYTES or not len(array):
+        return size
+    if types.is_struct(kind):
+        return size + _OBJECT_BYTES * len(array) + sum(map(_size, array.flatten()))
+    if types.is_fixed_size_list(kind):
+        return size + (
+            size * kind.list_size if size * kind.list_size > MAX_RECORD_BYTES else _size(array.flatten())
+        )
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        ends = _checked(np.asarray(array.offsets))
+        return size + _size(array.values.slice(ends[0], ends[-1] - ends[0]))
+    if _has_offsets(kind):
+        ends = _ends(array)
+        return size + int(ends[-1] - ends[0])
+    if types.is_fixed_size_binary(kind):
+        return size + int(kind.byte_width) * len(array)
+    for part, count in _parts(array):
+        size += (part if isinstance(part, int) else _size(part)) * count
+        if size > MAX_RECORD_BYTES:
+            break
+    return size
+
+
+def _parts(array: Any) -> Iterable[tuple[Any, int]]:
+    """Yield the parts of other arrays that an array refers to, or their sizes, with the number of references."""
+    from pyarrow import types
+
+    kind = array.type
+    if types.is_dictionary(kind):
+        yield from _dictionary_parts(array)
+    elif types.is_run_end_encoded(kind):
+        first, runs = array.find_physical_offset(), array.find_physical_length()
+        ends = np.clip(np.asarray(array.run_ends)[first : first + runs], None, array.offset + len(array))
+        for at, length in enumerate(np.diff(ends, prepend=array.offset).tolist(), first):
+            yield array.values.slice(at, 1), length
+    elif types.is_list_view(kind) or types.is_large_list_view(kind):
+        for at, length in zip(array.offsets.to_pylist(), array.sizes.to_pylist(), strict=True):
+            yield array.values.slice(at, length), 1
+    elif types.is_string_view(kind) or types.is_binary_view(kind):
+        array.validate(full=True)
+        lengths = np.frombuffer(array.buffers()[1], np.int32)[4 * array.offset :: 4][: len(array)]
+        yield int(lengths.sum(dtype=np.int64)), 1
+    elif types.is_union(kind):  # at most: which rows refer to what is not known
+        for at in range(kind.num_fields):
+            yield array.field(at), len(array) if kind.mode == "dense" else 1
+
+
+def _dictionary_parts(array: Any) -> Iterator[tuple[Any, int]]:
+    used, counts = np.unique(np.asarray(array.indices.drop_null()), return_counts=True)
+    if len(used) and not 0 <= used[0] <= used[-1] < len(array.dictionary):
+        raise _damaged()
+    if _has_offsets(array.type.value_type):
+        ends = _ends(array.dictionary)
+        yield int(((ends[used + 1] - ends[used]).astype(np.int64) * counts).sum()), 1
+    else:
+        for at, count in zip(used.tolist(), counts.tolist(), strict=True):
+            yield array.dictionary.slice(at, 1), count
+
+
+def _has_offsets(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+    )
+
+
+def _ends(array: Any) -> NDArray[Any]:
+    """Return the offsets of texts, one more than there are."""
+    from pyarrow import types
+
+    is_large = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    ends = np.frombuffer(array.buffers()[1], np.int64 if is_large else np.int32)
+    return _checked(ends[array.offset : array.offset + len(array) + 1])
+
+
+def _checked(ends: NDArray[Any]) -> NDArray[Any]:
+    if (ends[1:] < ends[:-1]).any():
+        raise _damaged()
+    return ends
+
+
+def _damaged() -> Exception:
+    from pyarrow import ArrowInvalid
+
+    damage: Exception = ArrowInvalid("its offsets or indices are not valid")
+    return damage

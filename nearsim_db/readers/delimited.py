@@ -16,9 +16,8 @@ from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import (
     ACCEPTED_ID_CHARACTERS,
     DocumentMaker,
+    check_names,
     instant_or_rest,
-    no_column,
-    no_text_column,
 )
 from nearsim_db.readers.input_file import MAX_RECORD_VALUES, InputFile
 from nearsim_db.readers.vectors import checked_vector
@@ -52,32 +51,26 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
     for line, row, _ in csv_rows(file, delimiter, keep=False):
         if make is None:
             maker = DocumentMaker(name, fields)
-            make = RowMaker(_header(row, file, fields, maker, delimiter), name, fields, maker)
+            make = RowMaker(_header(row, file, maker, delimiter), name, fields, maker)
         elif isinstance(row, str):
             yield Reject(name, line, row)
         else:
             yield make(row, line)
 
 
-def _header(
-    row: list[str] | str, file: InputFile, fields: Fields, maker: DocumentMaker, delimiter: str
-) -> list[str]:
+def _header(row: list[str] | str, file: InputFile, maker: DocumentMaker, delimiter: str) -> list[str]:
     if isinstance(row, str):
         raise InputError(f"cannot read the header of {file.name}: {row}")
-    shown = clean(", ".join(row))[0][:_SHOWN_CHARACTERS]
-    if len(set(row)) < len(row):
-        raise InputError(f"duplicate column names in {file.name}; rename them (columns: {shown})")
+    check_names(row, file.name)
     other = next((one for one in _COMMON_DELIMITERS if one != delimiter and one in row[0]), None)
     if len(row) == 1 and other:
+        shown = clean(row[0])[0][:_SHOWN_CHARACTERS]
         name = "tab" if other == "\t" else f"'{other}'"
         raise InputError(
             f"{file.name} has only one column, {shown}; if its columns are separated otherwise, name the character: "
             f"--delimiter {name}"
         )
-    if fields.id_required and fields.id not in row:
-        raise InputError(no_column(file.name, fields.id, shown))
-    if set(row).isdisjoint((fields.title, fields.vector, *maker.body_names)):
-        raise InputError(no_text_column(file.name, maker.missing_text, shown))
+    maker.check_columns(row)
     return row
 
 

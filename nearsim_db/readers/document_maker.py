@@ -73,7 +73,7 @@ def in_utc(moment: datetime) -> datetime:
 
 MAX_ID_BYTES = 1024
 ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4  # with any characters
-_KEYS_CHARACTERS = 200
+_KEYS_CHARACTERS, _COLUMNS_CHARACTERS = 200, 500
 
 
 class DocumentMaker:
@@ -91,7 +91,19 @@ class DocumentMaker:
         texts = (fields.id, fields.title, *self.body_names[:1])
         self._texts = texts if len(set(texts)) == 3 else None
         bodies = " or ".join(f"'{name}'" for name in self.body_names)
-        self.missing_text = f"no '{fields.title}' and no {bodies}"
+        self._missing_text = f"no '{fields.title}' and no {bodies}"
+
+    def check_columns(self, names: list[str]) -> None:
+        """Raise InputError if the column of the id or every text is missing from the columns of the file."""
+        if self._fields.id_required and self._fields.id not in names:
+            raise InputError(
+                f"no column '{self._fields.id}' in {self._file}; name it with --id-field (columns: {_listed(names)})"
+            )
+        if set(names).isdisjoint((self._fields.title, self._fields.vector, *self.body_names)):
+            raise InputError(
+                f"{self._missing_text} in {self._file}; name one with --title-field or --body-field "
+                f"(columns: {_listed(names)})"
+            )
 
     def make(self, record: Mapping[str, object], line: int, is_clean: bool = False) -> ReadDocument | Reject:
         """Make a document from a record; `is_clean` if no string has a NUL or lone surrogate.
@@ -165,18 +177,18 @@ class DocumentMaker:
     def _check_for_text(self, record: Mapping[str, object]) -> None:
         if record.keys().isdisjoint((self._fields.title, *self.body_names)):
             raise InputError(
-                f"{self.missing_text}; name one with --title-field or --body-field (keys: {_keys(record)})"
+                f"{self._missing_text}; name one with --title-field or --body-field (keys: {_keys(record)})"
             )
 
 
-def no_column(file: str, id_field: str, columns: str) -> str:
-    """Return the message for a file without the id column."""
-    return f"no column '{id_field}' in {file}; name it with --id-field (columns: {columns})"
+def check_names(names: list[str], file: str) -> None:
+    """Raise InputError for duplicate column names."""
+    if len(set(names)) < len(names):
+        raise InputError(f"duplicate column names in {file}; rename them (columns: {_listed(names)})")
 
 
-def no_text_column(file: str, missing: str, columns: str) -> str:
-    """Return the message for a file without any column for text."""
-    return f"{missing} in {file}; name one with --title-field or --body-field (columns: {columns})"
+def _listed(names: list[str]) -> str:
+    return clean(", ".join(names))[0][:_COLUMNS_CHARACTERS]
 
 
 def checked_id(record: Mapping[str, object], name: str) -> str:

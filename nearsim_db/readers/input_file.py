@@ -17,8 +17,16 @@ from select import POLLIN, poll
 from typing import Protocol, cast
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.compression import DAMAGE_ERRORS, DECOMPRESSORS, PIECE_BYTES, decompressed
-from nearsim_db.readers.encodings import compression_of, control_share, in_utf8, is_utf8
+from nearsim_db.readers.decoding import (
+    DAMAGE_ERRORS,
+    DECOMPRESSORS,
+    PIECE_BYTES,
+    compression_of,
+    control_share,
+    decompressed,
+    in_utf8,
+    is_utf8,
+)
 from nearsim_db.similarity.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000

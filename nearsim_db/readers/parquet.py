@@ -6,13 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nearsim_db.errors import InputError, count_of
-from nearsim_db.readers.arrow_values import Unreadable, as_json, values_of
+from nearsim_db.readers.arrow_values import (
+    BYTES_AT_ONCE,
+    ROWS_AT_ONCE,
+    VALUE_BYTES,
+    Unreadable,
+    as_json,
+    decoded_size,
+    slices_of,
+    values_of,
+)
 from nearsim_db.readers.contract import Fields
-from nearsim_db.readers.decoded_size import BYTES_AT_ONCE, ROWS_AT_ONCE, VALUE_BYTES, decoded_size, slices_of
-from nearsim_db.readers.document_maker import DocumentMaker, no_column, no_text_column
+from nearsim_db.readers.document_maker import DocumentMaker, check_names
 from nearsim_db.readers.input_file import MAX_RECORD_BYTES, InputFile
 from nearsim_db.records import ReadDocument, Reject
-from nearsim_db.similarity.text.clean import clean
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -20,7 +27,6 @@ if TYPE_CHECKING:
 
 _LONG_BYTES = BYTES_AT_ONCE // ROWS_AT_ONCE
 _MOST_OF_A_GROUP = 100_000_000  # values of which the file has less than a byte each
-_SHOWN_CHARACTERS = 500
 
 
 def refuse_without_pyarrow(path: Path) -> None:
@@ -51,17 +57,11 @@ def open_parquet(path: Path) -> "ParquetFile":
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise InputError(f"cannot read {path} as Parquet: {Unreadable(error).reason}") from error
     try:
-        check_names(names, path)
+        check_names(names, str(path))
     except InputError:
         opened.close()
         raise
     return opened
-
-
-def check_names(names: list[str], path: Path) -> None:
-    """Raise InputError for duplicate column names."""
-    if len(set(names)) < len(names):
-        raise InputError(f"duplicate column names in {path}; rename them (columns: {_listed(names)})")
 
 
 def rows_of(
@@ -215,7 +215,7 @@ def documents_of(
 ) -> Iterator[ReadDocument | Reject]:
     """Make documents from rows with these columns. Raises InputError if required columns are missing."""
     maker = DocumentMaker(file.name, fields)
-    check_columns(names, file.name, fields, maker)
+    maker.check_columns(names)
     for number, row in enumerate(rows, 1):
         if row is None or sum(len(value) for value in row.values() if isinstance(value, str)) > file.limit:
             yield Reject(file.name, number, file.too_long)
@@ -232,15 +232,3 @@ def _made(
     return maker.make(
         {name: value if name == vector else as_json(value) for name, value in row.items()}, number
     )
-
-
-def check_columns(names: list[str], file: str, fields: Fields, maker: DocumentMaker) -> None:
-    """Raise InputError if the id or every text is missing."""
-    if fields.id_required and fields.id not in names:
-        raise InputError(no_column(file, fields.id, _listed(names)))
-    if set(names).isdisjoint((fields.title, fields.vector, *maker.body_names)):
-        raise InputError(no_text_column(file, maker.missing_text, _listed(names)))
-
-
-def _listed(names: list[str]) -> str:
-    return clean(", ".join(names))[0][:_SHOWN_CHARACTERS]

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from nearsim_db.errors import InputError, count_of
 from nearsim_db.readers.arrow import ARROW, TABLES, find_tables, read_arrow
-from nearsim_db.readers.compression import DECOMPRESSORS
 from nearsim_db.readers.contract import Fields, Reader, Reading
+from nearsim_db.readers.decoding import DECOMPRESSORS, control_share
 from nearsim_db.readers.delimited import read_csv, read_tsv
 from nearsim_db.readers.document_maker import DocumentMaker
-from nearsim_db.readers.encodings import control_share
 from nearsim_db.readers.folder import LINK, LeftOut, list_files
 from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, OpenRefusal, ReadProgress, file_type
 from nearsim_db.readers.json_array import read_json

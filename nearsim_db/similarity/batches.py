@@ -1,7 +1,7 @@
 """Batches as arrays, passed between encoding, the store and verification."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain, compress
 from typing import Any, Self, overload
 from uuid import UUID
@@ -17,17 +17,16 @@ class Columns:
     """
 
     __slots__ = ()
+    __match_args__: tuple[str, ...]  # the names of the columns
 
     def take(self, chosen: NDArray[Any]) -> Self:
         """Return the rows selected by a mask or by places."""
-        names = [one.name for one in fields(self)]  # type: ignore[arg-type]
-        return type(self)(*(_taken(getattr(self, name), chosen) for name in names))
+        return type(self)(*(_taken(getattr(self, name), chosen) for name in self.__match_args__))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Concatenate at least one part."""
-        names = [one.name for one in fields(cls)]  # type: ignore[arg-type]
-        return cls(*(_joined([getattr(part, name) for part in parts]) for name in names))
+        return cls(*[_joined([getattr(part, name) for part in parts]) for name in cls.__match_args__])
 
 
 def _taken(column: Any, chosen: NDArray[Any]) -> Any:

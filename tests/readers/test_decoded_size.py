@@ -10,8 +10,8 @@ import pyarrow.parquet
 import pytest
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers import Source, arrow, decoded_size
-from nearsim_db.readers.decoded_size import slices_of
+from nearsim_db.readers import Source, arrow, arrow_values
+from nearsim_db.readers.arrow_values import slices_of
 from nearsim_db.readers.parquet import batches_of, open_parquet
 from nearsim_db.records import ReadDocument, Reject
 
@@ -81,7 +81,7 @@ def python_size(value: object) -> int:
 
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_batches_are_cut_by_what_they_decode_to(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoded_size, "BYTES_AT_ONCE", 100_000)
+    monkeypatch.setattr(arrow_values, "BYTES_AT_ONCE", 100_000)
     batch = pyarrow.record_batch({"column": COLUMNS[kind]}).slice(10)
     slices = list(slices_of(batch))
     assert [row for one in slices for row in one.to_pylist()] == batch.to_pylist()

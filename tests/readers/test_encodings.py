@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Reading, Source
-from nearsim_db.readers.encodings import checked_encoding, in_utf8, is_utf8
+from nearsim_db.readers.decoding import checked_encoding, in_utf8, is_utf8
 from nearsim_db.records import ReadDocument
 
 TABLE = "id;text\n1;Café déjà\n"

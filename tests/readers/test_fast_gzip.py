@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.compression import decompressed
+from nearsim_db.readers.decoding import decompressed
 from nearsim_db.readers.input_file import InputFile
 
 Lines = tuple[list[bytes | None], str]

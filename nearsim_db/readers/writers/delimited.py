@@ -1,14 +1,12 @@
 """CSV and TSV with a header, marked so that a spreadsheet runs no text as a formula."""
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO, TextIO, cast
 
 from nearsim_db.readers.values import json_text
-from nearsim_db.readers.writers.file_format import RecordWriter
-
-Escape = Callable[[str], str]
+from nearsim_db.readers.writers.file_format import Escape, RecordWriter
 
 # Spreadsheets run such cells as formulas, also with full-width signs and after a tab or line end.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")

@@ -1,7 +1,7 @@
 """The formats of output files, the suffixes that choose them, and the contract of a writer."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePath
@@ -9,6 +9,8 @@ from typing import BinaryIO
 
 from nearsim_db.errors import InputError
 from nearsim_db.records import STANDARD_OUTPUT
+
+Escape = Callable[[str], str]  # of text on a terminal
 
 
 class RecordWriter(ABC):
