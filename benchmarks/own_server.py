@@ -12,8 +12,7 @@ from pathlib import Path
 from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.account import server_account
 from nearsim_db.store.embedded.binaries import Binaries, embedded_binaries
-from nearsim_db.store.embedded.cluster import Cluster
-from nearsim_db.store.embedded.configuration import embedded_settings
+from nearsim_db.store.embedded.cluster import Cluster, embedded_settings
 
 _DEBIAN = Path("/usr/lib/postgresql")
 

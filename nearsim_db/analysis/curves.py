@@ -13,7 +13,7 @@ from nearsim_db.errors import NearsimError, RecipeError, count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.amplification import Amplification, Sensitivity, banding, parse
-from nearsim_db.similarity.lsh import Bin, ErrorAreas
+from nearsim_db.similarity.lsh import Bin
 from nearsim_db.similarity.profile import Profile, make_family
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from nearsim_db.readers.rejects import RejectReasons, stopped
 from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
-from nearsim_db.similarity import candidate_forecast, recipe_warnings
+from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
@@ -163,7 +163,7 @@ def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: He
     """Yield warnings about the texts, features and sketches, and about links that were left out."""
     heads, profile = twins.heads, encoder.profile
     halves = records.digests[heads].view(">u8").reshape(-1, 2)
-    sample = heads[np.lexsort((halves[:, 1], halves[:, 0]))[: candidate_forecast.SAMPLE_SIZE]]
+    sample = heads[np.lexsort((halves[:, 1], halves[:, 0]))[: recipe_warnings.SAMPLE_SIZE]]
     sketches, counts = records.sketches[sample], records.counts
     totals = recipe_warnings.FeatureTotals(
         int((counts > 0).sum()), int((counts == 1).sum()), int((counts == 0).sum()), int(counts[heads].sum())
@@ -172,10 +172,10 @@ def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: He
     yield from recipe_warnings.of_features(profile, totals)
     yield from recipe_warnings.of_sketches(profile, sketches)
     short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
-    expected = candidate_forecast.candidates_per_document(
+    expected = recipe_warnings.candidates_per_document(
         encoder.band_keys(sketches), profile.amplification, len(heads)
     )
-    yield from filter(None, (short, candidate_forecast.warning(expected, profile.recipe.match.verify)))
+    yield from filter(None, (short, recipe_warnings.of_candidates(expected, profile.recipe.match.verify)))
     full, limit = pairs.full, profile.recipe.match.bucket_limit
     yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))
 

@@ -11,7 +11,7 @@ from nearsim_db.indexing import build_plan, profiles
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
-from nearsim_db.similarity import candidate_forecast, recipe_warnings
+from nearsim_db.similarity import recipe_warnings
 from nearsim_db.store import bands, generation_rows, signatures
 from nearsim_db.store.bands import BandRows, LoadedBuckets
 from nearsim_db.store.driver import Connection, Engine
@@ -91,9 +91,9 @@ def _forecast(connection: Connection, context: Context) -> None:
     """Record and warn of the expected number of candidates before the long stage."""
     family = context.encoder.family
     sample = signatures.sample_sketches(
-        connection, context.leaves, family.dtype, family.k, candidate_forecast.SAMPLE_SIZE
+        connection, context.leaves, family.dtype, family.k, recipe_warnings.SAMPLE_SIZE
     )
-    expected = candidate_forecast.candidates_per_document(
+    expected = recipe_warnings.candidates_per_document(
         context.encoder.band_keys(sample),
         context.encoder.profile.amplification,
         signatures.count_heads(connection, context.leaves),
@@ -111,7 +111,7 @@ def _forecast(connection: Connection, context: Context) -> None:
         _warn(context, [short] if short is not None else [])
     _warn(
         context,
-        [advice] if (advice := candidate_forecast.warning(expected, profile.recipe.match.verify)) else [],
+        [advice] if (advice := recipe_warnings.of_candidates(expected, profile.recipe.match.verify)) else [],
     )
 
 

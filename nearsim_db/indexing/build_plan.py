@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing.context import Context
-from nearsim_db.similarity import candidate_forecast, recipe_warnings
+from nearsim_db.similarity import recipe_warnings
 from nearsim_db.store import (
     bands,
     build_slices,
@@ -138,7 +138,7 @@ def _sample_keys(connection: Connection, context: Context) -> NDArray[np.int64]:
     """Return the bucket hashes of a sample of heads, in order."""
     family = context.encoder.family
     sample = signatures.sample_sketches(
-        connection, context.leaves, family.dtype, family.k, candidate_forecast.SAMPLE_SIZE
+        connection, context.leaves, family.dtype, family.k, recipe_warnings.SAMPLE_SIZE
     )
     return np.sort(to_bigint(context.encoder.band_keys(sample)).reshape(-1))
 

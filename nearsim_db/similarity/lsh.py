@@ -157,49 +157,30 @@ def choose_bands(
     min_shared_bands: int = 1,
     *,
     threshold: float | None = None,
+    positional: bool = True,
 ) -> Amplification:
     """Return the most rows per band, and for these the fewest bands, whose recall at the threshold reaches `recall`.
 
     `base` is the probability that two documents at the threshold agree in one position: for Jaccard, the
     threshold itself. `threshold` is the value that error messages show if it differs from `base`. More rows
     mean fewer candidates; each band costs a row of a document's index. There are at most k // rows and
-    256 bands. Raises RecipeError if one row per band does not reach the recall.
+    256 bands. A sketch that is not `positional` has bands of one row, single ids, of which fewer mean fewer candidates.
+    Raises RecipeError if one row per band does not reach the recall.
     """
-    _check(base, recall)
-    for rows in range(k, 0, -1):
+    _check_threshold(base)
+    if not 0 < recall < 1:
+        raise RecipeError(f"a recall of {recall} is out of range; choose one above 0 and below 1")
+    for rows in range(k if positional else 1, 0, -1):
         most = min(k // rows, _MOST_BANDS)
-        if match_probability(base, most, rows, min_shared_bands) >= recall:
+        best = match_probability(base, most, rows, min_shared_bands)
+        if best >= recall:
             return _fewest_bands(base, rows, recall, min_shared_bands, most)
-    best = match_probability(base, min(k, _MOST_BANDS), 1, min_shared_bands)
+    bandings, gives = ("no banding", "one row per band gives")
+    if not positional:
+        bandings, gives = "no number of bands of one id", f"{most} give"
     raise RecipeError(
-        f"no banding of a sketch of k = {k} reaches a recall of {recall} at the threshold "
-        f"{_shown_threshold(base, threshold)} with {count_of(min_shared_bands, 'shared band')}: one row per band gives "
-        f"{_shown_recall(best, recall)}; raise sketch.k or match.threshold, or lower bands.recall or "
-        "match.min_shared_bands"
-    )
-
-
-def choose_keys(
-    k: int,
-    base: float,
-    recall: float,
-    min_shared_bands: int = 1,
-    *,
-    threshold: float | None = None,
-) -> Amplification:
-    """Return the fewest bands of one row whose expected recall of pairs at the threshold reaches `recall`.
-
-    `base` and `threshold` are as in `choose_bands`. For sketches without positions, whose bands are single ids:
-    there, fewer bands mean fewer candidates. Raises RecipeError if all k values do not reach the recall.
-    """
-    _check(base, recall)
-    most = min(k, _MOST_BANDS)
-    best = match_probability(base, most, 1, min_shared_bands)
-    if best >= recall:
-        return _fewest_bands(base, 1, recall, min_shared_bands, most)
-    raise RecipeError(
-        f"no number of bands of one id of a sketch of k = {k} reaches a recall of {recall} at the threshold "
-        f"{_shown_threshold(base, threshold)} with {count_of(min_shared_bands, 'shared band')}: {most} give "
+        f"{bandings} of a sketch of k = {k} reaches a recall of {recall} at the threshold "
+        f"{base if threshold is None else threshold} with {count_of(min_shared_bands, 'shared band')}: {gives} "
         f"{_shown_recall(best, recall)}; raise sketch.k or match.threshold, or lower bands.recall or "
         "match.min_shared_bands"
     )
@@ -223,15 +204,9 @@ def _shown_recall(best: float, recall: float) -> str:
     )
 
 
-def _shown_threshold(base: float, threshold: float | None) -> float:
-    return base if threshold is None else threshold
-
-
-def _check(base: float, recall: float) -> None:
-    if not 0 < base <= 1:
-        raise RecipeError(f"a threshold of {base} is out of range; choose one above 0 and at most 1")
-    if not 0 < recall < 1:
-        raise RecipeError(f"a recall of {recall} is out of range; choose one above 0 and below 1")
+def _check_threshold(threshold: float) -> None:
+    if not 0 < threshold <= 1:
+        raise RecipeError(f"a threshold of {threshold} is out of range; choose one above 0 and at most 1")
 
 
 def design_bands(wanted: Sensitivity) -> Amplification:
@@ -281,8 +256,7 @@ def pick_bands(threshold: float, k: int) -> int:
 
     Each band then has k // b rows. Raises RecipeError if that would leave a band without rows.
     """
-    if not 0 < threshold <= 1:
-        raise RecipeError(f"a threshold of {threshold} is out of range; choose one above 0 and at most 1")
+    _check_threshold(threshold)
     target = -k * math.log(threshold)
     for bands in range(1, k + 1):
         if bands * math.log(bands) >= target:

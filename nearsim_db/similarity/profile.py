@@ -90,9 +90,13 @@ def resolve(recipe: Recipe) -> Profile:
     if match.amplification is not None:
         return _resolve_with(recipe, _fitting(match.amplification, family))
     if given.recall is not None:
-        choose = lsh.choose_bands if family.positional else lsh.choose_keys
-        chosen = choose(
-            recipe.sketch.k, base, given.recall, match.min_shared_bands, threshold=match.threshold
+        chosen = lsh.choose_bands(
+            recipe.sketch.k,
+            base,
+            given.recall,
+            match.min_shared_bands,
+            threshold=match.threshold,
+            positional=family.positional,
         )
         return _resolve_with(recipe, chosen)
     if given.rule is not None:

@@ -8,7 +8,6 @@ import pytest
 from scipy.integrate import quad
 
 from nearsim_db.similarity.amplification import parse
-from nearsim_db.similarity.lsh import fixed_point
 from tests.builders.command_line import CommandLine
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.amplification import and_, banding, or_
-from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES, candidates_per_document, warning
+from nearsim_db.similarity.recipe_warnings import MANY_CANDIDATES, candidates_per_document, of_candidates
 
 
 def in_bands(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -55,8 +55,8 @@ def test_keys_of_one_band_are_shared_at_any_position() -> None:
         assert candidates_per_document(keys, banding(3, 1, minimum), 3) == pytest.approx(expected)
 
 
-def test_few_candidates_give_no_warning() -> None:
+def test_few_candidates_give_no_of_candidates() -> None:
     for size in (0, 1):
         assert candidates_per_document(np.zeros((size, 4), np.uint64), or_(4), 1_000) == 0
-    assert warning(MANY_CANDIDATES) is None
-    assert "12,346" in (warning(12_345.6) or "")
+    assert of_candidates(MANY_CANDIDATES) is None
+    assert "12,346" in (of_candidates(12_345.6) or "")

@@ -18,7 +18,6 @@ from nearsim_db.similarity.lsh import (
     error_areas,
     fixed_point,
     match_probability,
-    similarities_around,
     steepest,
     steepest_point,
 )

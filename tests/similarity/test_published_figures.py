@@ -12,7 +12,7 @@ from nearsim_db.similarity import presets
 from nearsim_db.similarity.amplification import parse
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.lsh import match_probability
-from nearsim_db.similarity.metrics import METRICS, reach_mask
+from nearsim_db.similarity.metrics import METRICS
 from nearsim_db.similarity.profile import resolve, restore
 from nearsim_db.similarity.recipe import override, to_mapping
 from nearsim_db.similarity.sketch import Banding, MinHash, band_keys, make_family

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import from_mapping
-from nearsim_db.similarity.text import Shingler, Shingles, poly64
+from nearsim_db.similarity.text import Shingler, Shingles
+from nearsim_db.similarity.text.kernels import plain_hashes
 from tests.builders.plain_text import (
     MASK,
     Rules,
@@ -114,7 +115,7 @@ def long_text(alphabet: str, length: int) -> str:
 def test_a_document_of_several_segments(backend: Backend, alphabet: str, scheme: str) -> None:
     rules = Rules(scheme, k=4, tokens="whitespace", unicode="none")
     text = long_text(alphabet, 150_000)
-    assert len(text) > 2 * poly64.SEGMENT
+    assert len(text) > 2 * plain_hashes.SEGMENT
     texts = ["before", text, "after it all"]
     found = cut(texts, rules, backend)
     assert found.ids.tolist() == [one for text in texts for one in expected_ids(text, rules)]
@@ -124,7 +125,7 @@ def test_a_document_of_several_segments(backend: Backend, alphabet: str, scheme:
 @pytest.mark.parametrize("extra", [-1, 0, 1])
 def test_windows_nearly_as_long_as_a_segment(backend: Backend, extra: int) -> None:
     rules = Rules("word", k=2, tokens="whitespace")
-    first = "x" * (poly64.SEGMENT - 2 + extra)
+    first = "x" * (plain_hashes.SEGMENT - 2 + extra)
     text = f"{first} y zz {first} é {first}가 end"
     assert ids_of(text, rules, backend) == expected_ids(text, rules)
 

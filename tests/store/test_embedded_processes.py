@@ -10,7 +10,7 @@ from nearsim_db.errors import ServerError
 from nearsim_db.store.embedded import cluster
 from nearsim_db.store.embedded.account import Account
 from nearsim_db.store.embedded.binaries import installed_binaries
-from nearsim_db.store.embedded.configuration import embedded_settings, render_configuration
+from nearsim_db.store.embedded.cluster import embedded_settings, render_configuration
 from nearsim_db.store.embedded.embedded import ServerHome
 from nearsim_db.store.embedded.processes import bound_log, find_postmaster, log_tail, stop_postmaster
 from nearsim_db.store.embedded.watchdog import Idleness, watch

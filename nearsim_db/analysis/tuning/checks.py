@@ -14,11 +14,10 @@ from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct
 from nearsim_db.analysis.tuning.labels import LabelScores
 from nearsim_db.analysis.tuning.shingling import Shingling, unit_of
 from nearsim_db.similarity import recipe_warnings
-from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES
 from nearsim_db.similarity.k_rule import KRule, Verdict
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
+from nearsim_db.similarity.recipe_warnings import MANY_CANDIDATES, NOTABLE_SHARE
 from nearsim_db.similarity.sketch import Family
 from nearsim_db.similarity.text import ID_BITS
 

@@ -15,9 +15,9 @@ from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
 from nearsim_db.errors import NearsimError, RecipeError
 from nearsim_db.similarity import presets
-from nearsim_db.similarity.candidate_forecast import MANY_CANDIDATES
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, override, to_toml
+from nearsim_db.similarity.recipe_warnings import MANY_CANDIDATES
 
 RECALLS = (0.9, 0.95, 0.99, 0.995, 0.999)
 SKETCHES = (64, 128, 256)

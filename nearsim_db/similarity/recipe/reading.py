@@ -18,7 +18,15 @@ from nearsim_db.similarity.recipe.sections import Recipe
 from nearsim_db.similarity.recipe.validation import FAMILY_OPTIONS, OPTIONS
 from nearsim_db.similarity.recipe.writing import to_mapping
 
-_BANDING_KEYS = ("recall", "count", "rows", "rule")
+# The keys that a setting replaces.
+_REPLACED = {
+    "bands.recall": "bands.count bands.rows bands.rule match.amplification",
+    "bands.count": "bands.recall bands.rule match.amplification",
+    "bands.rows": "bands.recall bands.rule match.amplification",
+    "bands.rule": "bands.recall bands.count bands.rows match.amplification",
+    "match.min_shared_bands": "match.amplification",
+    "match.amplification": "bands.recall bands.count bands.rows bands.rule match.min_shared_bands",
+}
 _MOST_CHARACTERS = 200_000
 _SHOWN_CHARACTERS = 100
 # A key of n parts takes tomllib time quadratic in n.
@@ -79,7 +87,8 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     """
     data = to_mapping(recipe)
     changes = dict(_split_setting(setting) for setting in settings)
-    for section, key in _excluded(changes, data["sketch"]["family"]):
+    for path in _excluded(changes, data["sketch"]["family"]):
+        section, _, key = path.partition(".")
         data[section].pop(key, None)
     for path, value in changes.items():
         section, _, key = path.rpartition(".")
@@ -90,24 +99,14 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     return from_mapping(data)
 
 
-def _excluded(changes: dict[str, Any], family: str) -> list[tuple[str, str]]:
+def _excluded(changes: dict[str, Any], family: str) -> list[str]:
     """Return the keys of a recipe that settings replace."""
-    excluded = []
-    if "bands.recall" in changes:
-        excluded += [("bands", "count"), ("bands", "rows"), ("bands", "rule")]
-    if "bands.count" in changes or "bands.rows" in changes:
-        excluded += [("bands", "recall"), ("bands", "rule")]
-    if "bands.rule" in changes:
-        excluded += [("bands", "recall"), ("bands", "count"), ("bands", "rows")]
-    if any(f"bands.{key}" in changes for key in _BANDING_KEYS) or "match.min_shared_bands" in changes:
-        excluded += [("match", "amplification")]
-    if "match.amplification" in changes:
-        excluded += [*(("bands", key) for key in _BANDING_KEYS), ("match", "min_shared_bands")]
+    excluded = [key for change in changes for key in _REPLACED.get(change, "").split()]
     chosen = changes.get("sketch.family", family)
     kept = FAMILY_OPTIONS.get(chosen, {}) if isinstance(chosen, str) else {}
-    excluded += [("sketch", option) for option in OPTIONS if option not in kept]
+    excluded += [f"sketch.{option}" for option in OPTIONS if option not in kept]
     if changes.get("sketch.input") == "vector":
-        excluded += [("sketch", "weights")]
+        excluded += ["sketch.weights"]
     return excluded
 
 

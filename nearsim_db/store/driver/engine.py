@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors as pg
 from psycopg.abc import Buffer
+from psycopg.adapt import Loader
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
 from psycopg.types.json import set_json_loads
 
@@ -36,34 +36,23 @@ def _number(digits: str) -> float | Decimal:
     return nearest if Decimal(repr(nearest)) == exact else exact
 
 
-class _MomentLoader(TimestamptzLoader):
-    """Loads a time as datetime, or as PostgreSQL writes it: infinity, or 0044-03-15 00:00:00+00 BC."""
+def _or_text(loader: type[Loader]) -> type[Loader]:
+    """Return a loader that loads what Python's type cannot hold as PostgreSQL writes it.
 
-    def load(self, data: Buffer) -> datetime:
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return bytes(data).decode()  # type: ignore[return-value]
+    Such as infinity, or 0044-03-15 00:00:00+00 BC.
+    """
 
+    class OrText(loader):  # type: ignore[misc, valid-type]
+        def load(self, data: Buffer) -> object:
+            try:
+                return super().load(data)
+            except psycopg.DataError:
+                return bytes(data).decode()
 
-class _DateLoader(DateLoader):
-    """Loads a date as date, or as PostgreSQL writes it."""
-
-    def load(self, data: Buffer) -> date:
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return bytes(data).decode()  # type: ignore[return-value]
+    return OrText
 
 
-class _LocalMomentLoader(TimestampLoader):
-    """Loads a time without a zone as datetime, or as PostgreSQL writes it."""
-
-    def load(self, data: Buffer) -> datetime:
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return bytes(data).decode()  # type: ignore[return-value]
+_MomentLoader = _or_text(TimestamptzLoader)
 
 
 def load_moments(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
@@ -73,8 +62,8 @@ def load_moments(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
 
 def load_dates(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
     """Make a connection read every date and timestamp, in text format."""
-    connection.adapters.register_loader("date", _DateLoader)
-    connection.adapters.register_loader("timestamp", _LocalMomentLoader)
+    connection.adapters.register_loader("date", _or_text(DateLoader))
+    connection.adapters.register_loader("timestamp", _or_text(TimestampLoader))
 
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18

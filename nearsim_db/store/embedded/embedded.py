@@ -13,7 +13,6 @@ from pathlib import Path
 from nearsim_db.errors import ServerError
 from nearsim_db.store.embedded.account import Account, connection_uri, server_account, socket_path
 from nearsim_db.store.embedded.binaries import embedded_binaries, installed_binaries
-from nearsim_db.store.embedded.configuration import embedded_settings
 from nearsim_db.store.embedded.processes import (
     FileLock,
     LockTimeout,
@@ -160,7 +159,7 @@ def _answers(data_directory: Path, socket_directory: Path, account: Account) -> 
 def _start(
     data_directory: Path, socket_directory: Path, account: Account, overrides: Mapping[str, str]
 ) -> None:
-    from nearsim_db.store.embedded.cluster import Cluster
+    from nearsim_db.store.embedded.cluster import Cluster, embedded_settings
 
     binaries = embedded_binaries(account)
     settings = {**embedded_settings(), **overrides}

@@ -8,15 +8,13 @@ import numpy as np
 from numba import uint8, uint32, uint64, uintp
 
 from nearsim_db.similarity.jit import compiled, fmix64
-from nearsim_db.similarity.text import poly64
-from nearsim_db.similarity.text.kernels import Bytes, Ids, Offsets
 from nearsim_db.similarity.text.kernels.compiled_distinct import distinct as distinct
 from nearsim_db.similarity.text.kernels.compiled_squeeze import is_ascii
 from nearsim_db.similarity.text.kernels.compiled_squeeze import squeeze as squeeze
-from nearsim_db.similarity.text.kernels.plain_hashes import crc_table
+from nearsim_db.similarity.text.kernels.plain_hashes import BASE, SEGMENT, crc_table, inverse_powers, powers
 
-_BASE = np.uint64(poly64.BASE)
-_SEGMENT = np.uintp(poly64.SEGMENT)
+_BASE = np.uint64(BASE)
+_SEGMENT = np.uintp(SEGMENT)
 _WINDOWS_AT_ONCE = np.uintp(1024)  # their sums and powers fit the first-level cache
 _LEAST_HALVED, _MOST_HALVED = np.uintp(4), np.uintp(7)
 _BYTES_AT_ONCE = np.uintp(128)  # scanned for digits by vector instructions
@@ -24,34 +22,16 @@ _POLY64, _CRC32, _DJB2A, _SIGNED_DJB2A = 0, 1, 2, 3
 _BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A, "djb2a-signed": _SIGNED_DJB2A}
 
 
-def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, single_bytes: bool) -> tuple[Ids, Offsets]:
-    ids, out = np.empty(len(data), np.uint64), np.zeros(len(offsets), np.int64)
-    tables = poly64.powers(), poly64.inverse_powers(), crc_table()
-    _char_ids(data, offsets, np.uintp(k), _BASES[base], single_bytes, *tables, ids, out)
-    return ids[: out[-1]], out
+def char_ids(data, offsets, k, base, single_bytes):
+    return _char_ids(data, offsets, np.uintp(k), _BASES[base], single_bytes, *_tables())
 
 
-def unit_ids(data: Bytes, offsets: Offsets, k: int, base: str, separator: int) -> tuple[Ids, Offsets]:
-    ids, out = np.empty(len(data) // 2 + len(offsets), np.uint64), np.zeros(len(offsets), np.int64)
-    _unit_ids(
-        data,
-        offsets,
-        np.uintp(k),
-        _BASES[base],
-        np.uint8(separator),
-        poly64.powers(),
-        poly64.inverse_powers(),
-        crc_table(),
-        ids,
-        out,
-    )
-    return ids[: out[-1]], out
+def unit_ids(data, offsets, k, base, separator):
+    return _unit_ids(data, offsets, np.uintp(k), _BASES[base], np.uint8(separator), *_tables())
 
 
-def number_sums(data: Bytes, offsets: Offsets) -> Ids:
-    sums = np.zeros(len(offsets) - 1, np.uint64)
-    _number_sums(data, offsets, sums)
-    return sums
+def _tables():
+    return powers(), inverse_powers(), crc_table()
 
 
 @compiled
@@ -174,7 +154,8 @@ def _longest(offsets):
 
 
 @compiled
-def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entries, ids, out):
+def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entries):
+    ids, out = np.empty(len(data), np.uint64), np.zeros(len(offsets), np.int64)
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
     halves = np.empty(_WINDOWS_AT_ONCE + _MOST_HALVED, np.uint64)
@@ -202,10 +183,12 @@ def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entrie
                 data, starts, units, uintp(0), k, base, powers, inverses, crc_entries, sums, ids, written
             )
         out[document + 1] = written
+    return ids[: out[-1]], out
 
 
 @compiled
-def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries, ids, out):
+def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries):
+    ids, out = np.empty(len(data) // 2 + len(offsets), np.uint64), np.zeros(len(offsets), np.int64)
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
     starts = np.empty(longest // uintp(2) + uintp(3), np.uintp)
@@ -223,10 +206,12 @@ def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries, 
                 data, starts, units, uintp(1), k, base, powers, inverses, crc_entries, sums, ids, written
             )
         out[document + 1] = written
+    return ids[: out[-1]], out
 
 
 @compiled
-def _number_sums(data, offsets, sums):
+def number_sums(data, offsets):
+    sums = np.zeros(len(offsets) - 1, np.uint64)
     for document in range(len(offsets) - 1):
         at, end = uintp(offsets[document]), uintp(offsets[document + 1])
         value, factor, inside = uint64(0), uint64(1), False
@@ -248,6 +233,7 @@ def _number_sums(data, offsets, sums):
         if inside:
             total += fmix64(value)
         sums[document] = total
+    return sums
 
 
 @compiled

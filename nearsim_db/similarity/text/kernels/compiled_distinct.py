@@ -4,7 +4,6 @@ import numpy as np
 from numba import uint32, uint64, uintp
 
 from nearsim_db.similarity.jit import compiled
-from nearsim_db.similarity.text.kernels import Counts, Ids, Offsets
 
 _MOST_BUCKETS = np.uintp(1 << 14)
 _MOST_IN_BUCKET = np.uint32(64)  # above that a radix sort takes less time than insertions
@@ -13,15 +12,10 @@ _DIGIT_BITS = np.uintp(8)
 _DIGIT_VALUES = np.uintp(256)
 
 
-def distinct(ids: Ids, offsets: Offsets) -> tuple[Ids, Offsets, Counts]:
+@compiled
+def distinct(ids, offsets):
     found, counts = np.empty(len(ids), np.uint64), np.empty(len(ids), np.int64)
     out_offsets = np.zeros(len(offsets), np.int64)
-    _distinct(ids, offsets, found, out_offsets, counts)
-    return found[: out_offsets[-1]], out_offsets, counts[: out_offsets[-1]]
-
-
-@compiled
-def _distinct(ids, offsets, found, out_offsets, counts):
     longest = uintp(0)
     for document in range(len(offsets) - 1):
         longest = max(longest, uintp(offsets[document + 1] - offsets[document]))
@@ -37,6 +31,7 @@ def _distinct(ids, offsets, found, out_offsets, counts):
                 _radix_sort(ids, begin, end, found, written, spare)
             written = _compact(found, written, end - begin, counts)
         out_offsets[document + 1] = written
+    return found[: out_offsets[-1]], out_offsets, counts[: out_offsets[-1]]
 
 
 @compiled

@@ -4,18 +4,10 @@ import numpy as np
 from numba import uint8, uint32, uint64, uintp
 
 from nearsim_db.similarity.jit import compiled, inlined
-from nearsim_db.similarity.text.kernels import Bytes, Offsets
 
 _BYTES_AT_ONCE = np.uintp(2048)  # with their classes they fit the first-level cache
 _WORD = np.uintp(8)
 _MOST_RANGES = 8
-
-
-def squeeze(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
-    out = np.empty(len(data), np.uint8)
-    out_offsets = np.zeros(len(offsets), np.int64)
-    _squeeze(data, offsets, table, out, out_offsets)
-    return out[: out_offsets[-1]], out_offsets
 
 
 @inlined
@@ -33,7 +25,8 @@ def _code_point(data, at, byte):
 
 
 @compiled
-def _squeeze(data, offsets, table, out, out_offsets):
+def squeeze(data, offsets, table):
+    out, out_offsets = np.empty(len(data), np.uint8), np.zeros(len(offsets), np.int64)
     lows, spans = np.empty(_MOST_RANGES, np.uint8), np.empty(_MOST_RANGES, np.uint8)
     ranges = _kept_ranges(table, lows, spans)
     scratch = np.zeros((3, _BYTES_AT_ONCE), np.uint8)
@@ -50,6 +43,7 @@ def _squeeze(data, offsets, table, out, out_offsets):
                 data, begin, end, lows[:ranges], spans[:ranges], uint8(case), out, written, scratch
             )
         out_offsets[document + 1] = written
+    return out[: out_offsets[-1]], out_offsets
 
 
 @compiled

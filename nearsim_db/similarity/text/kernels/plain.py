@@ -6,14 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.mixing import fmix64
-from nearsim_db.similarity.text import poly64
 from nearsim_db.similarity.text.kernels import Bytes, Counts, Ids, Offsets
-from nearsim_db.similarity.text.kernels.plain_hashes import HASHES, poly64_of, prefix_sums
+from nearsim_db.similarity.text.kernels.plain_hashes import (
+    HASHES,
+    SEGMENT,
+    Positions,
+    inverse_powers,
+    poly64_of,
+    prefix_sums,
+)
 from nearsim_db.similarity.text.separators import SEPARATOR
 
-Positions = NDArray[np.int64]
 # Powers are precomputed for twice as many, of four bytes each.
-_CHARACTERS_AT_ONCE = poly64.SEGMENT // 8
+_CHARACTERS_AT_ONCE = SEGMENT // 8
 
 
 def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, single_bytes: bool) -> tuple[Ids, Offsets]:
@@ -54,12 +59,12 @@ def _all_windows(data: Bytes, bounds: Positions | None, windows: int, k: int) ->
         count = min(_CHARACTERS_AT_ONCE, windows - begin)
         if bounds is None:
             text = data[begin : begin + count + k - 1]
-            sums, factors = prefix_sums(text), poly64.inverse_powers()[:count]
+            sums, factors = prefix_sums(text), inverse_powers()[:count]
         else:
             places = bounds[begin : begin + count + k]
             text = data[places[0] : places[-1]]
             places = places - places[0]
-            sums, factors = prefix_sums(text)[places], poly64.inverse_powers()[places[:count]]
+            sums, factors = prefix_sums(text)[places], inverse_powers()[places[:count]]
         part = hashes[begin : begin + count]
         np.subtract(sums[k:], sums[:-k], out=part)
         part *= factors

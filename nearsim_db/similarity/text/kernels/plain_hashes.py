@@ -1,4 +1,8 @@
-"""Hashes of many windows of a text in NumPy: poly64, CRC-32 and djb2a."""
+"""Hashes of many windows of a text in NumPy: poly64, CRC-32 and djb2a.
+
+poly64 of a byte string c is fmix64(sum of c[j] * BASE^j mod 2^64). The sum of a window is the difference of two
+prefix sums, shifted to exponent 0 by the inverse of BASE, so its cost does not depend on its length.
+"""
 
 import zlib
 from collections.abc import Callable
@@ -8,17 +12,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.mixing import fmix64
-from nearsim_db.similarity.text import poly64
 from nearsim_db.similarity.text.kernels import Bytes, Ids
 
 Positions = NDArray[np.int64]
+
+BASE = 0x9E3779B97F4A7C15
+INVERSE = pow(BASE, -1, 1 << 64)
+SEGMENT = 1 << 16  # bytes of text for which powers are precomputed
+
+
+@cache
+def powers() -> NDArray[np.uint64]:
+    """Return BASE^0 .. BASE^(SEGMENT-1), uint64."""
+    return _powers_of(BASE)
+
+
+@cache
+def inverse_powers() -> NDArray[np.uint64]:
+    """Return BASE^-0 .. BASE^-(SEGMENT-1), uint64."""
+    return _powers_of(INVERSE)
+
+
+def _powers_of(base: int) -> NDArray[np.uint64]:
+    factors = np.full(SEGMENT, base, np.uint64)
+    factors[0] = 1
+    table: NDArray[np.uint64] = np.multiply.accumulate(factors)
+    table.flags.writeable = False
+    return table
+
+
 _LONG_WINDOW = 4096  # bytes; stepping through longer ones costs a NumPy call per byte
 _DJB2A_START = 5381
 
 
 def prefix_sums(text: Bytes) -> Ids:
     sums = np.zeros(len(text) + 1, np.uint64)
-    np.multiply(text, poly64.powers()[: len(text)], out=sums[1:])
+    np.multiply(text, powers()[: len(text)], out=sums[1:])
     return np.cumsum(sums, out=sums)
 
 
@@ -28,7 +57,7 @@ def poly64_of(data: Bytes, starts: Positions, ends: Positions) -> Ids:
     done = 0
     while done < len(starts):
         origin = starts[done]
-        upto = int(np.searchsorted(ends, origin + poly64.SEGMENT, side="right"))
+        upto = int(np.searchsorted(ends, origin + SEGMENT, side="right"))
         if upto <= done:
             sums[done] = _long_polynomial(data[origin : ends[done]])
             done += 1
@@ -36,22 +65,18 @@ def poly64_of(data: Bytes, starts: Positions, ends: Positions) -> Ids:
         text = data[origin : ends[upto - 1]]
         prefix = prefix_sums(text)
         first = starts[done:upto] - origin
-        sums[done:upto] = (prefix[ends[done:upto] - origin] - prefix[first]) * _inverse_power(first)
+        # A window starts at most at the segment's length minus one, which the table covers.
+        sums[done:upto] = (prefix[ends[done:upto] - origin] - prefix[first]) * inverse_powers()[first]
         done = upto
     return fmix64(sums)
 
 
-def _inverse_power(exponents: Positions) -> Ids:
-    # A window starts at most at the segment's length minus one, which the table covers.
-    return poly64.inverse_powers()[exponents]
-
-
 def _long_polynomial(text: Bytes) -> int:
     total, factor = 0, 1
-    step = pow(poly64.BASE, poly64.SEGMENT, 1 << 64)
-    for at in range(0, len(text), poly64.SEGMENT):
-        part = text[at : at + poly64.SEGMENT]
-        total += int((part * poly64.powers()[: len(part)]).sum(dtype=np.uint64)) * factor
+    step = pow(BASE, SEGMENT, 1 << 64)
+    for at in range(0, len(text), SEGMENT):
+        part = text[at : at + SEGMENT]
+        total += int((part * powers()[: len(part)]).sum(dtype=np.uint64)) * factor
         factor = factor * step & 0xFFFFFFFFFFFFFFFF
     return total & 0xFFFFFFFFFFFFFFFF
 
