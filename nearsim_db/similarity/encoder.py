@@ -114,7 +114,8 @@ class Encoder:
         """Return counts, digests and sketches of a batch, with `keep_features` the features too."""
         self._count(sum(len(one) for one in contents if one is not None))
         parts = [self._encode_chunk(chunk, keep_features) for chunk in _chunks(contents)]
-        return Encoded.joined(parts or [self._encode_chunk([], keep_features)])
+        parts = parts or [self._encode_chunk([], keep_features)]
+        return parts[0] if len(parts) == 1 else Encoded.joined(parts)
 
     def features(self, contents: Sequence[Content]) -> Features:
         """Return the sorted distinct features of a batch."""

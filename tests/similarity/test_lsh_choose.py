@@ -7,16 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.lsh import (
-    Amplification,
-    and_,
-    at_least,
-    choose_bands,
-    match_probability,
-    or_,
-    parse,
-    pick_bands,
-)
+from nearsim_db.similarity.amplification import Amplification, and_, at_least, or_, parse
+from nearsim_db.similarity.lsh import choose_bands, match_probability, pick_bands
 from tests.builders.selection import examples
 
 
