@@ -137,9 +137,9 @@ class DocumentMaker:
     def _document(self, record: Mapping[str, object], external_id: str, line: int) -> ReadDocument:
         if self._fields.body is not None and self._fields.body not in record:
             raise InputError(f"no '{self._fields.body}', which --body-field names")
-        title, in_title = _text(record, self._fields.title)
+        title, in_title = checked_text(record.get(self._fields.title), self._fields.title)
         body_name = self._body_name(record)
-        body, in_body = _text(record, body_name)
+        body, in_body = checked_text(record.get(body_name), body_name)
         vector = checked_vector(record.get(self._fields.vector), f"'{self._fields.vector}'")
         if title is None and body is None and vector is None:
             self._check_for_text(record)
@@ -220,13 +220,13 @@ def _keys(record: Mapping[str, object]) -> str:
     return names if len(names) <= _KEYS_CHARACTERS else f"{names[:_KEYS_CHARACTERS]}..."
 
 
-def _text(record: Mapping[str, object], name: str) -> tuple[str | None, int]:
-    value = record.get(name)
+def checked_text(value: object, name: str, absent: str = "null") -> tuple[str | None, int]:
+    """Return a text cleaned and the number of characters replaced; None for None, which messages call `absent`."""
     if value is None:
         return None, 0
     if not isinstance(value, str):
-        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or null")
-    return clean(value)
+        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or {absent}")
+    return clean(str.__str__(value))
 
 
 def _string_or_rest(

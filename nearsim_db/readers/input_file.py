@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from enum import Flag, auto
 from functools import partial
 from io import BufferedReader, UnsupportedOperation
 from itertools import chain
-from pathlib import Path, PurePath
+from pathlib import Path
 from select import POLLIN, poll
 from typing import Protocol, cast
 
@@ -44,14 +43,6 @@ class Readable(Protocol):
     def fileno(self) -> int: ...
 
 
-class OpenRefusal(Flag):
-    """What is not opened: symbolic links, and anything but regular files, such as a FIFO that blocks."""
-
-    NOTHING = 0
-    LINKS = auto()
-    SPECIAL_FILES = auto()
-
-
 class _DamagedError(InputError):
     """A file could not be read to its end."""
 
@@ -74,7 +65,8 @@ class InputFile:
     """A file to read, or standard input for the path '-'; records longer than `limit` bytes are rejected, and
     those of more than `most_values` values.
 
-    `refused` are flags of `OpenRefusal`: kinds of files that are an error, even if the path became one just now.
+    With `is_regular` anything but a regular file is an error, such as a FIFO that blocks, and so is a symbolic link
+    unless `follow_links`, even if the path became one just now.
     Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
     of the format. `begun` is the content, in pieces of UTF-8, if reading it has begun;
     `original` is the path of which this file is a copy.
@@ -84,7 +76,8 @@ class InputFile:
     progress: ReadProgress = field(default_factory=ReadProgress)
     limit: int = MAX_RECORD_BYTES
     most_values: int = MAX_RECORD_VALUES
-    refused: OpenRefusal = OpenRefusal.NOTHING
+    is_regular: bool = False
+    follow_links: bool = True
     encoding: str | None = None
     delimiter: str | None = None
     begun: Iterator[bytes] | None = None
@@ -210,13 +203,12 @@ class InputFile:
     @contextmanager
     def _opened(self) -> Iterator[BufferedReader]:
         flags = os.O_RDONLY | os.O_CLOEXEC
-        if OpenRefusal.LINKS in self.refused:
+        if not self.follow_links:
             flags |= os.O_NOFOLLOW
-        if OpenRefusal.SPECIAL_FILES in self.refused:
+        if self.is_regular:
             flags |= os.O_NONBLOCK
         with os.fdopen(os.open(self.path, flags), "rb") as stream:
-            is_regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-            if OpenRefusal.SPECIAL_FILES in self.refused and not is_regular:
+            if self.is_regular and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             yield stream
 
@@ -259,9 +251,3 @@ def _cut(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
     for piece in pieces:
         for begin in range(0, len(piece), size):
             yield piece[begin : begin + size]
-
-
-def file_type(path: Path) -> str:
-    """Return the suffix that identifies the format, in lower case and without that of the compression."""
-    whole = PurePath(path.name.lower())
-    return whole.with_suffix("").suffix if whole.suffix in DECOMPRESSORS else whole.suffix

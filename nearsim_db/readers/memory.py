@@ -6,7 +6,7 @@ from datetime import date, datetime, time
 import numpy as np
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.document_maker import checked_id, in_utc, parsed_instant
+from nearsim_db.readers.document_maker import checked_id, checked_text, in_utc, parsed_instant
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -29,7 +29,10 @@ def checked_query(document: Document) -> Document:
     try:
         external_id = _known_id(document)
         external_id = _id(document) if external_id is None else external_id
-        (title, _), (body, _) = _text(document.title, "title"), _text(document.body, "body")
+        (title, _), (body, _) = (
+            checked_text(document.title, "title", "None"),
+            checked_text(document.body, "body", "None"),
+        )
         return Document(external_id, title, body, vector=checked_vector(document.vector, "the vector"))
     except InputError as error:
         name = _known_id(document)
@@ -40,10 +43,10 @@ def _checked(document: Document, number: int) -> ReadDocument:
     if not isinstance(document, Document):
         raise InputError(f"{shown(document)} is {kind(document)}; it must be a nearsim_db.Document")
     external_id = _id(document)
-    title, in_title = _text(document.title, "title")
-    body, in_body = _text(document.body, "body")
-    source, in_source = _text(document.source, "source")
-    url, in_url = _text(document.url, "url")
+    title, in_title = checked_text(document.title, "title", "None")
+    body, in_body = checked_text(document.body, "body", "None")
+    source, in_source = checked_text(document.source, "source", "None")
+    url, in_url = checked_text(document.url, "url", "None")
     attributes, in_attributes = clean_attributes(_mapping(document.attributes))
     vector = checked_vector(document.vector, "the vector")
     return ReadDocument(
@@ -64,14 +67,6 @@ def _known_id(document: object) -> str | None:
     """Return the id of a document that has one; anything may have been given."""
     external_id = getattr(document, "external_id", None)
     return clean(external_id)[0] if isinstance(external_id, str) else None
-
-
-def _text(value: object, name: str) -> tuple[str | None, int]:
-    if value is None:
-        return None, 0
-    if not isinstance(value, str):
-        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or None")
-    return clean(str.__str__(value))
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -30,10 +30,17 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    if path.exists() and not path.is_file():
-        yield from _written_directly(path)
-        return
-    target = path.resolve()
+    try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as stream:
+                yield stream
+        else:
+            yield from _replacing(path.resolve())
+    except OSError as error:
+        raise NearsimError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _replacing(target: Path) -> Iterator[BinaryIO]:
     # Others may create files in the folder: a name that they cannot guess, opened only if it is new.
     part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
@@ -42,15 +49,5 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
             yield stream
         part.replace(target)
-    except OSError as error:
-        raise NearsimError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         part.unlink(missing_ok=True)
-
-
-def _written_directly(path: Path) -> Iterator[BinaryIO]:
-    try:
-        with path.open("wb") as stream:
-            yield stream
-    except OSError as error:
-        raise NearsimError(f"cannot write {path}: {error.strerror or error}") from error

@@ -12,10 +12,11 @@ from nearsim_db.readers.decoding import DECOMPRESSORS, control_share
 from nearsim_db.readers.delimited import read_csv, read_tsv
 from nearsim_db.readers.document_maker import DocumentMaker
 from nearsim_db.readers.folder import LINK, LeftOut, list_files
-from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, OpenRefusal, ReadProgress, file_type
+from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, ReadProgress
 from nearsim_db.readers.json_array import read_json
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
+from nearsim_db.readers.writers.file_format import file_type
 from nearsim_db.records import ReadDocument, Reject
 
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
@@ -154,16 +155,14 @@ class Source:
             yield from self._read_texts(folder)
 
     def _read_texts(self, folder: Path) -> Iterator[ReadDocument | Reject]:
-        refused = OpenRefusal.SPECIAL_FILES
-        if not self.reading.follow_links:
-            refused |= OpenRefusal.LINKS
-        for found in list_files(folder, follow_links=self.reading.follow_links):
+        follow_links = self.reading.follow_links
+        for found in list_files(folder, follow_links=follow_links):
             if isinstance(found, LeftOut):
                 yield Reject(InputFile(found.path).name, 0, found.reason)
             elif not is_text(found):
                 yield Reject(InputFile(found).name, 0, f"not a text file ({_TEXT_SUFFIXES})")
             else:
-                file = replace(self.file(found), refused=refused)
+                file = replace(self.file(found), is_regular=True, follow_links=follow_links)
                 yield text_document(file, found.relative_to(folder).as_posix())
 
 

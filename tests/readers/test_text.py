@@ -11,7 +11,7 @@ import pytest
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, Reading, Source
-from nearsim_db.readers.input_file import InputFile, OpenRefusal
+from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.source import text_document
 from nearsim_db.records import Document, ReadDocument, Reject
 
@@ -172,8 +172,7 @@ def test_a_file_that_is_replaced_after_it_was_listed_is_not_opened(
 ) -> None:
     path = tmp_path / "b.txt"
     make(path)
-    refused = OpenRefusal.LINKS | OpenRefusal.SPECIAL_FILES
-    read = text_document(InputFile(path, refused=refused), "b.txt")
+    read = text_document(InputFile(path, is_regular=True, follow_links=False), "b.txt")
     assert isinstance(read, Reject)
     assert f"cannot read {path}: " in read.reason
 

@@ -76,6 +76,12 @@ class Encoding:
     exact: bool = False
 
 
+def file_type(path: Path) -> str:
+    """Return the suffix that identifies the format, in lower case and without that of the compression."""
+    whole = PurePath(path.name.lower())
+    return whole.with_suffix("").suffix if whole.suffix in COMPRESSIONS else whole.suffix
+
+
 def chosen_encoding(
     output: Path,
     format: FileFormat | None,
@@ -87,8 +93,10 @@ def chosen_encoding(
 
     Raises InputError for an unknown suffix, one that contradicts `format`, and for compressed Parquet.
     """
-    by_suffix, compression = _by_suffix(output)
-    if by_suffix is None and format is None and _has_suffix(output, compression):
+    suffix = "" if output == STANDARD_OUTPUT else file_type(output)
+    by_suffix = SUFFIXES.get(suffix)
+    compression = output.suffix.lower() if output.suffix.lower() in COMPRESSIONS else ""
+    if by_suffix is None and format is None and suffix:
         raise InputError(
             f"the suffix of {output} is not an output format: end it in {', '.join(SUFFIXES)} (also with "
             f"{' or '.join(COMPRESSIONS)}), or give {option}"
@@ -104,16 +112,3 @@ def chosen_encoding(
         raise InputError(f"cannot write {output}: Parquet is compressed internally; end the name in .parquet")
     separator = delimiter or DELIMITERS.get(chosen, ",")
     return Encoding(chosen, compression, separator, exact)
-
-
-def _by_suffix(output: Path) -> tuple[FileFormat | None, str]:
-    if output == STANDARD_OUTPUT:
-        return None, ""
-    whole = PurePath(output.name.lower())
-    compression = whole.suffix if whole.suffix in COMPRESSIONS else ""
-    return SUFFIXES.get(whole.with_suffix("").suffix if compression else whole.suffix), compression
-
-
-def _has_suffix(output: Path, compression: str) -> bool:
-    name = PurePath(output.name)
-    return output != STANDARD_OUTPUT and bool((name.with_suffix("") if compression else name).suffix)
