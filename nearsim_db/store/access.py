@@ -11,11 +11,7 @@ from nearsim_db.errors import DatabaseError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import (
-    fetch_all,
-    fetch_first,
-    fetch_rows,
-    fetch_value,
-    fetch_values,
+    run,
     statement,
 )
 
@@ -57,7 +53,7 @@ def role_name(role: Role) -> str:
 
 def read_roles(connection: Connection) -> Roles | None:
     """Return the state of roles and rights; None without a schema."""
-    return fetch_first(connection, Roles, statement("read_roles"))
+    return run(connection, "read_roles").first(Roles)
 
 
 def has_owners_rights(connection: Connection) -> bool:
@@ -68,7 +64,7 @@ def has_owners_rights(connection: Connection) -> bool:
 
 def create_roles(connection: Connection) -> None:
     """Create the roles that are missing on the server. Raises DatabaseError if the user may not."""
-    connection.execute(statement("create_roles"))
+    run(connection, "create_roles")
     found = read_roles(connection)
     if found is not None and found.missing:
         commands = "; ".join(f"CREATE ROLE {name} NOLOGIN" for name in found.missing)
@@ -79,18 +75,17 @@ def create_roles(connection: Connection) -> None:
 
 def withhold_statistics(connection: Connection) -> None:
     """Have ANALYZE keep no values of owners' data, if the user has the owner's rights."""
-    connection.execute(statement("withhold_statistics"))
+    run(connection, "withhold_statistics")
 
 
 def list_shown_statistics(connection: Connection) -> list[str]:
     """Return the columns with data of owners of which ANALYZE keeps values, each with its table."""
-    return fetch_values(connection, statement("list_shown_statistics"))
+    return run(connection, "list_shown_statistics").values()
 
 
 def grant_role(connection: Connection, user: str, role: Role) -> bool:
     """Make a user a member of a role; False if it was one. Raises NotFoundError if the user does not exist."""
-    parameters = {"user": user, "role": role_name(role)}
-    is_member = fetch_value(connection, statement("find_user"), parameters)
+    is_member = run(connection, "find_user", user=user, role=role_name(role)).value()
     if is_member is None:
         raise NotFoundError(
             f"the server has no user {user!r}; create it first: CREATE ROLE {_quoted(user)} LOGIN"
@@ -102,7 +97,7 @@ def grant_role(connection: Connection, user: str, role: Role) -> bool:
 
 def revoke_role(connection: Connection, user: str, role: Role) -> bool:
     """Revoke a user's membership of a role, regardless of grantor; False if it had none."""
-    grantors = fetch_values(connection, statement("find_grantors"), {"user": user, "role": role_name(role)})
+    grantors = run(connection, "find_grantors", user=user, role=role_name(role)).values()
     for grantor in grantors:
         if connection.backend.info.server_version < _GRANTORS_SINCE:
             _change_membership(connection, "revoke_role", user, role)
@@ -113,15 +108,14 @@ def revoke_role(connection: Connection, user: str, role: Role) -> bool:
 
 def has_role(connection: Connection, user: str) -> bool:
     """Whether a user is a member of any nearsim role."""
-    return bool(fetch_value(connection, statement("count_roles_of"), {"user": user}))
+    return bool(run(connection, "count_roles_of", user=user).value())
 
 
 def _change_membership(connection: Connection, name: str, user: str, role: Role, **others: str) -> None:
     parts = {part: sql.Identifier(value) for part, value in others.items()}
     parts |= {"role": sql.Identifier(role_name(role)), "user": sql.Identifier(user)}
-    command = statement(name, None, **parts)
     try:
-        connection.execute(command)
+        run(connection, statement(name, None, **parts))
     except pg.InsufficientPrivilege as error:
         raise DatabaseError(
             f"this user may not grant or revoke {role_name(role)}; have a superuser do it, or someone who was granted "
@@ -134,7 +128,7 @@ def grant_collection(
 ) -> bool:
     """Let a role see a collection under isolation, and write to it or not; return whether that is new."""
     parameters = {"user": user, "collection_id": collection_id, "may_write": may_write}
-    return connection.execute(statement("grant_collection"), parameters).rowcount > 0
+    return run(connection, "grant_collection", **parameters).count > 0
 
 
 def list_rights_beyond(
@@ -142,18 +136,18 @@ def list_rights_beyond(
 ) -> list[str]:
     """Return what a user may do beyond a role: its strongest role, and collections that it may write through others."""
     parameters = {"user": user, "role": role_name(role), "collection_ids": list(collection_ids)}
-    return fetch_values(connection, statement("list_rights_beyond"), parameters)
+    return run(connection, "list_rights_beyond", **parameters).values()
 
 
 def list_isolation_gaps(connection: Connection, user: str | None = None) -> list[tuple[str, str]]:
     """Return readers and writers, or one user, whom isolation does not keep from other texts, with the reasons."""
-    rows = fetch_rows(connection, statement("list_isolation_gaps"), {"user": user})
+    rows = run(connection, "list_isolation_gaps", user=user).rows()
     return [(str(name), str(reason)) for name, reason in rows]
 
 
 def forbid_writing(connection: Connection, user: str) -> None:
     """Reduce a role's grants on collections to reading."""
-    connection.execute(statement("forbid_writing"), {"user": user})
+    run(connection, "forbid_writing", user=user)
 
 
 def revoke_collections(
@@ -164,7 +158,7 @@ def revoke_collections(
         "user": user,
         "collection_ids": None if collection_ids is None else list(collection_ids),
     }
-    return connection.execute(statement("revoke_collections"), parameters).rowcount
+    return run(connection, "revoke_collections", **parameters).count
 
 
 def set_isolation(connection: Connection, *, wanted: bool) -> None:
@@ -174,12 +168,12 @@ def set_isolation(connection: Connection, *, wanted: bool) -> None:
 
 def list_access(connection: Connection) -> list[Access]:
     """Return the grants on permanent collections."""
-    return fetch_all(connection, Access, statement("list_access"))
+    return run(connection, "list_access").all(Access)
 
 
 def list_roles_without_collections(connection: Connection) -> list[str]:
     """Return readers and writers that see nothing, as isolation is on and no collection is granted to them."""
-    return fetch_values(connection, statement("list_roles_without_collections"))
+    return run(connection, "list_roles_without_collections").values()
 
 
 def _quoted(name: str) -> str:

@@ -12,7 +12,7 @@ from psycopg import sql
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import copy_columns, to_bigint
-from nearsim_db.store.driver.statements import Leaves, fetch_row, statement
+from nearsim_db.store.driver.statements import Leaves, run, statement
 
 Ids = NDArray[np.int64]
 
@@ -138,7 +138,7 @@ def _is_by_band(doc_ids: Ids, keys: Ids) -> bool:
 
 def truncate_bands(connection: Connection, leaves: Leaves) -> None:
     """Empty the band table."""
-    connection.execute(statement("truncate_bands", leaves))
+    run(connection, "truncate_bands", leaves)
 
 
 def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:
@@ -159,12 +159,12 @@ def index_bands(connection: Connection, leaves: Leaves) -> None:
     """Create the band table's only index."""
     name = sql.Identifier(f"{leaves.name('band')}_bucket_hash_doc_id_idx")
     for command in ("index_bands", "identify_bands"):
-        connection.execute(statement(command, leaves, band_index=name))
+        run(connection, statement(command, leaves, band_index=name))
 
 
 def analyze_bands(connection: Connection, leaves: Leaves) -> None:
     """Update the planner statistics of loaded bands."""
-    connection.execute(statement("analyze_bands", leaves))
+    run(connection, "analyze_bands", leaves)
 
 
 def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> None:
@@ -175,7 +175,7 @@ def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDA
         "doc_ids": packed(np.repeat(doc_ids, keys.shape[1])),
         "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
     }
-    connection.execute(statement("delete_bands", leaves), parameters)
+    run(connection, "delete_bands", leaves, **parameters)
 
 
 def stream_links(
@@ -215,10 +215,9 @@ def find_full_buckets(
     connection: Connection, leaves: Leaves, bucket_limit: int
 ) -> tuple[FullBuckets, dict[str, int]]:
     """Return the buckets over the limit, and the figures BUCKET_FIGURES."""
-    parameters = {"bucket_limit": bucket_limit}
-    buckets, largest, hashes, sizes, last_anchors = fetch_row(
-        connection, statement("find_full_buckets", leaves), parameters
-    )
+    buckets, largest, hashes, sizes, last_anchors = run(
+        connection, "find_full_buckets", leaves, bucket_limit=bucket_limit
+    ).row()
     figures = _bucket_figures(buckets, largest, sizes, bucket_limit)
     return FullBuckets(np.array(hashes, np.int64), np.array(last_anchors, np.int64)), figures
 
@@ -231,5 +230,5 @@ def _bucket_figures(buckets: int, largest: int, full: Sequence[int], bucket_limi
 
 def count_buckets(connection: Connection, leaves: Leaves, bucket_limit: int) -> dict[str, int]:
     """Return the figures BUCKET_FIGURES: buckets, largest size, buckets over the limit, links left out."""
-    row = fetch_row(connection, statement("count_buckets", leaves), {"bucket_limit": bucket_limit})
+    row = run(connection, "count_buckets", leaves, bucket_limit=bucket_limit).row()
     return dict(zip(BUCKET_FIGURES, map(int, row), strict=True))

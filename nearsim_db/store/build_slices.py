@@ -15,7 +15,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.bands import FullBuckets
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
-from nearsim_db.store.driver.statements import Leaves, fetch_first, fetch_one, fetch_rows, statement
+from nearsim_db.store.driver.statements import Leaves, run
 
 SlicedStage = Literal["sign", "pairs"]
 
@@ -61,7 +61,7 @@ def plan_signing(
         "documents": documents,
         "all_signed": all_signed,
     }
-    connection.execute(statement("plan_sign_slices", leaves), parameters)
+    run(connection, "plan_sign_slices", leaves, **parameters)
 
 
 def plan_pairs(
@@ -80,43 +80,40 @@ def plan_pairs(
             "full_buckets": packed(inside.hashes),
             "last_anchors": packed(inside.last_anchors),
         }
-        connection.execute(statement("plan_pair_slice", leaves), parameters)
+        run(connection, "plan_pair_slice", leaves, **parameters)
 
 
 def take_slice(connection: Connection, leaves: Leaves, stage: SlicedStage) -> Slice | None:
     """Take a slice that no other process works on, until the transaction ends; None if there is none."""
-    return fetch_first(connection, Slice, statement("take_slice", leaves), {"stage": stage})
+    return run(connection, "take_slice", leaves, stage=stage).first(Slice)
 
 
 def finish_slice(
     connection: Connection, leaves: Leaves, stage: SlicedStage, part: Slice, counts: dict[str, int]
 ) -> None:
     """Mark a slice as done."""
-    parameters = {"stage": stage, "slice_no": part.slice_no, "counts": Jsonb(counts)}
-    connection.execute(statement("finish_slice", leaves), parameters)
+    run(connection, "finish_slice", leaves, stage=stage, slice_no=part.slice_no, counts=Jsonb(counts))
 
 
 def read_progress(connection: Connection, leaves: Leaves, stage: SlicedStage) -> SliceProgress:
     """Return how much of a stage is done; it has no slices if it was not planned."""
-    found = fetch_one(
-        connection, lambda *row: [int(one) for one in row], statement("read_slices", leaves), {"stage": stage}
-    )
+    found = run(connection, "read_slices", leaves, stage=stage).one(lambda *row: [int(one) for one in row])
     return SliceProgress(*found)
 
 
 def sum_counts(connection: Connection, leaves: Leaves, stage: SlicedStage) -> dict[str, int]:
     """Return what was counted in the slices of a stage."""
-    rows = fetch_rows(connection, statement("sum_slice_counts", leaves), {"stage": stage})
+    rows = run(connection, "sum_slice_counts", leaves, stage=stage).rows()
     return {name: int(amount) for name, amount in rows}
 
 
 def read_full_buckets(connection: Connection, leaves: Leaves) -> FullBuckets:
     """Return the buckets over the limit, of all slices."""
-    rows = fetch_rows(connection, statement("read_full_buckets", leaves), binary=True)
+    rows = run(connection, "read_full_buckets", leaves, "binary").rows()
     found: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 2)
     return FullBuckets(found[:, 0], found[:, 1])
 
 
 def delete_slices(connection: Connection, leaves: Leaves) -> None:
     """Delete the slices of a finished build."""
-    connection.execute(statement("delete_slices", leaves))
+    run(connection, "delete_slices", leaves)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.statements import Leaves, fetch_rows, fetch_value, fetch_values, statement
+from nearsim_db.store.driver.statements import Leaves, run
 
 Ids = NDArray[np.int64]
 
@@ -99,14 +99,13 @@ def read_ties_of(
 def read_similarities(connection: Connection, leaves: Leaves, pairs: Ids) -> NDArray[np.float64]:
     """Return the similarities of pairs, each end given by its head or a twin: (m, 2) int64 -> (m,)."""
     parameters = {"left_ids": packed_ids(pairs[:, 0]), "right_ids": packed_ids(pairs[:, 1])}
-    content = fetch_value(connection, statement("read_similarities", leaves), parameters, binary=True)
+    content = run(connection, "read_similarities", leaves, "binary", **parameters).value()
     return np.frombuffer(content, ">f8").astype(np.float64)
 
 
 def read_first_twins(connection: Connection, leaves: Leaves, heads: Ids) -> Ids:
     """Return the first twin of each number for some heads."""
-    parameters = {"doc_ids": packed_ids(heads)}
-    return np.array(fetch_values(connection, statement("read_first_twins", leaves), parameters), np.int64)
+    return np.array(run(connection, "read_first_twins", leaves, doc_ids=packed_ids(heads)).values(), np.int64)
 
 
 def read_members(connection: Connection, leaves: Leaves) -> Members:
@@ -132,21 +131,20 @@ def read_survivors(connection: Connection, leaves: Leaves, cluster_ids: Ids) -> 
 def rank_documents(connection: Connection, doc_ids: Ids, policy: str, sources: Sequence[str]) -> Ids:
     """Return documents in the order of the keep policy, best first."""
     parameters = {"doc_ids": packed_ids(doc_ids), "policy": policy, "sources": list(sources)}
-    return _ids(fetch_value(connection, statement("rank_documents"), parameters, binary=True))
+    return _ids(run(connection, "rank_documents", None, "binary", **parameters).value())
 
 
 def relabel_clusters(connection: Connection, leaves: Leaves, old_ids: Ids, new_ids: Ids) -> None:
     """Replace cluster_ids by others that are not among the old ones."""
     if len(old_ids):
-        parameters = {"old_ids": packed_ids(old_ids), "new_ids": packed_ids(new_ids)}
-        connection.execute(statement("relabel_clusters", leaves), parameters)
+        run(connection, "relabel_clusters", leaves, old_ids=packed_ids(old_ids), new_ids=packed_ids(new_ids))
 
 
 def replace_members(connection: Connection, leaves: Leaves, stored: Members, now: Members) -> None:
     """Write the difference between the `stored` rows of some documents and the rows they should have (`now`)."""
     removed = stored.doc_ids[~np.isin(stored.doc_ids, now.doc_ids)]
     if len(removed):
-        connection.execute(statement("delete_members", leaves), {"doc_ids": packed_ids(removed)})
+        run(connection, "delete_members", leaves, doc_ids=packed_ids(removed))
     changed = now.take(~_are_stored(now, stored))
     if len(changed.doc_ids):
         parameters = {
@@ -154,7 +152,7 @@ def replace_members(connection: Connection, leaves: Leaves, stored: Members, now
             "cluster_ids": packed_ids(changed.cluster_ids),
             "survives": packed(changed.survives.astype(np.int16)),
         }
-        connection.execute(statement("upsert_members", leaves), parameters)
+        run(connection, "upsert_members", leaves, **parameters)
 
 
 def _are_stored(now: Members, stored: Members) -> NDArray[np.bool_]:
@@ -185,7 +183,7 @@ def _unpacked(
     connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
 ) -> tuple[Ids, Ids, Ids]:
     """Read rows of (id, kind, packed ids) as three arrays of equal length, id and kind repeated."""
-    rows = fetch_rows(connection, statement(name, leaves), parameters, binary=True)
+    rows = run(connection, name, leaves, "binary", **parameters).rows()
     lengths = np.array([len(row[2]) // 8 for row in rows], np.int64)
     keys = np.array([row[0] for row in rows], np.int64)
     kinds = np.array([row[1] for row in rows], np.int64)

@@ -7,7 +7,7 @@ from datetime import datetime
 from nearsim_db.errors import DEFAULT, ConflictError, EmptyIndexError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import fetch_all, fetch_first, fetch_rows, fetch_value, statement
+from nearsim_db.store.driver.statements import run
 
 _FORBIDDEN_CATEGORIES = {
     "Cc",
@@ -28,7 +28,7 @@ class Collection:
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
     """Return the collection of that name, or None."""
-    return fetch_first(connection, Collection, statement("find_collection"), {"name": name})
+    return run(connection, "find_collection", name=name).first(Collection)
 
 
 def get_collection(connection: Connection, name: str, profile: str | None = None) -> Collection:
@@ -47,12 +47,12 @@ def get_collection(connection: Connection, name: str, profile: str | None = None
 
 def list_collections(connection: Connection) -> list[Collection]:
     """Return all collections by name."""
-    return fetch_all(connection, Collection, statement("list_collections"))
+    return run(connection, "list_collections").all(Collection)
 
 
 def list_unindexed(connection: Connection) -> list[Collection]:
     """Return the collections with documents and without a profile."""
-    return fetch_all(connection, Collection, statement("list_unindexed_collections"))
+    return run(connection, "list_unindexed_collections").all(Collection)
 
 
 def create_collection(connection: Connection, name: str) -> Collection:
@@ -85,7 +85,7 @@ def _refuse_name(name: str) -> None:
 
 def _insert_collection(connection: Connection, name: str) -> bool:
     _refuse_name(name)
-    return fetch_value(connection, statement("create_collection"), {"name": name}) is not None
+    return run(connection, "create_collection", name=name).value() is not None
 
 
 def rename_collection(connection: Connection, name: str, new_name: str) -> None:
@@ -94,21 +94,19 @@ def rename_collection(connection: Connection, name: str, new_name: str) -> None:
     _refuse_name(new_name)
     if find_collection(connection, new_name) is not None:
         raise ConflictError(f"collection {new_name!r} already exists")
-    parameters = {"collection_id": collection.collection_id, "name": new_name}
-    connection.execute(statement("rename_collection"), parameters)
+    run(connection, "rename_collection", collection_id=collection.collection_id, name=new_name)
 
 
 def delete_collection(connection: Connection, collection: Collection) -> None:
     """Delete a collection with its documents and profiles; its generations must have been dropped."""
-    parameters = {"collection_id": collection.collection_id}
-    connection.execute(statement("delete_collection"), parameters)
+    run(connection, "delete_collection", collection_id=collection.collection_id)
 
 
 def count_documents(connection: Connection, collection_id: CollectionId) -> int:
     """Return the number of documents in a collection."""
-    return int(fetch_value(connection, statement("count_documents"), {"collection_id": collection_id}))
+    return int(run(connection, "count_documents", collection_id=collection_id).value())
 
 
 def read_purges(connection: Connection) -> dict[CollectionId, datetime]:
     """Return the time of the last purge per collection that had any."""
-    return {CollectionId(row[0]): row[1] for row in fetch_rows(connection, statement("list_purges"))}
+    return {CollectionId(row[0]): row[1] for row in run(connection, "list_purges").rows()}

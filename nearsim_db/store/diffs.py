@@ -18,7 +18,7 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import is_missing_table, translate_errors
-from nearsim_db.store.driver.statements import Leaves, fetch_row, fetch_rows, statement
+from nearsim_db.store.driver.statements import Leaves, run, statement
 
 _TOLERANCE = 1e-9  # similarities that differ by less are the same
 # Above this product of class counts, a pair of heads is looked up in the pairs of the other generation instead.
@@ -168,7 +168,7 @@ class DiffDocument:
 def comparing(engine: Engine) -> Iterator[Connection]:
     """Connect with a snapshot of the database; temporary tables last as long as the block."""
     with translate_errors(), engine.snapshot(read_only=None) as connection:
-        connection.execute(statement("raise_work_mem"))
+        run(connection, "raise_work_mem")
         try:
             yield connection
         except Exception as error:
@@ -179,28 +179,26 @@ def comparing(engine: Engine) -> Iterator[Connection]:
 
 def count_documents(connection: Connection, leaves: Leaves) -> DocumentTotals:
     """Count the documents of one generation."""
-    documents, with_features, twins = fetch_row(connection, statement("count_diff_documents", leaves))
+    documents, with_features, twins = run(connection, "count_diff_documents", leaves).row()
     return DocumentTotals(documents, with_features, documents - with_features, with_features - twins)
 
 
 def count_pairs(connection: Connection, both: GenerationTables) -> PairCounts:
     """Group documents into classes, find the common pairs, and count."""
     parts = both.parts
-    connection.execute(statement("create_diff_classes", None, **parts))
-    connection.execute(
-        statement("create_diff_common", None, most_classes=sql.Literal(_MOST_CLASSES), **parts)
-    )
+    run(connection, statement("create_diff_classes", None, **parts))
+    run(connection, statement("create_diff_common", None, most_classes=sql.Literal(_MOST_CLASSES), **parts))
     command = statement("count_diff_pairs", None, tolerance=sql.Literal(_TOLERANCE), **parts)
-    live, new, common, rescored = map(int, fetch_row(connection, command))
+    live, new, common, rescored = map(int, run(connection, command).row())
     changed = (new - common, live - common, rescored)
     return PairCounts(live, new, common, *changed, *(_share(count, live) for count in changed))
 
 
 def count_clusters(connection: Connection, both: GenerationTables) -> ClusterCounts:
     """Find the clusters that share documents, and count."""
-    connection.execute(statement("create_diff_overlaps", None, **both.parts))
+    run(connection, statement("create_diff_overlaps", None, **both.parts))
     command = statement("count_diff_clusters", None, **both.parts)
-    counts = fetch_row(connection, command)
+    counts = run(connection, command).row()
     live, *_, merged, split, _ = counts
     shares = [_share(merged, live), _share(split, live)]
     return ClusterCounts(*counts, *shares)
@@ -223,7 +221,7 @@ def sample_gained(connection: Connection, both: GenerationTables, amount: int) -
 def sample_rescored(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
     """Sample common pairs with another similarity, like `sample_lost`."""
     command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **both.parts)
-    rows = fetch_rows(connection, command, {"amount": amount})
+    rows = run(connection, command, amount=amount).rows()
     return [
         DiffPair(
             min(row[:2]),
@@ -248,8 +246,7 @@ def sample_split(connection: Connection, both: GenerationTables, amount: int) ->
 
 def read_documents(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, DiffDocument]:
     """Return the state of some documents in a generation, by doc_id."""
-    command = statement("read_diff_documents", leaves)
-    rows = fetch_rows(connection, command, {"doc_ids": packed_ids(sorted(set(doc_ids)))})
+    rows = run(connection, "read_diff_documents", leaves, doc_ids=packed_ids(sorted(set(doc_ids)))).rows()
     return {row[0]: DiffDocument(*row) for row in rows}
 
 
@@ -265,7 +262,7 @@ def _sample_absent(
         "left": sql.Identifier(f"{own}_left"),
         "right": sql.Identifier(f"{own}_right"),
     }
-    rows = fetch_rows(connection, statement("read_diff_absent", None, **parts), {"amount": amount})
+    rows = run(connection, statement("read_diff_absent", None, **parts), amount=amount).rows()
     found = []
     for *figures, pairs, one, another in rows:
         tie: dict[str, Any] = {own: PairInGeneration(True, *figures)}
@@ -282,8 +279,7 @@ def _sample_clusters(
         "whole_member": both.parts[f"{whole}_member"],
         "part_member": both.parts[f"{part}_member"],
     }
-    command = statement("read_diff_clusters", None, **names)
-    rows = fetch_rows(connection, command, {"amount": amount, "parts": _PARTS})
+    rows = run(connection, statement("read_diff_clusters", None, **names), amount=amount, parts=_PARTS).rows()
     changed = []
     for _, group in groupby(rows, itemgetter(0)):
         listed = list(group)

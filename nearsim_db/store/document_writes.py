@@ -16,7 +16,10 @@ from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import array_content, array_literal
-from nearsim_db.store.driver.statements import fetch_row, fetch_rows, fetch_value, fetch_values, statement
+from nearsim_db.store.driver.statements import (
+    run,
+    statement,
+)
 
 Outcome = Literal["inserted", "updated", "unchanged"]
 Ids = NDArray[np.int64]
@@ -67,7 +70,7 @@ class LoadedDocuments:
 
 def begin_files(connection: Connection) -> LoadedDocuments:
     """Forget the ids of files that were written before."""
-    connection.execute(statement("create_incoming"))
+    run(connection, "create_incoming")
     connection.execute("TRUNCATE seen")
     return LoadedDocuments()
 
@@ -106,15 +109,13 @@ def write_batch(
         else:
             recurring[external_id] = earlier >> _LINE_BITS
     _load(connection, "copy_incoming", ("int8",), ((read.line,) for read in batch), batch)
-    inserted, updated, unchanged, replaced = fetch_row(
+    inserted, updated, unchanged, replaced = run(
         connection,
-        statement("compare_documents" if dry_run else "upsert_documents"),
-        {
-            "collection_id": collection_id,
-            "superseded": [external_id for external_id, _, _ in superseded],
-            "recurring": list(recurring),
-        },
-    )
+        "compare_documents" if dry_run else "upsert_documents",
+        collection_id=collection_id,
+        superseded=[external_id for external_id, _, _ in superseded],
+        recurring=list(recurring),
+    ).row()
     return Written(
         inserted, updated, unchanged, tuple(superseded), tuple((one, recurring[one]) for one in replaced)
     )
@@ -130,13 +131,11 @@ def _record_ids(
     """Record the ids of the batches up to this one; return those of the batch that occurred before, with places."""
     if loaded.doc_ids:
         parameters = {"doc_ids": packed_ids(loaded.doc_ids), "places": packed_ids(loaded.places)}
-        connection.execute(statement("record_loaded_ids"), parameters)
+        run(connection, "record_loaded_ids", **parameters)
         del loaded.doc_ids[:], loaded.places[:]
     external_ids = [read.document.external_id for read in batch]
     places = [_place(file, read) for read in batch]
-    return fetch_rows(
-        connection, statement("record_seen_ids"), {"external_ids": external_ids, "places": places}
-    )
+    return run(connection, "record_seen_ids", external_ids=external_ids, places=places).rows()
 
 
 def _copy_if_new(
@@ -154,9 +153,9 @@ def _copy_if_new(
         "collection_id": collection_id,
         "external_ids": [read.document.external_id for read in batch],
     }
-    if probed and fetch_value(connection, statement("has_any_document"), parameters):
+    if probed and run(connection, "has_any_document", **parameters).value():
         return None
-    numbers = fetch_row(connection, statement("reserve_numbers"), {"amount": len(batch)}, binary=True)
+    numbers = run(connection, "reserve_numbers", None, "binary", amount=len(batch)).row()
     doc_ids, revisions = (np.frombuffer(one, ">i8").astype(np.int64) for one in numbers)
     heads = zip(doc_ids.tolist(), revisions.tolist(), repeat(collection_id))
     try:
@@ -173,7 +172,7 @@ def upsert_document(
     """Write one document by external_id; return its doc_id and the outcome."""
     rows: list[tuple[DocId, bool | None]] = []
     while not rows:  # a concurrent writer of the same document leaves no row
-        rows = fetch_rows(connection, statement("upsert_document"), _parameters(collection_id, document))
+        rows = run(connection, "upsert_document", **_parameters(collection_id, document)).rows()
     doc_id, is_new = rows[0]
     return doc_id, _OUTCOMES[is_new]
 
@@ -181,7 +180,7 @@ def upsert_document(
 def is_stored(connection: Connection, collection_id: CollectionId, document: Document) -> bool:
     """Whether a document is stored exactly as given."""
     parameters = _parameters(collection_id, document)
-    return bool(fetch_value(connection, statement("has_same_document"), parameters))
+    return bool(run(connection, "has_same_document", **parameters).value())
 
 
 def delete_documents(
@@ -189,7 +188,7 @@ def delete_documents(
 ) -> list[str]:
     """Delete documents by external id; return the ids of those that existed."""
     parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
-    return fetch_values(connection, statement("delete_documents"), parameters)
+    return run(connection, "delete_documents", **parameters).values()
 
 
 def _parameters(collection_id: CollectionId, document: Document) -> dict[str, object]:

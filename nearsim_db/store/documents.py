@@ -15,7 +15,7 @@ from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import load_vectors
-from nearsim_db.store.driver.statements import Leaves, fetch_rows, fetch_values, statement
+from nearsim_db.store.driver.statements import Leaves, run, statement
 
 Ids = NDArray[np.int64]
 
@@ -188,7 +188,7 @@ def find_changed(
         "revisions": packed_ids(revisions),
         "age": age_seconds,
     }
-    return np.array(fetch_values(connection, statement("list_changed_documents"), parameters), np.int64)
+    return np.array(run(connection, "list_changed_documents", **parameters).values(), np.int64)
 
 
 def find_past_retention(
@@ -198,13 +198,13 @@ def find_past_retention(
     if age_seconds is None or not len(doc_ids):
         return np.zeros(0, np.int64)
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    return np.array(fetch_values(connection, statement("list_past_retention"), parameters), np.int64)
+    return np.array(run(connection, "list_past_retention", **parameters).values(), np.int64)
 
 
 def find_existing(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> set[int]:
     """Return the doc_ids that exist in the collection."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    return set(fetch_values(connection, statement("find_existing_documents"), parameters))
+    return set(run(connection, "find_existing_documents", **parameters).values())
 
 
 def read_doc_ids(
@@ -212,11 +212,11 @@ def read_doc_ids(
 ) -> dict[str, int]:
     """Return the doc_ids of the external ids that a collection has."""
     parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
-    rows = fetch_rows(connection, statement("read_doc_ids"), parameters, binary=True, prepare=True)
+    rows = run(connection, "read_doc_ids", None, "prepared", **parameters).rows()
     return dict(rows)
 
 
 def sample_documents(connection: Connection, collection_id: CollectionId, size: int, seed: int) -> list[int]:
     """Return the doc_ids of a uniform random sample of up to `size` documents, in order."""
     parameters = {"collection_id": collection_id, "size": size, "seed": seed}
-    return sorted(fetch_values(connection, statement("sample_documents"), parameters))
+    return sorted(run(connection, "sample_documents", **parameters).values())

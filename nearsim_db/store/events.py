@@ -9,7 +9,7 @@ from nearsim_db.records import CollectionId, ProfileId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.statements import Leaves, fetch_all, fetch_value, statement
+from nearsim_db.store.driver.statements import Leaves, run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,7 +71,7 @@ class EventFilter:
 
 def read_newest(connection: Connection) -> int:
     """Return the number of the last event, 0 if there is none; all smaller ones are visible too."""
-    return int(fetch_value(connection, statement("read_newest_event")))
+    return int(run(connection, "read_newest_event").value())
 
 
 def read_events(
@@ -86,30 +86,28 @@ def read_events(
         "newest": newest,
         "most": most,
     }
-    return fetch_all(connection, _event, statement("read_events"), parameters)
+    return run(connection, "read_events", **parameters).all(_event)
 
 
 def lock_generation(connection: Connection, leaves: Leaves) -> None:
     """Lock a generation against publishing its events, promoting or retiring it until the transaction ends."""
-    connection.execute(statement("lock_generation", leaves))
+    run(connection, "lock_generation", leaves)
 
 
 def publish_promotion_batch(connection: Connection, leaves: Leaves, most: int) -> bool:
     """Publish up to `most` pairs and clusters of a promoted generation; return whether more may be left."""
-    return bool(fetch_value(connection, statement("publish_promotion_batch", leaves), {"most": most}))
+    return bool(run(connection, "publish_promotion_batch", leaves, most=most).value())
 
 
 def prune(connection: Connection, age_seconds: int, most: int) -> int:
     """Delete up to `most` events older than an age; return their number."""
     take_transaction_lock(connection, Lock.EVENT, _PRUNING)
-    parameters = {"age": age_seconds, "most": most}
-    return int(fetch_value(connection, statement("prune_events"), parameters))
+    return int(run(connection, "prune_events", age=age_seconds, most=most).value())
 
 
 def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: "NDArray[np.int64]") -> int:
     """Delete events that record the similarity of documents; return their number."""
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    return connection.execute(statement("purge_events"), parameters).rowcount
+    return run(connection, "purge_events", collection_id=collection_id, doc_ids=packed_ids(doc_ids)).count
 
 
 def _event(*row: Any) -> tuple[Event, bool]:

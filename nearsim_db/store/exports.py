@@ -8,7 +8,7 @@ from psycopg import sql
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves, fetch_row, fetch_rows, fetch_value, statement
+from nearsim_db.store.driver.statements import Leaves, run, statement
 
 
 class ExportedRow(NamedTuple):
@@ -66,8 +66,7 @@ def count_export(
     connection: Connection, collection_id: CollectionId, leaves: Leaves, *, duplicates: bool | None
 ) -> int:
     """Return the number of documents that `stream_export` yields, by the last link of clusters."""
-    parameters = {"collection_id": collection_id}
-    documents, others = fetch_row(connection, statement("count_export", leaves), parameters)
+    documents, others = run(connection, "count_export", leaves, collection_id=collection_id).row()
     return int(documents if duplicates is None else others if duplicates else documents - others)
 
 
@@ -76,7 +75,7 @@ def count_unindexed(
 ) -> int:
     """Return the number of documents, not older than the age, whose present text is not in the index."""
     parameters = {"collection_id": collection_id, "age": age_seconds}
-    return int(fetch_value(connection, statement("count_unindexed", leaves), parameters))
+    return int(run(connection, "count_unindexed", leaves, **parameters).value())
 
 
 def read_attribute_kinds(connection: Connection, collection_id: CollectionId) -> dict[str, list[str]]:
@@ -84,5 +83,4 @@ def read_attribute_kinds(connection: Connection, collection_id: CollectionId) ->
 
     A kind is string, integer (of 64 bits), number, boolean, null, array or object.
     """
-    parameters = {"collection_id": collection_id}
-    return dict(fetch_rows(connection, statement("read_attribute_kinds"), parameters))
+    return dict(run(connection, "read_attribute_kinds", collection_id=collection_id).rows())

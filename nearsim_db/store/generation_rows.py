@@ -10,7 +10,7 @@ from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves, fetch_all, fetch_value, fetch_values, statement
+from nearsim_db.store.driver.statements import Leaves, run
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.profile import Profile
@@ -85,7 +85,7 @@ def create_generation(
         "replaces": replaces,
         "detached": detached,
     }
-    return get_generation(connection, fetch_value(connection, statement("create_generation"), parameters))
+    return get_generation(connection, run(connection, "create_generation", **parameters).value())
 
 
 def list_generations(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
@@ -95,7 +95,7 @@ def list_generations(connection: Connection, collection_id: CollectionId | None 
 
 def list_live(connection: Connection) -> set[GenerationId]:
     """Return the live generations."""
-    return set(fetch_values(connection, statement("list_live_generations")))
+    return set(run(connection, "list_live_generations").values())
 
 
 def reread(connection: Connection, generation: Generation) -> Generation:
@@ -117,41 +117,36 @@ def _select(
     generation_id: GenerationId | None = None,
 ) -> list[Generation]:
     parameters = {"collection_id": collection_id, "generation_id": generation_id}
-    return fetch_all(connection, Generation, statement("list_generations"), parameters)
+    return run(connection, "list_generations", **parameters).all(Generation)
 
 
 def set_stage(connection: Connection, generation: Generation, stage: Stage) -> None:
     """Record the progress of a build."""
-    parameters = {"generation_id": generation.generation_id, "stage": stage}
-    connection.execute(statement("set_stage"), parameters)
+    run(connection, "set_stage", generation_id=generation.generation_id, stage=stage)
 
 
 def add_figures(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
     """Add figures of a build to those recorded."""
-    parameters = {"generation_id": generation.generation_id, "figures": Jsonb(figures)}
-    connection.execute(statement("add_figures"), parameters)
+    run(connection, "add_figures", generation_id=generation.generation_id, figures=Jsonb(figures))
 
 
 def count_up(connection: Connection, generation: Generation, counted: dict[str, int]) -> None:
     """Increment figures of a generation that several processes update."""
     if counted:
-        parameters = {"generation_id": generation.generation_id, "counted": Jsonb(counted)}
-        connection.execute(statement("increment_figures"), parameters)
+        run(connection, "increment_figures", generation_id=generation.generation_id, counted=Jsonb(counted))
 
 
 def drop_generation(connection: Connection, generation: Generation) -> None:
     """Drop a generation, its tables and its queue."""
     partitions.drop(connection, generation.leaves)
-    parameters = {"generation_id": generation.generation_id}
-    connection.execute(statement("delete_generation"), parameters)
+    run(connection, "delete_generation", generation_id=generation.generation_id)
 
 
 def create_profile(
     connection: Connection, collection_id: CollectionId, name: str, profile: "Profile"
 ) -> Generation:
     """Create a profile and its first generation, in state `building`. Raises ConflictError if the name is taken."""
-    parameters = {"collection_id": collection_id, "name": name}
-    profile_id = fetch_value(connection, statement("create_profile"), parameters)
+    profile_id = run(connection, "create_profile", collection_id=collection_id, name=name).value()
     if profile_id is None:
         raise ConflictError(f"profile {name!r} already exists in the collection")
     return create_generation(connection, ProfileId(profile_id), profile)
@@ -159,18 +154,15 @@ def create_profile(
 
 def profile_names(connection: Connection, collection_id: CollectionId) -> set[str]:
     """Return the names of a collection's profiles, including those without a generation."""
-    return set(fetch_values(connection, statement("list_profile_names"), {"collection_id": collection_id}))
+    return set(run(connection, "list_profile_names", collection_id=collection_id).values())
 
 
 def default_profile(connection: Connection, collection_id: CollectionId) -> str | None:
     """Return the profile that is used when none is named; None if there is none, or one must be named."""
-    name: str | None = fetch_value(
-        connection, statement("find_default_profile"), {"collection_id": collection_id}
-    )
+    name: str | None = run(connection, "find_default_profile", collection_id=collection_id).value()
     return name
 
 
 def delete_profile(connection: Connection, collection_id: CollectionId, name: str) -> None:
     """Delete a profile; its generations must have been dropped."""
-    parameters = {"collection_id": collection_id, "name": name}
-    connection.execute(statement("delete_profile"), parameters)
+    run(connection, "delete_profile", collection_id=collection_id, name=name)

@@ -8,7 +8,7 @@ from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, is_lock_taken
-from nearsim_db.store.driver.statements import fetch_row, fetch_value, fetch_values, statement
+from nearsim_db.store.driver.statements import run
 from nearsim_db.store.generation_rows import Generation, State
 
 PENDING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile
@@ -46,7 +46,7 @@ def change_state(
         "caught_up": caught_up,
         "drop": drop,
     }
-    if fetch_value(connection, statement("change_state"), parameters) is None:
+    if run(connection, "change_state", **parameters).value() is None:
         _refuse(connection, generation, read_state(connection, generation), before)
 
 
@@ -89,7 +89,7 @@ def finish_build(connection: Connection, generation: Generation) -> None:
 
 def lock_profile(connection: Connection, profile_id: ProfileId) -> None:
     """Lock the states of a profile's generations, and the start of a new one, until the transaction ends."""
-    connection.execute(statement("lock_generations"), {"profile_id": profile_id})
+    run(connection, "lock_generations", profile_id=profile_id)
 
 
 def make_ready(connection: Connection, generation: Generation) -> None:
@@ -100,13 +100,13 @@ def make_ready(connection: Connection, generation: Generation) -> None:
 def read_state(connection: Connection, generation: Generation) -> State | None:
     """Return its present state; None if it was dropped."""
     parameters = {"generation_id": generation.generation_id}
-    found: State | None = fetch_value(connection, statement("read_generation_state"), parameters)
+    found: State | None = run(connection, "read_generation_state", **parameters).value()
     return found
 
 
 def lock_signing(connection: Connection, generation: Generation) -> bool:
     """Whether its build is in the stage sign, and not paused; it stays so until the transaction ends."""
-    return bool(fetch_value(connection, statement("lock_signing", generation.leaves)))
+    return bool(run(connection, "lock_signing", generation.leaves).value())
 
 
 def is_attended(connection: Connection, generation: Generation) -> bool:
@@ -130,13 +130,12 @@ def find_unattended(connection: Connection, collection_id: CollectionId | None =
 
 def set_detached(connection: Connection, generation: Generation, detached: bool) -> None:
     """Leave a build to the workers, or take it from them."""
-    parameters = {"generation_id": generation.generation_id, "detached": detached}
-    connection.execute(statement("set_detached"), parameters)
+    run(connection, "set_detached", generation_id=generation.generation_id, detached=detached)
 
 
 def mark_ready(connection: Connection) -> list[GenerationId]:
     """Mark generations as ready that have caught up: none of their work has waited for over 2 s."""
-    return fetch_values(connection, statement("mark_ready"))
+    return run(connection, "mark_ready").values()
 
 
 def promote(connection: Connection, generation: Generation, before: Sequence[State]) -> GenerationId | None:
@@ -150,7 +149,7 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
         "before": list(before),
         "wait": _PROMOTION_WAIT_MILLISECONDS,
     }
-    state, retired = fetch_row(connection, statement("promote_generation"), parameters)
+    state, retired = run(connection, "promote_generation", **parameters).row()
     if state not in before:
         _refuse(connection, generation, state, before)
     return None if retired is None else GenerationId(retired)
@@ -158,11 +157,10 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
 
 def mark_abandoned(connection: Connection, stopped: Sequence[Generation]) -> None:
     """Mark generations in any state as abandoned, for their builders and workers to stop before they are dropped."""
-    parameters = {"generation_ids": [one.generation_id for one in stopped]}
-    connection.execute(statement("mark_abandoned"), parameters)
+    run(connection, "mark_abandoned", generation_ids=[one.generation_id for one in stopped])
 
 
 def abandon(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
     """Abandon a generation; with `drop` its tables are dropped once they have no readers."""
     change_state(connection, generation, "abandoned", before, drop=drop)
-    connection.execute(statement("clear_queue", generation.leaves))
+    run(connection, "clear_queue", generation.leaves)

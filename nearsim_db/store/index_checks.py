@@ -16,11 +16,7 @@ from nearsim_db.store.driver.codec import from_bigint, sketches_packed, to_bigin
 from nearsim_db.store.driver.statements import (
     SCHEMA,
     Leaves,
-    fetch_all,
-    fetch_first,
-    fetch_row,
-    fetch_rows,
-    fetch_values,
+    run,
     statement,
 )
 
@@ -103,8 +99,7 @@ def read_signed_documents(
 ) -> list[SignedDocument]:
     """Return some documents and their signatures, by doc_id."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    command = statement("read_signed_documents", leaves)
-    return fetch_all(connection, SignedDocument, command, parameters, binary=True)
+    return run(connection, "read_signed_documents", leaves, "binary", **parameters).all(SignedDocument)
 
 
 def find_pending_documents(
@@ -156,7 +151,7 @@ def read_pairs_at(
 ) -> dict[tuple[int, int], Evidence]:
     """Return pairs, by left and right doc_id, whose right end, or with `both` either end, is one of some documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "both": both}
-    rows = fetch_all(connection, _pair, statement("read_pairs_at", leaves), parameters, binary=True)
+    rows = run(connection, "read_pairs_at", leaves, "binary", **parameters).all(_pair)
     return dict(rows)
 
 
@@ -167,23 +162,23 @@ def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], Eviden
 def set_scan_method(connection: Connection, leaves: Leaves, *, by_index: bool) -> None:
     """Read tables and shards through their indexes, or without them, until the transaction ends."""
     if leaves.distributed:
-        connection.execute(statement("propagate_settings"))
+        run(connection, "propagate_settings")
     with_index, without = sql.Literal(by_index), sql.Literal(not by_index)
-    connection.execute(statement("set_scan_method", by_index=with_index, without_index=without))
+    run(connection, statement("set_scan_method", by_index=with_index, without_index=without))
 
 
 def checksum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, int]:
     """Return the number of rows of a table, and the XOR of their hashed keys."""
     first, second = map(sql.Identifier, _KEYS[parent])
     command = statement("checksum_leaf", first=first, second=second, leaf=leaves.table(parent))
-    number, checksum = fetch_row(connection, command)
+    number, checksum = run(connection, command).row()
     return number, checksum
 
 
 def read_leaf_state(connection: Connection, leaves: Leaves, parent: str) -> LeafState | None:
     """Return the state of a table in the catalog; None if it is missing."""
     parameters = {"leaf": leaves.qualified(parent), "parent": f"{SCHEMA}.{parent}"}
-    return fetch_first(connection, LeafState, statement("read_leaf_state"), parameters)
+    return run(connection, "read_leaf_state", **parameters).first(LeafState)
 
 
 def find_malformed_sketches(connection: Connection, leaves: Leaves, size: int) -> list[int]:
@@ -204,14 +199,13 @@ def delete_all_bands(connection: Connection, leaves: Leaves, doc_ids: Sequence[i
 
 def delete_pairs(connection: Connection, leaves: Leaves, ends: Ids) -> None:
     """Delete pairs: (m, 2) int64."""
-    parameters = {"left_ids": packed_ids(ends[:, 0]), "right_ids": packed_ids(ends[:, 1])}
-    connection.execute(statement("delete_pairs", leaves), parameters)
+    run(connection, "delete_pairs", leaves, left_ids=packed_ids(ends[:, 0]), right_ids=packed_ids(ends[:, 1]))
 
 
 def read_external_ids(connection: Connection, doc_ids: Sequence[int]) -> dict[int, str]:
     """Return the external ids of existing documents."""
-    return dict(fetch_rows(connection, statement("read_external_ids"), {"doc_ids": packed_ids(doc_ids)}))
+    return dict(run(connection, "read_external_ids", doc_ids=packed_ids(doc_ids)).rows())
 
 
 def _column(connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]) -> list[int]:
-    return fetch_values(connection, statement(name, leaves), parameters, binary=True)
+    return run(connection, name, leaves, "binary", **parameters).values()

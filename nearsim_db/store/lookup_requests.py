@@ -6,7 +6,7 @@ from typing import Any
 
 from nearsim_db.records import CollectionId, Evidence
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import fetch_all, fetch_value, statement
+from nearsim_db.store.driver.statements import run
 
 KEPT_SECONDS = 3600.0  # after the deadline
 
@@ -36,8 +36,7 @@ class Answer:
 
 def take(connection: Connection, collection: str | None, batch: int) -> list[Probe]:
     """Lock the most urgent probes of one collection, or of all, until the transaction ends."""
-    parameters = {"collection": collection, "batch": batch}
-    return fetch_all(connection, _probe, statement("take_probes"), parameters)
+    return run(connection, "take_probes", collection=collection, batch=batch).all(_probe)
 
 
 def _probe(*columns: Any) -> Probe:
@@ -55,20 +54,20 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
         "owners": [probe_id for probe_id, _, _ in found],
         "doc_ids": [doc_id for _, doc_id, _ in found],
     } | {name: [getattr(evidence, name) for _, _, evidence in found] for name in names}
-    connection.execute(statement("answer_probes"), parameters)
+    run(connection, "answer_probes", **parameters)
     connection.execute("NOTIFY nearsim")
 
 
 def is_any_waiting(connection: Connection, collection: str | None) -> bool:
     """Whether a probe of a collection, or of any, waits for its answer."""
-    return bool(fetch_value(connection, statement("has_waiting_probe"), {"collection": collection}))
+    return bool(run(connection, "has_waiting_probe", collection=collection).value())
 
 
 def drop_old(connection: Connection) -> int:
     """Delete probes whose deadline passed an hour ago; return their number."""
-    return connection.execute(statement("delete_expired_probes"), {"seconds": KEPT_SECONDS}).rowcount
+    return run(connection, "delete_expired_probes", seconds=KEPT_SECONDS).count
 
 
 def drop_all(connection: Connection, collection_id: CollectionId) -> int:
     """Delete all probes of a collection; return their number."""
-    return connection.execute(statement("purge_probes"), {"collection_id": collection_id}).rowcount
+    return run(connection, "purge_probes", collection_id=collection_id).count

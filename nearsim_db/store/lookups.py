@@ -14,7 +14,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import digest_uuid, from_bigint, sketches_packed, to_bigint
-from nearsim_db.store.driver.statements import Leaves, fetch_rows, fetch_values, statement
+from nearsim_db.store.driver.statements import Leaves, run, statement
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 
@@ -161,7 +161,7 @@ def _composed(name: str, leaves: Leaves) -> bytes:
 def _fetch(
     connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
 ) -> list[tuple[Any, ...]]:
-    return fetch_rows(connection, _composed(name, leaves), parameters, binary=True, prepare=True)
+    return run(connection, _composed(name, leaves), None, "prepared", **parameters).rows()
 
 
 def _fetch_live(
@@ -190,8 +190,7 @@ def look_up_candidates(
     order = np.argsort(hashes)  # neighbours are in the same pages of the index
     hashes, heads = hashes[order], heads[order]
     parameters = {"doc_ids": packed(heads), "bucket_hashes": packed(hashes), "bucket_limit": bucket_limit}
-    command = statement("look_up_candidates", leaves)
-    rows = fetch_rows(connection, command, parameters, binary=True, prepare=True)
+    rows = run(connection, "look_up_candidates", leaves, "prepared", **parameters).rows()
     if not rows:
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     places, members = zip(*cast(list[tuple[int, bytes]], rows), strict=True)
@@ -222,7 +221,7 @@ def look_up_members(
         "after": after,
         "batch": batch,
     }
-    members = fetch_values(connection, statement("look_up_members", leaves), parameters, binary=True)
+    members = run(connection, "look_up_members", leaves, "binary", **parameters).values()
     return np.array(members, np.int64)
 
 
@@ -236,6 +235,6 @@ def read_anchors(
     if bucket_limit == 0 or not keys.size:
         return set(), keys.reshape(-1)[:0]
     parameters = {"bucket_hashes": packed(to_bigint(keys.reshape(-1))), "bucket_limit": bucket_limit}
-    rows = fetch_rows(connection, statement("read_anchors", leaves), parameters)
+    rows = run(connection, "read_anchors", leaves, **parameters).rows()
     full = np.array(sorted({bucket for bucket, _, exceeds in rows if exceeds}), np.int64)
     return {(bucket, doc_id) for bucket, doc_id, _ in rows}, from_bigint(full)

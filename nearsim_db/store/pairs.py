@@ -13,7 +13,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import Column, copy_columns
-from nearsim_db.store.driver.statements import Leaves, fetch_rows, fetch_value, fetch_values, statement
+from nearsim_db.store.driver.statements import Leaves, run
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.screening import VerifiedPairs
@@ -41,7 +41,7 @@ def _are_stored(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") 
     stored = np.zeros(len(pairs.left), bool)
     if len(stored):
         parameters = {"left_ids": packed(pairs.left), "right_ids": packed(pairs.right)}
-        stored[fetch_values(connection, statement("find_stored_pairs", leaves), parameters)] = True
+        stored[run(connection, "find_stored_pairs", leaves, **parameters).values()] = True
     return stored
 
 
@@ -56,7 +56,7 @@ def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> N
         parameters = dict.fromkeys(("intersection_size", "union_size", "distance")) | {
             name: packed(values) for name, values in columns
         }
-        rows = fetch_rows(connection, statement("store_pairs", leaves), parameters, binary=True)
+        rows = run(connection, "store_pairs", leaves, "binary", **parameters).rows()
         return np.array(rows, np.int64).reshape(-1, 2)
     return np.stack((pairs.left, pairs.right), axis=1)
 
@@ -84,7 +84,7 @@ def _lock_heads(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") 
     if not len(pairs.left):
         return np.zeros(0, bool)
     parameters = {"doc_ids": packed(np.unique(np.concatenate((pairs.left, pairs.right))))}
-    rows = fetch_rows(connection, statement("lock_heads", leaves), parameters, binary=True)
+    rows = run(connection, "lock_heads", leaves, "binary", **parameters).rows()
     locked: dict[int, UUID] = dict(rows)
     ends = zip(
         pairs.left.tolist(), pairs.left_digests, pairs.right.tolist(), pairs.right_digests, strict=True
@@ -94,13 +94,13 @@ def _lock_heads(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") 
 
 def finish_pairs(connection: Connection, leaves: Leaves) -> None:
     """Index the right side after a bulk load, and add the foreign keys to signatures."""
-    connection.execute(statement("finish_pairs", leaves))
+    run(connection, "finish_pairs", leaves)
 
 
 def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: NDArray[np.int64]) -> None:
     """Delete the pairs of documents that are no longer heads."""
     if len(doc_ids):
-        connection.execute(statement("delete_pairs_of", leaves), {"doc_ids": packed(doc_ids)})
+        run(connection, "delete_pairs_of", leaves, doc_ids=packed(doc_ids))
 
 
 Ids = NDArray[np.int64]
@@ -118,7 +118,7 @@ def judge(
     """
     parameters = {"collection": collection, "a": a, "b": b, "why": why, "by": by}
     try:
-        return int(fetch_value(connection, statement(_STATEMENTS[decision]), parameters))
+        return int(run(connection, _STATEMENTS[decision], **parameters).value())
     except pg.NoDataFound as error:
         raise NotFoundError(str(error.diag.message_primary)) from error
     except pg.InvalidParameterValue as error:
@@ -127,7 +127,7 @@ def judge(
 
 def has_veto(connection: Connection, collection_id: CollectionId) -> bool:
     """Whether a collection has or had a veto."""
-    return bool(fetch_value(connection, statement("has_veto"), {"collection_id": collection_id}))
+    return bool(run(connection, "has_veto", collection_id=collection_id).value())
 
 
 def read_vetoes(connection: Connection, collection_id: CollectionId) -> Ids:
@@ -154,12 +154,12 @@ def find_pinned(connection: Connection, collection_id: CollectionId, doc_ids: Id
 
 def purge_verdicts(connection: Connection, doc_ids: Ids) -> tuple[int, bool]:
     """Delete verdicts about documents; return their number, and whether there was a veto among them."""
-    are_vetoes = fetch_values(connection, statement("purge_verdicts"), {"doc_ids": packed_ids(doc_ids)})
+    are_vetoes = run(connection, "purge_verdicts", doc_ids=packed_ids(doc_ids)).values()
     return len(are_vetoes), any(are_vetoes)
 
 
 def _ids(
     connection: Connection, name: str, parameters: dict[str, object], leaves: Leaves | None = None
 ) -> Ids:
-    content = fetch_value(connection, statement(name, leaves), parameters, binary=True)
+    content = run(connection, name, leaves, "binary", **parameters).value()
     return np.frombuffer(content, ">i8").astype(np.int64)

@@ -12,10 +12,7 @@ from nearsim_db.store.driver.statements import (
     PARENTS,
     SCHEMA,
     Leaves,
-    fetch_row,
-    fetch_rows,
-    fetch_value,
-    fetch_values,
+    run,
     statement,
 )
 
@@ -41,7 +38,7 @@ def create(connection: Connection, leaves: Leaves) -> None:
     """
     if leaves.distributed and placement.has_shards(connection, leaves.qualified("band")):
         return  # created and distributed in one transaction
-    connection.execute(statement("create_leaves", leaves))
+    run(connection, "create_leaves", leaves)
     if leaves.distributed:
         placement.distribute_leaf(connection, leaves)
 
@@ -50,8 +47,8 @@ def attach(connection: Connection, leaves: Leaves) -> None:
     """Attach a generation's loaded tables to their parents."""
     for name in PARENTS:
         parent = sql.Identifier(SCHEMA, name)
-        connection.execute(statement("attach_leaf", leaves, parent=parent, leaf=leaves.table(name)))
-    connection.execute(statement("create_capture_triggers", leaves))
+        run(connection, statement("attach_leaf", leaves, parent=parent, leaf=leaves.table(name)))
+    run(connection, "create_capture_triggers", leaves)
 
 
 def detach(connection: Connection, leaves: Leaves) -> None:
@@ -63,12 +60,10 @@ def detach(connection: Connection, leaves: Leaves) -> None:
     inner = autocommitting(connection)
     for name in PARENTS:
         parent, leaf = sql.Identifier(SCHEMA, name), leaves.qualified(name)
-        for pending in fetch_values(
-            connection, statement("find_pending_detaches"), {"parent": f"{SCHEMA}.{name}"}
-        ):
+        for pending in run(connection, "find_pending_detaches", parent=f"{SCHEMA}.{name}").values():
             unfinished = sql.Identifier(INDEX_SCHEMA, pending)
             inner.execute(statement("finish_detach", parent=parent, leaf=unfinished))
-        if fetch_value(connection, statement("is_attached"), {"leaf": leaf}):
+        if run(connection, "is_attached", leaf=leaf).value():
             remote = leaves if name == "band" else None
             if remote and leaves.distributed:
                 placement.restore_shards(connection, leaves)
@@ -77,7 +72,7 @@ def detach(connection: Connection, leaves: Leaves) -> None:
 
 def drop(connection: Connection, leaves: Leaves) -> None:
     """Drop the tables of a generation that exist."""
-    connection.execute(statement("drop_leaves", leaves))
+    run(connection, "drop_leaves", leaves)
 
 
 def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
@@ -88,7 +83,7 @@ def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
     sizes = {"signature": "signature", "band": "band", "pair": "similar_pair"}
     parameters = {name: leaves.qualified(parent) for name, parent in sizes.items()}
     try:
-        row = fetch_row(connection, statement("count_generation", leaves), parameters)
+        row = run(connection, "count_generation", leaves, **parameters).row()
     except psycopg.errors.InvalidTextRepresentation as error:  # a node's failure instead of a size
         raise UnreachableError(
             f"a node of the cluster does not answer: {error.diag.message_primary}"
@@ -118,7 +113,7 @@ def analyze_parents(connection: Connection) -> None:
 
 def analyze_if_stale(connection: Connection) -> None:
     """Update planner statistics once generations have doubled since; the connection must be in autocommit."""
-    if fetch_value(connection, statement("has_stale_statistics")):
+    if run(connection, "has_stale_statistics").value():
         analyze_parents(connection)
     analyze_refilled(connection)
 
@@ -128,28 +123,27 @@ def analyze_refilled(connection: Connection) -> None:
 
     The connection must be in autocommit.
     """
-    for names in fetch_rows(connection, statement("list_stale_tables")):
+    for names in run(connection, "list_stale_tables").rows():
         autocommitting(connection).execute(statement("analyze_table", table=sql.Identifier(*names)))
 
 
 def report_changes(connection: Connection) -> None:
     """Have the changes of this transaction count for `analyze_refilled` once it is committed."""
-    connection.execute(statement("report_changes"))
+    run(connection, "report_changes")
 
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
     """Limit the session's lock waits; 0 removes the limit."""
-    parameters = {"milliseconds": str(milliseconds)}
-    connection.execute(statement("limit_lock_wait"), parameters)
+    run(connection, "limit_lock_wait", milliseconds=str(milliseconds))
 
 
 def read_bytes(connection: Connection, leaves: Leaves) -> int:
     """Return the size of a generation's tables with indexes as of their last VACUUM; takes no locks."""
     tables = [leaves.qualified(parent) for parent in PARENTS]
-    return int(fetch_value(connection, statement("read_leaf_bytes"), {"tables": tables}))
+    return int(run(connection, "read_leaf_bytes", tables=tables).value())
 
 
 def list_lock_holders(connection: Connection, leaves: Leaves) -> list[str]:
     """Return the sessions that use a generation's tables, or the parents these have to be detached from."""
     tables = [name for parent in PARENTS for name in (f"{SCHEMA}.{parent}", leaves.qualified(parent))]
-    return fetch_values(connection, statement("list_lock_holders"), {"tables": tables})
+    return run(connection, "list_lock_holders", tables=tables).values()

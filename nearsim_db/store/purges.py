@@ -18,11 +18,7 @@ from nearsim_db.store.driver.statements import (
     PARENTS,
     SCHEMA,
     Leaves,
-    fetch_first,
-    fetch_one,
-    fetch_rows,
-    fetch_value,
-    fetch_values,
+    run,
     statement,
 )
 
@@ -44,32 +40,31 @@ def delete_documents(
 ) -> dict[str, int]:
     """Delete documents; return the doc_ids of those that existed."""
     parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
-    return dict(fetch_rows(connection, statement("purge_documents"), parameters))
+    return dict(run(connection, "purge_documents", **parameters).rows())
 
 
 def delete_changes(connection: Connection, doc_ids: Ids) -> int:
     """Delete captured changes of documents; return their number."""
     take_transaction_lock(connection, Lock.CHANGES, 0)
-    return connection.execute(statement("purge_changes"), {"doc_ids": packed_ids(doc_ids)}).rowcount
+    return run(connection, "purge_changes", doc_ids=packed_ids(doc_ids)).count
 
 
 def capture_deletes(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> None:
     """Capture the deletion of documents, to be dispatched to every generation."""
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    connection.execute(statement("capture_deletes"), parameters)
+    run(connection, "capture_deletes", collection_id=collection_id, doc_ids=packed_ids(doc_ids))
 
 
 def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Sequence[WorkStage]) -> int:
     """Delete work on documents, and redact the errors they share with other documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
-    connection.execute(statement("redact_errors", leaves), {"doc_ids": packed_ids(doc_ids)})
-    in_batches = int(fetch_value(connection, statement("purge_batches", leaves), parameters))
-    return in_batches + connection.execute(statement("purge_work", leaves), parameters).rowcount
+    run(connection, "redact_errors", leaves, doc_ids=packed_ids(doc_ids))
+    in_batches = int(run(connection, "purge_batches", leaves, **parameters).value())
+    return in_batches + run(connection, "purge_work", leaves, **parameters).count
 
 
 def has_tables(connection: Connection, leaves: Leaves) -> bool:
     """Whether a generation's own tables exist."""
-    return bool(fetch_value(connection, statement("has_leaf"), {"leaf": leaves.qualified("signature")}))
+    return bool(run(connection, "has_leaf", leaf=leaves.qualified("signature")).value())
 
 
 def count_traces(
@@ -81,7 +76,7 @@ def count_traces(
         "owners": packed(np.repeat(owners, keys.shape[1])),
         "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
     }
-    return fetch_one(connection, Traces, statement("count_traces", leaves), parameters)
+    return run(connection, "count_traces", leaves, **parameters).one(Traces)
 
 
 def delete_document_rows(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Traces:
@@ -90,15 +85,15 @@ def delete_document_rows(connection: Connection, leaves: Leaves, doc_ids: Ids) -
     Their twins and clusters are named after other documents; the twins get no band rows before the next build.
     """
     parameters = {"doc_ids": packed_ids(doc_ids)}
-    deleted = fetch_one(connection, Traces, statement("delete_document_rows", leaves), parameters)
+    deleted = run(connection, "delete_document_rows", leaves, **parameters).one(Traces)
     for name in ("reassign_heads", "reassign_clusters"):
-        connection.execute(statement(name, leaves), parameters)
+        run(connection, name, leaves, **parameters)
     return deleted
 
 
 def record_purge(connection: Connection, collection_id: CollectionId) -> datetime:
     """Record a purge, on which processes drop cached features of the collection; return its time."""
-    purged_at: datetime = fetch_value(connection, statement("record_purge"), {"collection_id": collection_id})
+    purged_at: datetime = run(connection, "record_purge", collection_id=collection_id).value()
     return purged_at
 
 
@@ -131,12 +126,12 @@ class Cutoffs:
 def begin(connection: Connection, leaves: Leaves, age_seconds: int | None) -> None:
     """Mark the start of a build: sweeps need not look further back than now."""
     if age_seconds is not None:
-        connection.execute(statement("begin_retention", leaves), {"age": age_seconds})
+        run(connection, "begin_retention", leaves, age=age_seconds)
 
 
 def read_cutoffs(connection: Connection, leaves: Leaves, age_seconds: int) -> Cutoffs | None:
     """Return the dates that a sweep has to cover, by the server's clock; None if the generation is not maintained."""
-    return fetch_first(connection, Cutoffs, statement("read_retention", leaves), {"age": age_seconds})
+    return run(connection, "read_retention", leaves, age=age_seconds).first(Cutoffs)
 
 
 def find_expired(
@@ -144,9 +139,9 @@ def find_expired(
 ) -> list[int]:
     """Return the signed documents that have expired, largest doc_id first."""
     parameters = {"collection_id": collection_id, "after": cutoffs.after, "through": cutoffs.through}
-    return fetch_values(connection, statement("find_expired", leaves), parameters)
+    return run(connection, "find_expired", leaves, **parameters).values()
 
 
 def advance(connection: Connection, leaves: Leaves, through: datetime) -> None:
     """Record that a sweep has removed all that expired before a moment."""
-    connection.execute(statement("advance_retention", leaves), {"through": through})
+    run(connection, "advance_retention", leaves, through=through)

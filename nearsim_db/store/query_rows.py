@@ -12,11 +12,7 @@ from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import (
     Leaves,
-    fetch_all,
-    fetch_first,
-    fetch_one,
-    fetch_value,
-    fetch_values,
+    run,
     statement,
     stream_rows,
 )
@@ -45,21 +41,19 @@ def find_document(
 
 def has_documents(connection: Connection, collection_id: CollectionId) -> bool:
     """Whether a collection has documents."""
-    return bool(fetch_value(connection, statement("has_documents"), {"collection_id": collection_id}))
+    return bool(run(connection, "has_documents", collection_id=collection_id).value())
 
 
 def lacks_sources(connection: Connection, collection_id: CollectionId, *, adds: bool) -> bool:
     """Whether a collection has documents, or `adds` some without a source, but none with a source."""
-    parameters = {"collection_id": collection_id, "adds": adds}
-    return bool(fetch_value(connection, statement("lacks_sources"), parameters))
+    return bool(run(connection, "lacks_sources", collection_id=collection_id, adds=adds).value())
 
 
 def count_past_retention(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
     """Return the number of a collection's documents older than the age; 0 without an age."""
     if age_seconds is None:
         return 0
-    parameters = {"collection_id": collection_id, "age": age_seconds}
-    return int(fetch_value(connection, statement("count_past_retention"), parameters))
+    return int(run(connection, "count_past_retention", collection_id=collection_id, age=age_seconds).value())
 
 
 def is_past_retention(
@@ -69,7 +63,7 @@ def is_past_retention(
     if age_seconds is None:
         return False
     parameters = {"collection_id": collection_id, "doc_ids": [doc_id], "age": age_seconds}
-    return bool(fetch_values(connection, statement("list_past_retention"), parameters))
+    return bool(run(connection, "list_past_retention", **parameters).values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +82,14 @@ class DocumentState:
 
 def read_document_state(connection: Connection, leaves: Leaves, doc_id: int) -> DocumentState | None:
     """Return the state of a document; None if it was deleted."""
-    return fetch_first(
-        connection, DocumentState, statement("read_document_state", leaves), {"doc_id": doc_id}
-    )
+    return run(connection, "read_document_state", leaves, doc_id=doc_id).first(DocumentState)
 
 
 def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similarity: float) -> Iterator[Pair]:
     """Yield all pairs, twins expanded. A twin shares all `bands` bands."""
-    command = statement("read_pairs", leaves)
     parameters = {"bands": bands, "min_similarity": min_similarity}
     return stream_rows(
-        connection, with_rounded_estimate(Pair), command, parameters, name="nearsim_read_pairs"
+        connection, with_rounded_estimate(Pair), "read_pairs", leaves, name="nearsim_read_pairs", **parameters
     )
 
 
@@ -107,7 +98,7 @@ def read_similar(
 ) -> list[Match]:
     """Return the documents paired with one, most similar first, then by doc_id; at most so many."""
     parameters = {"doc_id": doc_id, "bands": bands, "min_similarity": min_similarity, "most": most}
-    return fetch_all(connection, with_rounded_estimate(Match), statement("read_similar", leaves), parameters)
+    return run(connection, "read_similar", leaves, **parameters).all(with_rounded_estimate(Match))
 
 
 def with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
@@ -121,8 +112,7 @@ def with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
 
 def stream_clusters(connection: Connection, leaves: Leaves, min_size: int) -> Iterator[Cluster]:
     """Yield all clusters of at least so many documents, largest first."""
-    command, parameters = statement("read_clusters", leaves), {"min_size": max(min_size, 2)}
-    return stream_rows(connection, _cluster, command, parameters, name="nearsim_clusters")
+    return stream_rows(connection, _cluster, "read_clusters", leaves, min_size=max(min_size, 2))
 
 
 def _cluster(cluster: int, survivor: str, members: list[str], title: str | None) -> Cluster:
@@ -135,14 +125,13 @@ def find_cluster(
     """Return the number of the cluster that has a document of that external id, else of the cluster of that number."""
     number = int(name) if name.isdecimal() and len(name) <= _DIGITS_OF_BIGINT else None
     parameters = {"collection_id": collection_id, "name": name, "number": number}
-    found = fetch_value(connection, statement("find_cluster", leaves), parameters)
+    found = run(connection, "find_cluster", leaves, **parameters).value()
     return None if found is None else int(found)
 
 
 def stream_cluster(connection: Connection, leaves: Leaves, cluster_id: int) -> Iterator[ClusterMember]:
     """Yield the documents of a cluster, the survivor first, then the most similar to it."""
-    command, parameters = statement("read_cluster", leaves), {"cluster_id": cluster_id}
-    return stream_rows(connection, ClusterMember, command, parameters, name="nearsim_cluster")
+    return stream_rows(connection, ClusterMember, "read_cluster", leaves, cluster_id=cluster_id)
 
 
 def stream_verdicts(
@@ -150,7 +139,7 @@ def stream_verdicts(
 ) -> Iterator[Verdict]:
     """Yield the verdicts of a collection, newest first, of one person or all; with `undone` also those undone."""
     parameters = {"collection_id": collection_id, "by": by, "undone": undone}
-    return stream_rows(connection, Verdict, statement("list_verdicts"), parameters, name="nearsim_verdicts")
+    return stream_rows(connection, Verdict, "list_verdicts", **parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +188,7 @@ class SharedBucket:
 def read_evidence(connection: Connection, left_id: int, right_id: int, profile: str) -> PairEvidence:
     """Return the evidence for two documents of a collection in the live generation of a profile."""
     parameters = {"left_id": left_id, "right_id": right_id, "profile": profile}
-    return fetch_one(connection, PairEvidence, statement("read_pair_evidence"), parameters)
+    return run(connection, "read_pair_evidence", **parameters).one(PairEvidence)
 
 
 def read_shared_buckets(
@@ -207,4 +196,4 @@ def read_shared_buckets(
 ) -> list[SharedBucket]:
     """Return the buckets that two documents share, by band; none unless both have features."""
     parameters = {"left_id": left_id, "right_id": right_id}
-    return fetch_all(connection, SharedBucket, statement("read_shared_buckets", leaves), parameters)
+    return run(connection, "read_shared_buckets", leaves, **parameters).all(SharedBucket)

@@ -15,9 +15,7 @@ from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import (
     Leaves,
-    fetch_all,
-    fetch_one,
-    fetch_rows,
+    run,
     statement,
     stream_rows,
 )
@@ -124,13 +122,13 @@ class Featureless:
 def snapshot(engine: Engine) -> Iterator[Connection]:
     """Connect with a read-only snapshot of the database."""
     with translate_errors(), engine.snapshot() as connection:
-        connection.execute(statement("raise_work_mem"))
+        run(connection, "raise_work_mem")
         yield connection
 
 
 def count_corpus(connection: Connection, collection_id: CollectionId) -> Corpus:
     """Count the documents of a collection, and the verdicts about them."""
-    return fetch_one(connection, Corpus, statement("count_corpus"), {"collection_id": collection_id})
+    return run(connection, "count_corpus", collection_id=collection_id).one(Corpus)
 
 
 def count_similarities(connection: Connection, leaves: Leaves, least: float, steps: int) -> NDArray[np.int64]:
@@ -140,16 +138,14 @@ def count_similarities(connection: Connection, leaves: Leaves, least: float, ste
     below `least` count in the first step.
     """
     counts = np.zeros((steps, 2), np.int64)
-    parameters = {"least": least, "steps": steps}
-    for step, same, other in fetch_rows(connection, statement("count_similarities", leaves), parameters):
+    for step, same, other in run(connection, "count_similarities", leaves, least=least, steps=steps).rows():
         counts[step] = same, other
     return counts
 
 
 def stream_cluster_facts(connection: Connection, leaves: Leaves) -> Iterator[ClusterFacts]:
     """Yield all clusters, unordered; close the stream when leaving it early."""
-    command = statement("read_cluster_facts", leaves)
-    return stream_rows(connection, ClusterFacts, command, name="nearsim_cluster_facts")
+    return stream_rows(connection, ClusterFacts, "read_cluster_facts", leaves)
 
 
 def read_cluster_details(
@@ -158,7 +154,7 @@ def read_cluster_details(
     """Return the first members of some clusters: the survivor, then the least similar to it."""
     found: dict[int, list[Member]] = {}
     parameters = {"cluster_ids": packed_ids(list(cluster_ids)), "members": members}
-    for cluster_id, *values in fetch_rows(connection, statement("read_cluster_details", leaves), parameters):
+    for cluster_id, *values in run(connection, "read_cluster_details", leaves, **parameters).rows():
         found.setdefault(cluster_id, []).append(Member(*values))
     return found
 
@@ -167,14 +163,13 @@ def count_sources(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, amount: int
 ) -> tuple[list[SourceCount], int]:
     """Return the sources with most clustered documents, and the number of sources; None is one of them."""
-    parameters = {"collection_id": collection_id, "amount": amount}
-    rows = fetch_rows(connection, statement("count_sources", leaves), parameters)
+    rows = run(connection, "count_sources", leaves, collection_id=collection_id, amount=amount).rows()
     return [SourceCount(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
 
 def count_copies(connection: Connection, leaves: Leaves, amount: int) -> tuple[list[Copies], int]:
     """Return the pairs of sources with most pairs between them, and the number of such pairs of sources."""
-    rows = fetch_rows(connection, statement("count_source_pairs", leaves), {"amount": amount})
+    rows = run(connection, "count_source_pairs", leaves, amount=amount).rows()
     return [Copies(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
 
@@ -184,7 +179,7 @@ def read_large_buckets(
     """Return the largest buckets with the titles of their first members, and totals: how many buckets have two or more
     members, how many exceed the limit, and how many links it drops."""
     parameters = {"bucket_limit": bucket_limit, "amount": amount, "members": members}
-    rows = fetch_rows(connection, statement("read_large_buckets", leaves), parameters)
+    rows = run(connection, "read_large_buckets", leaves, **parameters).rows()
     shared, over_limit, left_out = map(int, rows[0][4:]) if rows else (0, 0, 0)
     return [Bucket(row[0], row[1], row[2], tuple(row[3] or ())) for row in rows], (
         shared,
@@ -195,7 +190,7 @@ def read_large_buckets(
 
 def read_featureless(connection: Connection, leaves: Leaves, amount: int) -> list[Featureless]:
     """Return the first documents without features."""
-    return fetch_all(connection, Featureless, statement("read_featureless", leaves), {"amount": amount})
+    return run(connection, "read_featureless", leaves, amount=amount).all(Featureless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +254,10 @@ def read_texts(
     else:
         command = statement("read_source_texts", leaves, **source.parts)
     parameters = {"doc_ids": packed_ids(list(doc_ids)), "characters": characters}
-    return {doc_id: ReadText(*values) for doc_id, *values in fetch_rows(connection, command, parameters)}
+    return {doc_id: ReadText(*values) for doc_id, *values in run(connection, command, **parameters).rows()}
 
 
 def _sampled(
     connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
 ) -> list[ReportPair]:
-    return fetch_all(connection, with_rounded_estimate(ReportPair), statement(name, leaves), parameters)
+    return run(connection, name, leaves, **parameters).all(with_rounded_estimate(ReportPair))

@@ -16,10 +16,7 @@ from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import copy_columns, sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.driver.statements import (
     Leaves,
-    fetch_row,
-    fetch_rows,
-    fetch_value,
-    fetch_values,
+    run,
     statement,
 )
 
@@ -60,25 +57,25 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
 
 def count_heads(connection: Connection, leaves: Leaves) -> int:
     """Return the number of heads."""
-    return int(fetch_value(connection, statement("count_heads", leaves)))
+    return int(run(connection, "count_heads", leaves).value())
 
 
 def read_head_digests(connection: Connection, leaves: Leaves) -> NDArray[np.void]:
     """Return the heads in order: `doc_id`, big-endian int64, and `digest`, void of 16 bytes."""
-    content = fetch_value(connection, statement("read_head_digests", leaves), binary=True)
+    content = run(connection, "read_head_digests", leaves, "binary").value()
     return np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
 
 
 def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, int, int]:
     """Return the documents with features, with exactly one, without, and the total features of heads."""
-    with_features, with_one, without, features = fetch_row(connection, statement("count_features", leaves))
+    with_features, with_one, without, features = run(connection, "count_features", leaves).row()
     return with_features, with_one, without, int(features)
 
 
 def index_signatures(connection: Connection, leaves: Leaves) -> None:
     """Create the indexes of loaded signatures, and assign twins their heads."""
-    connection.execute(statement("index_signatures", leaves))
-    connection.execute(statement("assign_heads", leaves))
+    run(connection, "index_signatures", leaves)
+    run(connection, "assign_heads", leaves)
 
 
 def stream_head_sketches(
@@ -106,13 +103,12 @@ def sample_sketches(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, size: int
 ) -> NDArray[np.generic]:
     """Return the sketches of a random sample of heads, (n, k) with n up to `size`."""
-    command = statement("sample_sketches", leaves)
-    return sketches_from(fetch_values(connection, command, {"size": size}, binary=True), dtype, k)
+    return sketches_from(run(connection, "sample_sketches", leaves, "binary", size=size).values(), dtype, k)
 
 
 def sample_heads(connection: Connection, leaves: Leaves, size: int) -> list[int]:
     """Return the doc_ids of the sample whose sketches `sample_sketches` returns."""
-    return fetch_values(connection, statement("sample_heads", leaves), {"size": size})
+    return run(connection, "sample_heads", leaves, size=size).values()
 
 
 def read_sketches(
@@ -123,8 +119,7 @@ def read_sketches(
     k: int,
 ) -> Signatures:
     """Return the signatures of the heads among some documents."""
-    parameters = {"doc_ids": packed_ids(doc_ids)}
-    rows = fetch_rows(connection, statement("read_sketches", leaves), parameters, binary=True)
+    rows = run(connection, "read_sketches", leaves, "binary", doc_ids=packed_ids(doc_ids)).rows()
     return _signatures(rows, dtype, k)
 
 
@@ -134,8 +129,7 @@ def read_heads(
     """Return the heads of some digests."""
     if not digests:
         return _signatures([], dtype, k)
-    parameters = {"digests": list(digests)}
-    rows = fetch_rows(connection, statement("read_heads", leaves), parameters, binary=True)
+    rows = run(connection, "read_heads", leaves, "binary", digests=list(digests)).rows()
     return _signatures(rows, dtype, k)
 
 
@@ -146,20 +140,19 @@ def _signatures(rows: list[tuple[Any, ...]], dtype: np.dtype[np.generic], k: int
 
 def read_signed(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, Signed]:
     """Return the signatures of some documents, by doc_id."""
-    command = statement("read_signatures", leaves)
-    rows = fetch_rows(connection, command, {"doc_ids": packed_ids(doc_ids)}, binary=True)
+    rows = run(connection, "read_signatures", leaves, "binary", doc_ids=packed_ids(doc_ids)).rows()
     return {doc_id: Signed(*values) for doc_id, *values in rows}
 
 
 def read_first_documents(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> dict[UUID, int]:
     """Return the first document of each digest that has any."""
-    return dict(fetch_rows(connection, statement("read_first_documents", leaves), {"digests": list(digests)}))
+    return dict(run(connection, "read_first_documents", leaves, digests=list(digests)).rows())
 
 
 def find_duplicate_heads(connection: Connection, leaves: Leaves, heads: Signatures) -> list[UUID]:
     """Return the digests of heads that have another head as well."""
     parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}
-    return fetch_values(connection, statement("find_duplicate_heads", leaves), parameters)
+    return run(connection, "find_duplicate_heads", leaves, **parameters).values()
 
 
 def find_current(
@@ -171,7 +164,7 @@ def find_current(
 ) -> set[int]:
     """Return the documents, within the retention age, whose signature is of their present revision."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    return set(fetch_values(connection, statement("find_current", leaves), parameters))
+    return set(run(connection, "find_current", leaves, **parameters).values())
 
 
 def update_revisions(
@@ -185,16 +178,16 @@ def update_revisions(
         "revisions": packed(revisions),
         "numbers": packed(to_bigint(numbers)),
     }
-    connection.execute(statement("update_revisions", leaves), parameters)
+    run(connection, "update_revisions", leaves, **parameters)
 
 
 def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> None:
     """Delete signatures and, by cascade, their pairs."""
     if len(doc_ids):
-        connection.execute(statement("delete_signatures", leaves), {"doc_ids": packed_ids(doc_ids)})
+        run(connection, "delete_signatures", leaves, doc_ids=packed_ids(doc_ids))
 
 
 def reassign_digests(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
     """Make the smallest doc_id of each digest its head."""
     if digests:
-        connection.execute(statement("reassign_digests", leaves), {"digests": list(digests)})
+        run(connection, "reassign_digests", leaves, digests=list(digests))

@@ -9,7 +9,7 @@ import psycopg
 from nearsim_db import Database, Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.store import generation_rows
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver.statements import run
 from nearsim_db.store.generation_rows import Generation
 from tests.builders.relations import identifier
 
@@ -94,7 +94,7 @@ def leaf_tables(database: Database) -> int:
         "AND relname ~ '_[0-9]+$' AND relkind = 'r'"
     )
     with database.transaction() as connection:
-        return int(fetch_value(connection, query))
+        return int(run(connection, query).value())
 
 
 class Killed(Exception):

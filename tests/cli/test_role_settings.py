@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver.statements import run
 from tests.builders.command_line import STORIES, STORM, STORM_LATER, CommandLine, write_jsonl
 from tests.builders.selection import some
 from tests.builders.session_settings import ALL, FORMATS, MEANING, PLANS, TRANSACTIONS, apply
@@ -128,7 +128,7 @@ def test_where_a_role_has_a_transaction_timeout_nothing_runs_in_parallel(databas
     engine = open_engine(database_url)
     with engine.connect() as connection:
         plan = connection.execute("EXPLAIN SELECT count(*) FROM pg_catalog.pg_class").fetchall()
-        is_known = fetch_value(connection, "SELECT current_setting('transaction_timeout', true)") is not None
+        is_known = run(connection, "SELECT current_setting('transaction_timeout', true)").value() is not None
     engine.dispose()
     assert ("Gather" in str(plan)) == (not is_known)
 
@@ -139,8 +139,7 @@ def test_sessions_set_the_settings_they_depend_on(database_url: str) -> None:
     engine = open_engine(database_url)
     with engine.connect() as connection:
         shown = {
-            name: fetch_value(connection, "SELECT current_setting(%(name)s, true)", {"name": name})
-            for name in ALL
+            name: run(connection, "SELECT current_setting(%(name)s, true)", name=name).value() for name in ALL
         }
     engine.dispose()
     assert shown["DateStyle"] == "ISO, YMD" and shown["TimeZone"] == "UTC"

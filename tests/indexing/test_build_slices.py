@@ -19,7 +19,7 @@ from nearsim_db.store import documents, generation_rows, partitions, signatures
 from nearsim_db.store.build_slices import SlicedStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver.statements import run
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.reindex_world import (
     LOWER,
@@ -85,7 +85,7 @@ def test_a_taker_may_compute_for_minutes_between_statements(database_url: str) -
             build_plan.plan_signing(writing, context)
             shown = "SHOW idle_in_transaction_session_timeout"
             taker = build_slices.Taker(
-                reading, writing, context, lambda: allowed.append(fetch_value(writing, shown))
+                reading, writing, context, lambda: allowed.append(run(writing, shown).value())
             )
             while taker.take("sign"):
                 pass

@@ -8,7 +8,7 @@ from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver.statements import run
 from nearsim_db.store.generation_rows import list_generations
 
 pytestmark = pytest.mark.each_major
@@ -23,7 +23,7 @@ LEAVES = (
 def leaf_tables(engine: Engine) -> int:
     """How many tables of generations there are."""
     with engine.connect() as connection:
-        return int(fetch_value(connection, LEAVES))
+        return int(run(connection, LEAVES).value())
 
 
 def test_deleting_a_profile_keeps_documents_and_other_profiles(database_url: str, engine: Engine) -> None:
@@ -47,7 +47,7 @@ def test_deleting_a_collection_removes_everything_in_it(database_url: str, engin
         assert leaf_tables(engine) == 4
         assert len(list(other.pairs())) == 6
         with engine.connect() as connection:
-            assert fetch_value(connection, "SELECT count(*) FROM nearsim.document") == 4
+            assert run(connection, "SELECT count(*) FROM nearsim.document").value() == 4
 
 
 def test_deletion_does_not_wait_for_readers_of_other_collections(database_url: str, engine: Engine) -> None:

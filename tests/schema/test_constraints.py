@@ -8,7 +8,7 @@ from psycopg import IntegrityError
 from nearsim_db import Document, Index
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import fetch_row, fetch_value
+from nearsim_db.store.driver.statements import run
 from tests.servers.databases import Server
 
 FILL = [
@@ -77,12 +77,12 @@ def test_database_refuses_what_breaks_a_constraint(filled: Engine) -> None:
 def test_revision_increases_only_with_a_change(filled: Engine) -> None:
     read = "SELECT revision, updated_at > created_at FROM nearsim.document WHERE external_id = 'a'"
     with filled.connect() as connection:
-        before = fetch_row(connection, read)
+        before = run(connection, read).row()
         connection.execute("UPDATE nearsim.document SET title = title")
-        assert fetch_row(connection, read) == before
+        assert run(connection, read).row() == before
         connection.commit()
         connection.execute("UPDATE nearsim.document SET title = 'Other' WHERE external_id = 'a'")
-        revision, later = fetch_row(connection, read)
+        revision, later = run(connection, read).row()
         assert revision > before[0] and later
 
 
@@ -96,4 +96,4 @@ def test_a_band_has_its_number_in_the_top_byte_and_a_deleted_signature_has_no_pa
             "DELETE FROM nearsim.signature USING nearsim.document "
             "WHERE document.doc_id = signature.doc_id AND external_id = 'b'"
         )
-        assert fetch_value(connection, "SELECT count(*) FROM nearsim.similar_pair") == 0
+        assert run(connection, "SELECT count(*) FROM nearsim.similar_pair").value() == 0

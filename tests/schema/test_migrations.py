@@ -12,7 +12,7 @@ from nearsim_db.errors import SchemaError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import SCHEMA, fetch_value, statement
+from nearsim_db.store.driver.statements import SCHEMA, run, statement
 from nearsim_db.store.schema import alembic_runs, revisions
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +84,7 @@ def test_other_schemas_are_not_changed(engine: Engine) -> None:
         connection.execute("CREATE TABLE public.document (id int)")
     revisions.downgrade(engine, "base")
     with engine.begin() as connection:
-        assert fetch_value(connection, "SELECT to_regclass('public.document')") is not None
+        assert run(connection, "SELECT to_regclass('public.document')").value() is not None
 
 
 CATALOG = """

@@ -10,7 +10,7 @@ from nearsim_db.errors import NearsimError
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.connection import parse_url
 from nearsim_db.store.driver.engine import autocommitting, open_engine
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver.statements import run
 
 PID = "SELECT pg_backend_pid()"
 IN_TRANSACTION = "SELECT txid_current_if_assigned() IS NOT NULL"
@@ -19,7 +19,7 @@ IN_TRANSACTION = "SELECT txid_current_if_assigned() IS NOT NULL"
 def session_of(engine: Engine) -> int:
     """The server's process of the session that the engine would give out."""
     with engine.connect() as connection:
-        return int(fetch_value(connection, PID))
+        return int(run(connection, PID).value())
 
 
 @pytest.fixture
@@ -42,17 +42,17 @@ def numbers(database_url: str) -> Iterator[Connection]:
 def test_sessions_are_reused(engine: Engine) -> None:
     assert session_of(engine) == session_of(engine)
     with engine.connect() as first, engine.connect() as second:
-        pids = {fetch_value(first, PID), fetch_value(second, PID)}
+        pids = {run(first, PID).value(), run(second, PID).value()}
     assert len(pids) == 2 and session_of(engine) in pids
 
 
 def test_at_most_five_idle_sessions_are_kept(engine: Engine) -> None:
     connections = [engine.connect() for _ in range(8)]
-    pids = [fetch_value(connection, PID) for connection in connections]
+    pids = [run(connection, PID).value() for connection in connections]
     for connection in connections:
         connection.close()
     again = [engine.connect() for _ in range(5)]
-    assert {fetch_value(connection, PID) for connection in again} == set(pids[:5])
+    assert {run(connection, PID).value() for connection in again} == set(pids[:5])
     for connection in again:
         connection.close()
 
@@ -62,14 +62,14 @@ def test_at_most_five_idle_sessions_are_kept(engine: Engine) -> None:
 def test_sessions_that_the_server_ended_are_replaced(engine: Engine, ended: int) -> None:
     with engine.connect() as killer:
         with engine.connect() as first, engine.connect() as second:
-            pids = [fetch_value(first, PID), fetch_value(second, PID)]
+            pids = [run(first, PID).value(), run(second, PID).value()]
         parameters = {"pids": pids[-ended:]}
         query = (
             "SELECT bool_and(pg_terminate_backend(CAST(pid AS integer), 10000)) FROM unnest(%(pids)s) AS pid"
         )
-        assert fetch_value(killer, query, parameters)
+        assert run(killer, query, **parameters).value()
     with engine.connect() as one, engine.connect() as other:
-        found = {fetch_value(one, PID), fetch_value(other, PID)}
+        found = {run(one, PID).value(), run(other, PID).value()}
     assert not found & set(pids[-ended:])
 
 
@@ -96,22 +96,22 @@ def test_a_failed_statement_leaves_nothing_in_its_session(engine: Engine) -> Non
     with pytest.raises(psycopg.errors.UndefinedTable), engine.connect() as connection:
         connection.execute("SELECT FROM public.missing")
     with engine.connect() as connection:
-        assert fetch_value(connection, "SELECT 1") == 1
+        assert run(connection, "SELECT 1").value() == 1
 
 
 def test_options_of_a_connection_end_with_it(engine: Engine, table: str) -> None:
     with engine.connect(autocommit=True) as connection:
         autocommitting(connection).execute("VACUUM public.kept")
     with engine.snapshot() as connection:
-        assert fetch_value(connection, "SHOW transaction_isolation") == "repeatable read"
+        assert run(connection, "SHOW transaction_isolation").value() == "repeatable read"
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             connection.execute("INSERT INTO public.kept VALUES (1)")
     with engine.snapshot(read_only=False) as connection:
         connection.execute("INSERT INTO public.kept VALUES (1)")
     with engine.connect() as connection:
-        assert fetch_value(connection, "SHOW transaction_isolation") == "read committed"
+        assert run(connection, "SHOW transaction_isolation").value() == "read committed"
         connection.execute("INSERT INTO public.kept VALUES (1)")
-        assert fetch_value(connection, IN_TRANSACTION)
+        assert run(connection, IN_TRANSACTION).value()
 
 
 def test_savepoints(engine: Engine, table: str) -> None:
@@ -130,10 +130,10 @@ def test_savepoints(engine: Engine, table: str) -> None:
 
 def test_invalidated_sessions_and_those_left_in_a_copy_are_not_kept(engine: Engine) -> None:
     with engine.connect() as connection:
-        before = fetch_value(connection, PID)
+        before = run(connection, PID).value()
         connection.backend.pgconn.exec_(b"COPY (SELECT generate_series(1, 100000)) TO STDOUT")
     with engine.connect() as connection:
-        later = fetch_value(connection, PID)
+        later = run(connection, PID).value()
         connection.invalidate()
     assert len({before, later, session_of(engine)}) == 3
 
@@ -142,7 +142,7 @@ def test_sessions_in_use_are_closed_after_the_engine(engine: Engine) -> None:
     connection = engine.connect()
     backend = connection.backend
     engine.dispose()
-    assert fetch_value(connection, "SELECT 1") == 1
+    assert run(connection, "SELECT 1").value() == 1
     connection.close()
     assert backend.closed
     with pytest.raises(psycopg.InterfaceError, match="returned"):

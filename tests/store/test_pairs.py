@@ -11,7 +11,7 @@ from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import VerifiedPairs
 from nearsim_db.store import pairs, signatures
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.statements import Leaves, fetch_value
+from nearsim_db.store.driver.statements import Leaves, run
 
 _BODIES = ["the first of three texts", "another one about trees", "a third that is like neither"]
 _BLOCKED = (
@@ -53,13 +53,13 @@ def test_pair_that_another_session_is_storing_is_left_out(
     found = pairs_of(connection, leaves, (1, 2), (1, 3))
     pairs.store_pairs(connection, leaves, pairs_of(connection, leaves, (1, 2)))
     with engine.connect() as other, engine.connect(autocommit=True) as watching:
-        pid = fetch_value(other, "SELECT pg_backend_pid()")
+        pid = run(other, "SELECT pg_backend_pid()").value()
         stored: list[list[int]] = []
         storing = threading.Thread(
             target=lambda: stored.extend(pairs.store_pairs(other, leaves, found).tolist())
         )
         storing.start()
-        while not fetch_value(watching, _BLOCKED, {"pid": pid}):
+        while not run(watching, _BLOCKED, pid=pid).value():
             pass
         connection.commit()
         storing.join()

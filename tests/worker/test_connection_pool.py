@@ -15,7 +15,7 @@ from nearsim_db import Index
 from nearsim_db.errors import PoolError
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver.statements import run
 from nearsim_db.store.embedded.account import server_account
 from nearsim_db.store.embedded.processes import wait_until
 from tests.builders.workers import IDLE, WorkerProcess, application, running
@@ -109,4 +109,4 @@ def test_a_pool_in_session_mode_is_accepted(database_url: str, size: int) -> Non
         Database.connect(url) as database,
         database.transaction() as connection,
     ):
-        assert fetch_value(connection, "SELECT 1") == 1
+        assert run(connection, "SELECT 1").value() == 1

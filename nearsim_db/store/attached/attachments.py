@@ -12,7 +12,7 @@ from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.tables import Columns, Relation, read_relation
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import fetch_all, fetch_values, statement
+from nearsim_db.store.driver.statements import run, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,7 @@ def detach_command(collection: str) -> str:
 
 def list_attachments(connection: Connection, collection_id: CollectionId | None = None) -> list[Attachment]:
     """Return all attachments, or that of one collection."""
-    parameters = {"collection_id": collection_id}
-    return fetch_all(connection, _attachment, statement("list_attachments"), parameters)
+    return run(connection, "list_attachments", collection_id=collection_id).all(_attachment)
 
 
 def _attachment(*row: Any) -> Attachment:
@@ -110,13 +109,12 @@ def store_attachment(
     connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
 ) -> None:
     """Attach a table to a collection, or change the columns that are read from it."""
-    parameters = {"collection_id": collection_id, "relation": relation.oid, **asdict(columns)}
-    connection.execute(statement("store_attachment"), parameters)
+    run(connection, "store_attachment", collection_id=collection_id, relation=relation.oid, **asdict(columns))
 
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
     """Limit the transaction's lock waits."""
-    connection.execute(statement("limit_transaction_lock_wait"), {"milliseconds": str(milliseconds)})
+    run(connection, "limit_transaction_lock_wait", milliseconds=str(milliseconds))
 
 
 def create_triggers(
@@ -131,7 +129,7 @@ def create_triggers(
         rows=_trigger(collection_id, "rows"),
         truncate=_trigger(collection_id, "truncate"),
     )
-    connection.execute(command)
+    run(connection, command)
 
 
 def drop_triggers(connection: Connection, attachment: Attachment) -> None:
@@ -144,7 +142,7 @@ def drop_triggers(connection: Connection, attachment: Attachment) -> None:
             rows=_trigger(attachment.collection_id, "rows"),
             truncate=_trigger(attachment.collection_id, "truncate"),
         )
-        connection.execute(command)
+        run(connection, command)
 
 
 def _trigger(collection_id: CollectionId, kind: str) -> sql.Identifier:
@@ -153,34 +151,33 @@ def _trigger(collection_id: CollectionId, kind: str) -> sql.Identifier:
 
 def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
     """Stop reading changes of the table."""
-    connection.execute(statement("set_detaching"), {"collection_id": collection_id})
+    run(connection, "set_detaching", collection_id=collection_id)
 
 
 def delete_attached_documents(connection: Connection, collection_id: CollectionId) -> None:
     """Delete the documents of a collection whose texts are in an attached table."""
-    connection.execute(statement("delete_attached_documents"), {"collection_id": collection_id})
+    run(connection, "delete_attached_documents", collection_id=collection_id)
 
 
 def delete_attachment(connection: Connection, collection_id: CollectionId) -> None:
     """Delete the attachment."""
-    connection.execute(statement("delete_attachment"), {"collection_id": collection_id})
+    run(connection, "delete_attachment", collection_id=collection_id)
 
 
 def find_changed_sources(connection: Connection) -> list[CollectionId]:
     """Return the collections with captured changes of source rows."""
-    return fetch_values(connection, statement("find_changed_sources"))
+    return run(connection, "find_changed_sources").values()
 
 
 def take_source_changes(connection: Connection, collection_id: CollectionId, batch: int) -> list[str | None]:
     """Take captured changes of source rows: ids, and None for the whole table."""
-    parameters = {"collection_id": collection_id, "batch": batch}
-    return fetch_values(connection, statement("take_source_changes"), parameters)
+    return run(connection, "take_source_changes", collection_id=collection_id, batch=batch).values()
 
 
 def queue_text_checks(connection: Connection, doc_ids: Sequence[int]) -> None:
     """Queue documents whose texts are in an attached table to be compared with it."""
     if doc_ids:
-        connection.execute(statement("queue_text_checks"), {"doc_ids": list(doc_ids)})
+        run(connection, "queue_text_checks", doc_ids=list(doc_ids))
 
 
 def invalidate_texts(
@@ -189,28 +186,27 @@ def invalidate_texts(
     """Invalidate documents whose text differs from the recorded one: the next comparison makes a new revision."""
     if doc_ids:
         parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids), "age": age_seconds}
-        connection.execute(statement("invalidate_texts"), parameters)
+        run(connection, "invalidate_texts", **parameters)
 
 
 def request_sweep(connection: Connection, collection_id: CollectionId) -> None:
     """Request a sweep of the whole table."""
-    connection.execute(statement("request_sweep"), {"collection_id": collection_id})
+    run(connection, "request_sweep", collection_id=collection_id)
 
 
 def record_trouble(connection: Connection, collection_id: CollectionId, trouble: str) -> None:
     """Record why changes of a table are not indexed now."""
-    parameters = {"collection_id": collection_id, "trouble": trouble}
-    connection.execute(statement("record_trouble"), parameters)
+    run(connection, "record_trouble", collection_id=collection_id, trouble=trouble)
 
 
 def find_due_sweeps(connection: Connection, collection_id: CollectionId | None = None) -> list[CollectionId]:
     """Return the collections whose tables are due for a sweep."""
-    return fetch_values(connection, statement("find_due_sweeps"), {"collection_id": collection_id})
+    return run(connection, "find_due_sweeps", collection_id=collection_id).values()
 
 
 def find_silent_triggers(connection: Connection, collection_id: CollectionId) -> list[str]:
     """Return the triggers of a collection's table that are missing or disabled, each with its state and table."""
-    return fetch_values(connection, statement("find_silent_triggers"), {"collection_id": collection_id})
+    return run(connection, "find_silent_triggers", collection_id=collection_id).values()
 
 
 def finish_sweep(
@@ -223,4 +219,4 @@ def finish_sweep(
         "unusable": unusable,
         "trouble": trouble,
     }
-    connection.execute(statement("finish_sweep"), parameters)
+    run(connection, "finish_sweep", **parameters)

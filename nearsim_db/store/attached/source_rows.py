@@ -20,7 +20,7 @@ from nearsim_db.store.attached.tables import (
     read_current_types,
 )
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import fetch_row, fetch_value, fetch_values, statement
+from nearsim_db.store.driver.statements import run, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def find_slice(connection: Connection, source: Source, start: str | None, amount
             source.parts["id"], source.parts["id_type"]
         )
     command = source.statement("find_slice", from_here=from_here)
-    found: str | None = fetch_value(connection, command, {"start": start, "amount": amount})
+    found: str | None = run(connection, command, start=start, amount=amount).value()
     return found
 
 
@@ -104,38 +104,38 @@ def _write(
     connection: Connection, source: Source, rows: str, parameters: dict[str, object]
 ) -> tuple[int, int]:
     command = statement("upsert_source_documents", rows=source.statement(rows))
-    inserted, updated = fetch_row(connection, command, parameters)
+    inserted, updated = run(connection, command, **parameters).row()
     return inserted, updated
 
 
 def delete_orphans(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
     """Delete documents without a row in the next slice of doc_ids; return its last doc_id and the number deleted."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
-    last, deleted = fetch_row(connection, source.statement("delete_orphans_in_slice"), parameters)
+    last, deleted = run(connection, source.statement("delete_orphans_in_slice"), **parameters).row()
     return last, deleted
 
 
 def count_unusable(connection: Connection, source: Source) -> int:
     """Return the number of rows with an unusable id (NULL, empty or too long)."""
-    return int(fetch_value(connection, source.statement("count_unusable_rows")))
+    return int(run(connection, source.statement("count_unusable_rows")).value())
 
 
 def copy_texts(connection: Connection, source: Source, after: int, amount: int) -> int | None:
     """Copy the texts of the next slice of doc_ids into the documents; return its last doc_id."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
-    last: int | None = fetch_value(connection, source.statement("copy_texts"), parameters)
+    last: int | None = run(connection, source.statement("copy_texts"), **parameters).value()
     return last
 
 
 def read_body(connection: Connection, source: Source, doc_id: int) -> str | None:
     """Return the current text of a document."""
-    body: str | None = fetch_value(connection, source.statement("read_source_body"), {"doc_id": doc_id})
+    body: str | None = run(connection, source.statement("read_source_body"), doc_id=doc_id).value()
     return body
 
 
 def find_existing_ids(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
     """Return the ids that have a row."""
-    return fetch_values(connection, source.statement("find_existing_ids"), {"ids": list(ids)})
+    return run(connection, source.statement("find_existing_ids"), ids=list(ids)).values()
 
 
 def key_of(column: Column) -> sql.Composable:

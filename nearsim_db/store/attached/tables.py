@@ -11,7 +11,7 @@ from psycopg.pq import TransactionStatus
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import fetch_first, fetch_row, fetch_rows, fetch_value, statement
+from nearsim_db.store.driver.statements import run, statement
 
 Kind = Literal["id", "text", "title", "source", "url", "published_at"]
 
@@ -90,10 +90,10 @@ def find_relation(connection: Connection, name: str) -> Relation:
         )
     schema, table = matched.groups()
     parameters = {"names": _meanings(table), "schemas": None if schema is None else _meanings(schema)}
-    connection.execute(statement("use_own_search_path"))
-    path = fetch_value(connection, statement("read_search_path"))
-    connection.execute(statement("use_pinned_search_path"))
-    oid = fetch_value(connection, statement("find_relation"), parameters | {"path": path})
+    run(connection, "use_own_search_path")
+    path = run(connection, "read_search_path").value()
+    run(connection, "use_pinned_search_path")
+    oid = run(connection, "find_relation", path=path, **parameters).value()
     found = None if oid is None else read_relation(connection, oid)
     if found is None:
         raise NotFoundError(f"there is no table {name!r}; add its schema if that is not on the search path")
@@ -109,7 +109,7 @@ def _meanings(name: str) -> list[str]:
 
 def read_relation(connection: Connection, oid: int) -> Relation | None:
     """Return a table as it is now; None if it was dropped."""
-    return fetch_first(connection, partial(Relation, oid), statement("read_relation"), {"relation": oid})
+    return run(connection, "read_relation", relation=oid).first(partial(Relation, oid))
 
 
 def lock_relation(connection: Connection, oid: int) -> Relation | None:
@@ -136,16 +136,16 @@ def read_current_types(connection: Connection, relation: Relation, names: Sequen
         sql.SQL("CAST(pg_typeof({}) AS oid)").format(sql.Identifier(name)) for name in names
     )
     command = statement("read_current_types", types=types, relation=relation.identifier)
-    return [int(one) for one in fetch_row(connection, command)]
+    return [int(one) for one in run(connection, command).row()]
 
 
 def read_columns(connection: Connection, relation: Relation) -> dict[str, Column]:
     """Return the columns of a table, by name."""
     return {
         name: Column(name, declared_type, kind, None if collation is None else (schema, collation), *flags)
-        for name, declared_type, kind, schema, collation, *flags in fetch_rows(
-            connection, statement("read_columns"), {"relation": relation.oid}
-        )
+        for name, declared_type, kind, schema, collation, *flags in run(
+            connection, "read_columns", relation=relation.oid
+        ).rows()
     }
 
 

@@ -14,10 +14,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import (
     SCHEMA,
     Leaves,
-    fetch_all,
-    fetch_rows,
-    fetch_value,
-    fetch_values,
+    run,
     statement,
 )
 from nearsim_db.store.schema import baseline
@@ -72,14 +69,12 @@ def read_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> list[S
             raise DatabaseError(f"the shard {name} on {node} cannot be read: {result}")
         return ShardState(name, node, True, **json.loads(result)) if result else ShardState(name, node, False)
 
-    return fetch_all(connection, make, statement("read_shards"), {"table": table})
+    return run(connection, "read_shards", table=table).all(make)
 
 
 def restore_shards(connection: Connection, leaves: Leaves) -> None:
     """Create the missing shards of a generation's band table, empty. Raises DatabaseError if that fails."""
-    for node, reason in fetch_rows(
-        connection, statement("restore_shards", leaves), {"leaf": leaves.qualified("band")}
-    ):
+    for node, reason in run(connection, "restore_shards", leaves, leaf=leaves.qualified("band")).rows():
         raise DatabaseError(f"a missing shard of {leaves.name('band')} on {node} cannot be created: {reason}")
 
 
@@ -89,16 +84,16 @@ def measure_nodes(connection: Connection) -> list[NodeState]:
     def make(host: str, port: int, answers: bool, result: str) -> NodeState:
         return NodeState(host, port, "", **json.loads(result)) if answers else NodeState(host, port, result)
 
-    return fetch_all(connection, make, statement("measure_nodes"))
+    return run(connection, "measure_nodes").all(make)
 
 
 def list_missing_members(connection: Connection) -> dict[str, list[str]]:
     """Return by node, as host:port, the commands that create roles and memberships of this server that it lacks."""
-    here = fetch_value(connection, statement("list_members"))
+    here = run(connection, "list_members").value()
     needed = [command for is_needed, command in here if is_needed]
     asked = {"command": statement("list_members").as_string()}
     missing = {}
-    for host, port, answers, result in fetch_rows(connection, statement("ask_nodes"), asked):
+    for host, port, answers, result in run(connection, "ask_nodes", **asked).rows():
         there = {command for _, command in json.loads(result or "[]")} if answers else set(needed)
         missing[f"{host}:{port}"] = [command for command in needed if command not in there]
     return missing
@@ -117,7 +112,7 @@ def find_refusal(connection: Connection) -> str:
 
 def is_distributed(connection: Connection) -> bool:
     """Whether the band rows of new generations are on the nodes of a cluster."""
-    return bool(fetch_value(connection, statement("is_distributed")))
+    return bool(run(connection, "is_distributed").value())
 
 
 def is_misplaced(connection: Connection) -> bool:
@@ -127,28 +122,28 @@ def is_misplaced(connection: Connection) -> bool:
 
 def list_nodes(connection: Connection) -> list[Node]:
     """Return the nodes of the cluster that may hold shards; none without Citus."""
-    if fetch_value(connection, statement("find_citus")) is None:
+    if run(connection, "find_citus").value() is None:
         return []
-    return fetch_all(connection, Node, statement("list_nodes"))
+    return run(connection, "list_nodes").all(Node)
 
 
 def has_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> bool:
     """Whether a table exists and is on the nodes."""
-    if fetch_value(connection, statement("find_citus")) is None:
+    if run(connection, "find_citus").value() is None:
         return False
-    return bool(fetch_value(connection, statement("has_shards"), {"table": table}))
+    return bool(run(connection, "has_shards", table=table).value())
 
 
 def distribute_leaf(connection: Connection, leaves: Leaves) -> None:
     """Move a generation's empty band table to the nodes, in the transaction that created it."""
     close_policy(connection, leaves.table("band"))
-    connection.execute(statement("distribute_band_leaf"), {"leaf": leaves.qualified("band")})
+    run(connection, "distribute_band_leaf", leaf=leaves.qualified("band"))
 
 
 def close_policy(connection: Connection, table: sql.Identifier) -> None:
     """Let no reader of an isolated collection read a table of band rows."""
     for name in ("drop_band_policy", "create_closed_policy"):
-        connection.execute(statement(name, table=table))
+        run(connection, statement(name, table=table))
 
 
 def distribute(connection: Connection, wanted: CitusUse, report: Callable[[str], None]) -> bool:
@@ -183,14 +178,14 @@ def _obstacle(connection: Connection) -> str:
         return (
             "this database has no Citus with nodes: CREATE EXTENSION citus, then SELECT citus_add_node(...)"
         )
-    if not fetch_value(connection, statement("is_coordinator")):
+    if not run(connection, "is_coordinator").value():
         return "this server is a node of the cluster; use its coordinator"
-    if local := fetch_values(connection, statement("list_local_generations")):
+    if local := run(connection, "list_local_generations").values():
         names = ", ".join(map(str, local))
         return (
             f"generations {names} have band rows on this server; drop their profiles, or use a new database"
         )
-    if fetch_value(connection, statement("find_isolation")):
+    if run(connection, "find_isolation").value():
         return (
             "collections are kept apart (nearsim db isolation), which needs policies that Citus does not have"
         )
@@ -198,34 +193,33 @@ def _obstacle(connection: Connection) -> str:
 
 
 def _distribute(connection: Connection) -> None:
-    connection.execute(statement("keep_from_nodes"))
-    for node, reason in fetch_rows(connection, statement("join_owners_on_nodes")):
+    run(connection, "keep_from_nodes")
+    for node, reason in run(connection, "join_owners_on_nodes").rows():
         raise DatabaseError(f"{node} refuses this user's membership of nearsim_admin: {reason}")
     close_policy(connection, sql.Identifier(SCHEMA, "band"))
     for file in files("nearsim_db.store").joinpath("citus/functions").iterdir():
         connection.execute(file.read_bytes())
-    connection.execute(statement("set_distributed"))
-    connection.execute(statement("distribute_bands"))
+    run(connection, "set_distributed")
+    run(connection, "distribute_bands")
     # A new database has no generations, but a restored one has: partitions follow their parent, new ones do not.
     standalone = [
-        Leaves(number, distributed=True)
-        for number in fetch_values(connection, statement("list_local_leaves"))
+        Leaves(number, distributed=True) for number in run(connection, "list_local_leaves").values()
     ]
     for leaves in standalone:
         distribute_leaf(connection, leaves)
     for table in (f"{SCHEMA}.band", *(leaves.qualified("band") for leaves in standalone)):
-        connection.execute(statement("truncate_local_rows"), {"table": table})
+        run(connection, "truncate_local_rows", table=table)
 
 
 def _keep_here(connection: Connection) -> None:
     """Make a restored schema that of one server."""
-    connection.execute(statement("drop_band_policy", table=sql.Identifier(SCHEMA, "band")))
+    run(connection, statement("drop_band_policy", table=sql.Identifier(SCHEMA, "band")))
     schema = baseline.migrations_directory() / "schema"
     replaced = files("nearsim_db.store").joinpath("citus/functions").iterdir()
     for file in (*(f"functions/{one.name}" for one in replaced), "roles/band_policy.sql"):
         connection.execute((schema / file).read_bytes())
-    for number in fetch_values(connection, statement("list_band_leaves")):
+    for number in run(connection, "list_band_leaves").values():
         leaves = Leaves(number)
-        connection.execute(statement("drop_band_policy", table=leaves.table("band")))
-        connection.execute(statement("grant_leaf_rights", leaves))
-    connection.execute(statement("set_local"))
+        run(connection, statement("drop_band_policy", table=leaves.table("band")))
+        run(connection, "grant_leaf_rights", leaves)
+    run(connection, "set_local")

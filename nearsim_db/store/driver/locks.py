@@ -6,7 +6,7 @@ All end with their connection, so that no killed process ever holds one.
 from enum import Enum
 
 from nearsim_db.store.driver.connection import Connection
-from nearsim_db.store.driver.statements import fetch_value, statement
+from nearsim_db.store.driver.statements import run
 
 
 class Lock(Enum):
@@ -33,13 +33,13 @@ class Lock(Enum):
 def take_lock(connection: Connection, kind: Lock, id: int, *, wait: bool = True) -> bool:
     """Take a lock for the session; without `wait` return False if another session holds it."""
     name = "lock_session" if wait else "try_lock_session"
-    taken = fetch_value(connection, statement(name), {"kind": kind.value, "id": id})
+    taken = run(connection, name, kind=kind.value, id=id).value()
     return wait or bool(taken)
 
 
 def release_lock(connection: Connection, kind: Lock, id: int) -> None:
     """Release a session's lock."""
-    connection.execute(statement("unlock_session"), {"kind": kind.value, "id": id})
+    run(connection, "unlock_session", kind=kind.value, id=id)
 
 
 def take_transaction_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = False) -> None:
@@ -48,14 +48,14 @@ def take_transaction_lock(connection: Connection, kind: Lock, id: int, *, shared
     The server ends a process that is idle in such a transaction for a minute, so that it cannot block all others.
     """
     name = "lock_shared" if shared else "lock_exclusively"
-    connection.execute(statement(name), {"kind": kind.value, "id": id})
+    run(connection, name, kind=kind.value, id=id)
 
 
 def try_transaction_lock(connection: Connection, kind: Lock, id: int) -> bool:
     """Take a lock until the transaction ends; return False if another session holds it."""
-    return bool(fetch_value(connection, statement("try_lock"), {"kind": kind.value, "id": id}))
+    return bool(run(connection, "try_lock", kind=kind.value, id=id).value())
 
 
 def is_lock_taken(connection: Connection, kind: Lock, id: int) -> bool:
     """Whether any session holds a lock now, or may hold it on the primary of a standby; neither takes nor awaits it."""
-    return fetch_value(connection, statement("find_lock"), {"kind": kind.value, "id": id}) is not None
+    return run(connection, "find_lock", kind=kind.value, id=id).value() is not None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from nearsim_db.store.driver.connection import Connection
-from nearsim_db.store.driver.statements import fetch_all, fetch_value, statement
+from nearsim_db.store.driver.statements import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class MissingRight:
 
 def server_version(connection: Connection) -> str:
     """Return the server's version, such as 18.1."""
-    return str(fetch_value(connection, "SHOW server_version"))
+    return str(run(connection, "SHOW server_version").value())
 
 
 def is_standby(connection: Connection) -> bool:
     """Whether the server is a standby: it takes no writes, and locks of its primary's sessions are not seen."""
-    return bool(fetch_value(connection, "SHOW in_hot_standby") == "on")
+    return bool(run(connection, "SHOW in_hot_standby").value() == "on")
 
 
 def read_settings(connection: Connection, names: list[str]) -> list[ServerSetting]:
     """Return settings of this session, by name."""
-    return fetch_all(connection, ServerSetting, statement("read_settings"), {"names": names})
+    return run(connection, "read_settings", names=names).all(ServerSetting)
 
 
 def missing_rights(connection: Connection) -> list[MissingRight]:
     """Return the rights that the user lacks to create the schema or, if it exists, to work in it."""
-    return fetch_all(connection, MissingRight, statement("list_missing_rights"))
+    return run(connection, "list_missing_rights").all(MissingRight)

@@ -4,15 +4,15 @@ A block is the line `-- name: verb_noun`, comment lines with its purpose and the
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, LiteralString, TypeVar, cast
+from typing import Any, Literal, LiteralString, TypeVar, cast
 
-from psycopg import sql
+from psycopg import Cursor, sql
 from psycopg.abc import AdaptContext
-from psycopg.rows import args_row, scalar_row
+from psycopg.rows import args_row
 
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver.connection import Connection
@@ -117,96 +117,81 @@ def parse_blocks(text: str) -> list[tuple[str, LiteralString]]:
 
 
 Row = TypeVar("Row")
-Query = LiteralString | bytes | sql.Composed
-Parameters = Mapping[str, object] | None
+Mode = Literal[
+    "text", "binary", "prepared"
+]  # the format of results; prepared: binary, from a prepared statement
 
 _ROWS_AT_ONCE = 5_000
 
 
-def fetch_all(
+def run(
     connection: Connection,
-    make: Callable[..., Row],
-    query: Query,
-    parameters: Parameters = None,
-    *,
-    binary: bool = False,
-) -> list[Row]:
-    """Return all rows, each made from its columns in their order."""
-    with connection.backend.cursor(binary=binary, row_factory=args_row(make)) as cursor:
-        return cursor.execute(query, parameters).fetchall()
+    query: str | bytes | sql.Composed,
+    leaves: Leaves | None = None,
+    mode: Mode = "text",
+    /,
+    **parameters: object,
+) -> "Result":
+    """Execute the statement of a name, or SQL, with its parameters."""
+    if isinstance(query, str):
+        query = statement(query, leaves) if query.isidentifier() else query.encode()
+    cursor = connection.backend.cursor(binary=mode != "text")
+    return Result(cursor.execute(query, parameters or None, prepare=mode == "prepared" or None))
 
 
-def fetch_first(
-    connection: Connection,
-    make: Callable[..., Row],
-    query: Query,
-    parameters: Parameters = None,
-) -> Row | None:
-    """Return the first row, made from its columns, or None if there is none."""
-    with connection.backend.cursor(row_factory=args_row(make)) as cursor:
-        return cursor.execute(query, parameters).fetchone()
+class Result:
+    """What a statement returned; each method reads it once."""
 
+    def __init__(self, cursor: Cursor[tuple[Any, ...]]) -> None:
+        self._cursor = cursor
 
-def fetch_one(
-    connection: Connection,
-    make: Callable[..., Row],
-    query: Query,
-    parameters: Parameters = None,
-) -> Row:
-    """Return the first row of a query that always has one, made from its columns."""
-    row = fetch_first(connection, make, query, parameters)
-    assert row is not None
-    return row
+    @property
+    def count(self) -> int:
+        """Return the number of rows returned or changed."""
+        return self._cursor.rowcount
 
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the columns of all rows."""
+        return self._cursor.fetchall()
 
-def fetch_values(
-    connection: Connection, query: Query, parameters: Parameters = None, *, binary: bool = False
-) -> list[Any]:
-    """Return the first column of all rows."""
-    with connection.backend.cursor(binary=binary, row_factory=scalar_row) as cursor:
-        return cursor.execute(query, parameters).fetchall()
+    def row(self) -> tuple[Any, ...]:
+        """Return the columns of the first row of a query that always has one."""
+        row = self._cursor.fetchone()
+        assert row is not None
+        return row
 
+    def all(self, make: Callable[..., Row]) -> list[Row]:
+        """Return all rows, each made from its columns in their order."""
+        return [make(*row) for row in self.rows()]
 
-def fetch_value(
-    connection: Connection, query: Query, parameters: Parameters = None, *, binary: bool = False
-) -> Any:
-    """Return the first column of the first row, or None if there is no row."""
-    with connection.backend.cursor(binary=binary, row_factory=scalar_row) as cursor:
-        return cursor.execute(query, parameters).fetchone()
+    def first(self, make: Callable[..., Row]) -> Row | None:
+        """Return the first row, made from its columns, or None if there is none."""
+        row = self._cursor.fetchone()
+        return None if row is None else make(*row)
+
+    def one(self, make: Callable[..., Row]) -> Row:
+        """Return the first row of a query that always has one, made from its columns."""
+        return make(*self.row())
+
+    def values(self) -> list[Any]:
+        """Return the first column of all rows."""
+        return [row[0] for row in self.rows()]
+
+    def value(self) -> Any:
+        """Return the first column of the first row, or None if there is no row."""
+        row = self._cursor.fetchone()
+        return None if row is None else row[0]
 
 
 def stream_rows(
     connection: Connection,
     make: Callable[..., Row],
-    query: Query,
-    parameters: Parameters = None,
-    *,
     name: str,
+    leaves: Leaves | None = None,
+    /,
+    **parameters: object,
 ) -> Iterator[Row]:
-    """Yield rows from a server-side cursor of that name."""
-    with connection.backend.cursor(name=name, row_factory=args_row(make)) as cursor:
+    """Yield rows of the statement of a name, from a server-side cursor."""
+    with connection.backend.cursor(name=f"nearsim_{name}", row_factory=args_row(make)) as cursor:
         cursor.itersize = _ROWS_AT_ONCE
-        yield from cursor.execute(query, parameters)
-
-
-def fetch_row(
-    connection: Connection, query: Query, parameters: Parameters = None, *, binary: bool = False
-) -> tuple[Any, ...]:
-    """Return the columns of the first row of a query that always has one."""
-    with connection.backend.cursor(binary=binary) as cursor:
-        row = cursor.execute(query, parameters).fetchone()
-    assert row is not None
-    return row
-
-
-def fetch_rows(
-    connection: Connection,
-    query: Query,
-    parameters: Parameters = None,
-    *,
-    binary: bool = False,
-    prepare: bool | None = None,
-) -> list[tuple[Any, ...]]:
-    """Return the columns of all rows."""
-    with connection.backend.cursor(binary=binary) as cursor:
-        return cursor.execute(query, parameters, prepare=prepare).fetchall()
+        yield from cursor.execute(statement(name, leaves), parameters or None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nearsim_db.errors import SchemaError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import fetch_value, fetch_values, statement
+from nearsim_db.store.driver.statements import run
 
 REVISION = "0001"
 
@@ -47,17 +47,16 @@ def install(connection: Connection) -> None:
     """Create the whole schema as the first revision does, in one round trip and in the caller's transaction."""
     migrations = migrations_directory()
     ensure_namespace(connection)
-    connection.execute(statement("create_version_table"))
+    run(connection, "create_version_table")
     script = "\n;\n".join(path.read_text("utf-8") for path in list_files(migrations))
     connection.execute(script.encode())
-    parameters = {"revision": REVISION, "digest": compute_digest(migrations)}
-    connection.execute(statement("record_baseline"), parameters)
+    run(connection, "record_baseline", revision=REVISION, digest=compute_digest(migrations))
 
 
 def ensure_namespace(connection: Connection) -> None:
     """Create the schema nearsim, which holds Alembic's version table, unless it exists."""
-    if fetch_value(connection, statement("find_schema")) is None:
-        connection.execute(statement("create_schema"))
+    if run(connection, "find_schema").value() is None:
+        run(connection, "create_schema")
 
 
 def refuse_untrusted(connection: Connection, *, superusers_only: bool = False) -> None:
@@ -66,7 +65,7 @@ def refuse_untrusted(connection: Connection, *, superusers_only: bool = False) -
     Trusted are the user itself, the database's owner, superusers, and nearsim_admin. With `superusers_only` any other
     user is spared: it trusts the role that installed nearsim, as its rights are fewer. Nothing in the schemas is run.
     """
-    found = fetch_values(connection, statement("list_untrusted"), {"superusers_only": superusers_only})
+    found = run(connection, "list_untrusted", superusers_only=superusers_only).values()
     if found:
         raise SchemaError(
             f"the schemas nearsim and nearsim_index are not trusted, and nothing in them was run: {'; '.join(found)}. "

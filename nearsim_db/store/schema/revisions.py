@@ -14,7 +14,7 @@ from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import check_server, is_lock_conflict
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.driver.statements import fetch_first, fetch_row, fetch_value, statement
+from nearsim_db.store.driver.statements import run
 from nearsim_db.store.schema import baseline, migration_locks
 from nearsim_db.store.schema.baseline import refuse_untrusted
 
@@ -143,20 +143,20 @@ def read_state(connection: Connection) -> SchemaState | None:
     Raises SchemaError for a superuser who reads the schema of a role that is not trusted.
     """
     refuse_untrusted(connection, superusers_only=True)
-    has_versions, has_floor = fetch_row(connection, statement("find_version_table"))
+    has_versions, has_floor = run(connection, "find_version_table").row()
     if not has_versions:
         return None
     if has_floor:
-        return fetch_first(connection, SchemaState, statement("read_schema_state"))
-    revision = fetch_value(connection, statement("read_revision"))
+        return run(connection, "read_schema_state").first(SchemaState)
+    revision = run(connection, "read_revision").value()
     return None if revision is None else SchemaState(revision, None, revision, False)
 
 
 def current_revision(connection: Connection) -> str | None:
     """Return the revision of the database; None if nearsim is not installed. Raises as `read_state` does."""
     refuse_untrusted(connection, superusers_only=True)
-    has_versions, _ = fetch_row(connection, statement("find_version_table"))
-    return fetch_value(connection, statement("read_revision")) if has_versions else None
+    has_versions, _ = run(connection, "find_version_table").row()
+    return run(connection, "read_revision").value() if has_versions else None
 
 
 @cache

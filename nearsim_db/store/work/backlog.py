@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nearsim_db.records import CollectionId, GenerationId, WorkStage
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import fetch_row, fetch_value, statement
+from nearsim_db.store.driver.statements import run
 from nearsim_db.store.work.leases import LeaseHolder, list_workers
 from nearsim_db.store.work.queue import STAGES
 
@@ -35,10 +35,9 @@ def read_backlog(
     connection: Connection, collection_id: CollectionId | None, without: Iterable[GenerationId] = ()
 ) -> Backlog:
     """Count waiting work over the whole queue. Work of generations in `without`, which cannot be done here, is held."""
-    parameters = {"collection_id": collection_id, "stages": list(STAGES), "without": list(without)}
-    counts, set_aside, oldest, changes, leased, held, attached, not_followed = fetch_row(
-        connection, statement("read_backlog"), parameters
-    )
+    counts, set_aside, oldest, changes, leased, held, attached, not_followed = run(
+        connection, "read_backlog", collection_id=collection_id, stages=list(STAGES), without=list(without)
+    ).row()
     return Backlog(
         dict(zip(STAGES, counts, strict=True)),
         int(set_aside),
@@ -54,12 +53,11 @@ def read_backlog(
 
 def count_changes(connection: Connection, collection_id: CollectionId | None) -> int:
     """Return how many captured changes of a collection, or of all, are not dispatched."""
-    return int(fetch_value(connection, statement("count_changes"), {"collection_id": collection_id}))
+    return int(run(connection, "count_changes", collection_id=collection_id).value())
 
 
 def has_remaining_work(
     connection: Connection, collection_id: CollectionId | None, without: list[GenerationId]
 ) -> bool:
     """Whether work remains other than what was set aside, except in the generations in `without`."""
-    parameters = {"collection_id": collection_id, "without": without}
-    return bool(fetch_value(connection, statement("has_remaining_work"), parameters))
+    return bool(run(connection, "has_remaining_work", collection_id=collection_id, without=without).value())

@@ -8,7 +8,7 @@ from psycopg import sql
 from nearsim_db.records import WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.statements import Leaves, fetch_rows, statement
+from nearsim_db.store.driver.statements import Leaves, run, statement
 from nearsim_db.store.work.queue import Batch
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def take(connection: Connection, leaves: Leaves, lease_id: int, most: int) -> Batch | None:
     """Make a batch of the next documents to sign that have not failed before; None if there are none."""
-    parameters = {"lease_id": lease_id, "batch": most}
-    for batch_id, doc_ids in fetch_rows(connection, statement("take_batch", leaves), parameters):
+    for batch_id, doc_ids in run(connection, "take_batch", leaves, lease_id=lease_id, batch=most).rows():
         return Batch(batch_id, doc_ids)
     return None
 
@@ -29,7 +28,7 @@ def lock(connection: Connection, leaves: Leaves, batch: Batch) -> list[int]:
 
     Those that were purged are no longer in it.
     """
-    rows = fetch_rows(connection, statement("lock_batch", leaves), {"batch_id": batch.batch_id})
+    rows = run(connection, "lock_batch", leaves, batch_id=batch.batch_id).rows()
     return cast(list[int], rows[0][0]) if rows else []
 
 
@@ -41,21 +40,19 @@ def continue_with_search(
         finish(connection, leaves, batch)
         return Batch(batch.batch_id, [])
     searching = Batch(batch.batch_id, sorted(map(int, doc_ids)))
-    parameters = {"batch_id": batch.batch_id, "doc_ids": packed_ids(searching.doc_ids)}
-    connection.execute(statement("continue_batch", leaves), parameters)
+    run(connection, "continue_batch", leaves, batch_id=batch.batch_id, doc_ids=packed_ids(searching.doc_ids))
     return searching
 
 
 def finish(connection: Connection, leaves: Leaves, batch: Batch) -> None:
     """Remove a batch, which is done."""
-    connection.execute(statement("finish_batch", leaves), {"batch_id": batch.batch_id})
+    run(connection, "finish_batch", leaves, batch_id=batch.batch_id)
 
 
 def split(connection: Connection, batch: Batch) -> tuple[WorkStage, list[int]] | None:
     """Turn a batch into work under its lease; return the stage and the documents, None if the lease was lost."""
-    parameters = {"batch_id": batch.batch_id, "lease_ids": []}
     command = statement("split_batches", skipping_locked=sql.SQL(""))
-    for stage, doc_ids in fetch_rows(connection, command, parameters):
+    for stage, doc_ids in run(connection, command, batch_id=batch.batch_id, lease_ids=[]).rows():
         return stage, doc_ids
     return None
 
@@ -64,4 +61,4 @@ def split_leased(connection: Connection, lease_ids: Sequence[int], *, wait: bool
     """Turn the batches of leases into work; without `wait` those locked by a running transaction are skipped."""
     skipping = sql.SQL("" if wait else "SKIP LOCKED")
     parameters = {"batch_id": None, "lease_ids": list(lease_ids)}
-    connection.execute(statement("split_batches", skipping_locked=skipping), parameters)
+    run(connection, statement("split_batches", skipping_locked=skipping), **parameters)

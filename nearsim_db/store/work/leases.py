@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.driver.statements import fetch_rows, fetch_value, statement
+from nearsim_db.store.driver.statements import run
 from nearsim_db.store.work import batches
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class LeaseHolder:
 
 def open_lease(connection: Connection, worker: str) -> int:
     """Open a lease for this session; `worker` identifies it as host:process."""
-    lease_id = int(fetch_value(connection, statement("open_lease"), {"worker": worker}))
+    lease_id = int(run(connection, "open_lease", worker=worker).value())
     take_lock(connection, Lock.WORKER_LEASE, lease_id)
     return lease_id
 
@@ -42,7 +42,7 @@ def open_lease(connection: Connection, worker: str) -> int:
 def close_lease(connection: Connection, lease_id: int) -> None:
     """Close a lease; its work is released at once."""
     batches.split_leased(connection, [lease_id])
-    connection.execute(statement("close_lease"), {"lease_id": lease_id})
+    run(connection, "close_lease", lease_id=lease_id)
     release_lock(connection, Lock.WORKER_LEASE, lease_id)
 
 
@@ -58,7 +58,7 @@ def end_lease(connection: Connection, lease_id: int) -> None:
         if not is_transient(error):
             raise
         connection.rollback()
-        connection.execute(statement("mark_lease_closed"), {"lease_id": lease_id})
+        run(connection, "mark_lease_closed", lease_id=lease_id)
     connection.commit()
 
 
@@ -66,17 +66,17 @@ def forgive(connection: Connection, lease_ids: Sequence[int]) -> None:
     """Release leases that this process lost by a failure of the server; an attempt counted for them is taken back."""
     for lease_id in lease_ids:
         close_lease(connection, lease_id)
-    connection.execute(statement("forgive_lost_work"), {"lease_ids": list(lease_ids)})
+    run(connection, "forgive_lost_work", lease_ids=list(lease_ids))
 
 
 def renew_lease(connection: Connection, lease_id: int) -> bool:
     """Record a heartbeat; False if the lease had expired."""
-    return connection.execute(statement("renew_lease"), {"lease_id": lease_id}).rowcount == 1
+    return run(connection, "renew_lease", lease_id=lease_id).count == 1
 
 
 def list_workers(connection: Connection) -> list[LeaseHolder]:
     """Return the running workers, whether or not they are responsive."""
-    rows = fetch_rows(connection, statement("list_workers"), {"kind": Lock.WORKER_LEASE.value})
+    rows = run(connection, "list_workers", kind=Lock.WORKER_LEASE.value).rows()
     return [LeaseHolder(worker, float(seconds)) for worker, seconds in rows]
 
 
@@ -88,14 +88,12 @@ def count_responsive(connection: Connection) -> int:
 def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECONDS) -> int:
     """Release the work of workers that died or sent no heartbeat for so long; return the number of documents."""
     parameters = {"kind": Lock.WORKER_LEASE.value, "silence": silence_seconds}
-    found = fetch_rows(connection, statement("find_expired_leases"), parameters)
+    found = run(connection, "find_expired_leases", **parameters).rows()
     if not found:
         return 0
     expired = [lease_id for lease_id, _ in found]
     suspect = [lease_id for lease_id, is_suspect in found if is_suspect]
     batches.split_leased(connection, expired, wait=False)
-    released = connection.execute(
-        statement("release_lost_work"), {"lease_ids": expired, "suspect": suspect}
-    ).rowcount
-    connection.execute(statement("delete_expired_leases"), {"lease_ids": expired})
+    released = run(connection, "release_lost_work", lease_ids=expired, suspect=suspect).count
+    run(connection, "delete_expired_leases", lease_ids=expired)
     return released

@@ -14,11 +14,7 @@ from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
 from nearsim_db.store.driver.statements import (
     Leaves,
-    fetch_all,
-    fetch_row,
-    fetch_rows,
-    fetch_value,
-    fetch_values,
+    run,
     statement,
 )
 
@@ -81,8 +77,7 @@ def dispatch(
     parameters = {"batch": batch, "lease_id": lease_id, "generation_ids": list(generation_ids)}
     alone = try_transaction_lock(connection, Lock.CHANGES, 0)
     skipping = sql.SQL("" if alone else "FOR UPDATE SKIP LOCKED")
-    command = statement("dispatch_changes", skipping_locked=skipping)
-    rows = fetch_rows(connection, command, parameters)
+    rows = run(connection, statement("dispatch_changes", skipping_locked=skipping), **parameters).rows()
     changes, whole = rows[0][:2]
     batches = {GenerationId(row[2]): Batch(*row[3:]) for row in rows if row[2] is not None}
     return Dispatched(changes, bool(whole), batches)
@@ -91,8 +86,7 @@ def dispatch(
 def discard_indexed_changes(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:
     """Delete the captured writes that a build has indexed already; return their number."""
     take_transaction_lock(connection, Lock.CHANGES, 0)
-    parameters = {"collection_id": collection_id}
-    return connection.execute(statement("discard_indexed_changes", leaves), parameters).rowcount
+    return run(connection, "discard_indexed_changes", leaves, collection_id=collection_id).count
 
 
 def discard_indexed_work(
@@ -108,7 +102,7 @@ def discard_indexed_work(
     No dispatcher may run meanwhile; see `await_dispatchers`.
     """
     parameters = {"collection_id": collection_id, "age": age_seconds, "after": after, "batch": batch}
-    last: int | None = fetch_value(connection, statement("discard_indexed_work", leaves), parameters)
+    last: int | None = run(connection, "discard_indexed_work", leaves, **parameters).value()
     return last
 
 
@@ -126,8 +120,7 @@ def queue_pending(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, age_seconds: int | None
 ) -> None:
     """Queue documents whose index rows are outdated; those older than the age are to be removed."""
-    parameters = {"collection_id": collection_id, "age": age_seconds}
-    connection.execute(statement("queue_outdated", leaves), parameters)
+    run(connection, "queue_outdated", leaves, collection_id=collection_id, age=age_seconds)
 
 
 def queue_work(
@@ -139,16 +132,14 @@ def queue_work(
 ) -> None:
     """Queue documents for a stage, due after a delay."""
     if len(doc_ids):
-        parameters = {"stage": stage, "doc_ids": packed_ids(doc_ids), "delay": delay_seconds}
-        connection.execute(statement("queue_work", leaves), parameters)
+        run(connection, "queue_work", leaves, stage=stage, doc_ids=packed_ids(doc_ids), delay=delay_seconds)
 
 
 def find_work(
     connection: Connection, collection_id: CollectionId | None
 ) -> list[tuple[GenerationId, WorkStage]]:
     """Return the (generation, stage) with work due, of one collection or of all."""
-    parameters = {"collection_id": collection_id, "stages": list(STAGES)}
-    rows = fetch_rows(connection, statement("find_work"), parameters)
+    rows = run(connection, "find_work", collection_id=collection_id, stages=list(STAGES)).rows()
     return [(generation_id, stage) for generation_id, stage in rows]
 
 
@@ -174,7 +165,7 @@ def take_retries(
 
 
 def _take(connection: Connection, leaves: Leaves, name: str, parameters: Mapping[str, object]) -> list[Task]:
-    return sorted(fetch_all(connection, Task, statement(name, leaves), parameters), key=_by_id)
+    return sorted(run(connection, name, leaves, **parameters).all(Task), key=_by_id)
 
 
 def _by_id(task: Task) -> int:
@@ -188,16 +179,16 @@ def finish(
     if not doc_ids:
         return []
     parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
-    finished: list[int] = fetch_values(connection, statement("finish_work", leaves), parameters)
+    finished: list[int] = run(connection, "finish_work", leaves, **parameters).values()
     if len(finished) < len(doc_ids):
-        finished += fetch_values(connection, statement("requeue_work", leaves), parameters)
+        finished += run(connection, "requeue_work", leaves, **parameters).values()
     return sorted(finished)
 
 
 def lock_work(connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_id: int) -> bool:
     """Lock work under a lease until the transaction ends; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id}
-    return connection.execute(statement("lock_work", leaves), parameters).fetchone() is not None
+    return bool(run(connection, "lock_work", leaves, **parameters).count)
 
 
 def continue_later(
@@ -205,15 +196,14 @@ def continue_later(
 ) -> bool:
     """Requeue an anchor item at `reached` after one slice; False if the lease was lost."""
     parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id, "reached": reached}
-    return connection.execute(statement("continue_work", leaves), parameters).rowcount == 1
+    return run(connection, "continue_work", leaves, **parameters).count == 1
 
 
 def release(
     connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_ids: Sequence[int]
 ) -> None:
     """Release work without counting an attempt."""
-    parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
-    connection.execute(statement("release_work", leaves), parameters)
+    run(connection, "release_work", leaves, stage=stage, lease_id=lease_id, doc_ids=packed_ids(doc_ids))
 
 
 def fail(
@@ -232,20 +222,19 @@ def fail(
         "error": error,
         "delays": list(DELAYS_SECONDS),
     }
-    rows = fetch_rows(connection, statement("fail_work", leaves), parameters)
+    rows = run(connection, "fail_work", leaves, **parameters).rows()
     return [doc_id for doc_id, set_aside in rows if set_aside]
 
 
 def server_time(connection: Connection) -> datetime:
     """Return the time of the server's clock."""
-    now: datetime = fetch_value(connection, "SELECT clock_timestamp()")
+    now: datetime = run(connection, "SELECT clock_timestamp()").value()
     return now
 
 
 def has_unfinished_work(connection: Connection, leaves: Leaves, stage: WorkStage, before: datetime) -> bool:
     """Whether work of a stage, queued before a time of the server's clock, is unfinished."""
-    parameters = {"stage": stage, "before": before}
-    return bool(fetch_value(connection, statement("has_unfinished_work", leaves), parameters))
+    return bool(run(connection, "has_unfinished_work", leaves, stage=stage, before=before).value())
 
 
 def vacuum_work(connection: Connection) -> None:
@@ -255,5 +244,5 @@ def vacuum_work(connection: Connection) -> None:
 
 def count_work(connection: Connection, leaves: Leaves) -> tuple[int, int]:
     """Return the length of a generation's queue, and the number of documents set aside."""
-    queued, set_aside = fetch_row(connection, statement("count_work", leaves))
+    queued, set_aside = run(connection, "count_work", leaves).row()
     return queued, set_aside

@@ -7,7 +7,7 @@ from typing import Literal
 
 from nearsim_db.records import CollectionId, WorkStage
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import fetch_values, statement, stream_rows
+from nearsim_db.store.driver.statements import run, stream_rows
 
 WorkState = Literal["waiting", "being done", "failing", "set aside"]
 
@@ -37,7 +37,7 @@ def stream_work(
 ) -> Iterator[WorkItem]:
     """Yield work of one collection or of all, set aside first; with `failed` only failed work."""
     parameters = {"collection_id": collection_id, "stage": stage, "failed": failed}
-    return stream_rows(connection, WorkItem, statement("list_work"), parameters, name="nearsim_list_work")
+    return stream_rows(connection, WorkItem, "list_work", **parameters)
 
 
 def retry(connection: Connection, collection_id: CollectionId | None, ids: Sequence[str] | None) -> list[str]:
@@ -55,5 +55,4 @@ def discard(
 def _on_failed(
     connection: Connection, name: str, collection_id: CollectionId | None, ids: Sequence[str] | None
 ) -> list[str]:
-    parameters = {"collection_id": collection_id, "ids": None if ids is None else list(ids)}
-    return fetch_values(connection, statement(name), parameters)
+    return run(connection, name, collection_id=collection_id, ids=None if ids is None else list(ids)).values()

@@ -15,7 +15,7 @@ from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver.statements import run
 from nearsim_db.worker.worker import Worker
 from tests.builders.followed_table import (
     LATER_PARTITION,
@@ -278,7 +278,7 @@ def test_primary_key_of_the_table_is_used(story: Index, app: Application, databa
     story.sweep()
     app.execute("ANALYZE nearsim.document")
     with database.transaction() as connection:
-        collection_id = fetch_value(connection, "SELECT collection_id FROM nearsim.collection")
+        collection_id = run(connection, "SELECT collection_id FROM nearsim.collection").value()
         source = source_rows.get_source(connection, collection_id)
         statements: dict[str, dict[str, object]] = {
             "read_source_documents": {"doc_ids": list(range(1, 900)), "age": None},

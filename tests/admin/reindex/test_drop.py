@@ -10,7 +10,7 @@ from nearsim_db import Database
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing import drop_generation
 from nearsim_db.store import generation_rows, partitions
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver.statements import run
 from nearsim_db.store.generation_rows import Generation
 from tests.builders.reindex_world import coming, fill, leaf_tables, pairs_of, reader, states
 from tests.builders.relations import identifier
@@ -56,7 +56,7 @@ def nothing_is_left(database: Database) -> bool:
     rest = "SELECT count(*) FROM nearsim.work WHERE generation_id = 1"
     pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending"
     with database.transaction() as connection:
-        counts = [fetch_value(connection, query) for query in (rest, pending)]
+        counts = [run(connection, query).value() for query in (rest, pending)]
     return states(database) == {2: "live"} and leaf_tables(database) == 4 and counts == [0, 0]
 
 

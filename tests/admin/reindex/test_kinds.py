@@ -6,7 +6,7 @@ import pytest
 
 from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver.statements import run
 from tests.builders.followed_table import assert_as_ingested, words, write
 from tests.builders.reindex_world import LOWER, fill, jaccard_pairs, pairs_of, texts_of
 from tests.builders.workers import Application
@@ -67,4 +67,4 @@ def test_tables_of_a_new_generation_are_logged(filled: Database) -> None:
     Reindex(filled, "default").start(detached=False)
     unlogged = "SELECT count(*) FROM pg_class WHERE relname ~ '_2$' AND relpersistence <> 'p'"
     with filled.transaction() as connection:
-        assert fetch_value(connection, unlogged.encode()) == 0
+        assert run(connection, unlogged.encode()).value() == 0

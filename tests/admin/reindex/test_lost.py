@@ -14,7 +14,7 @@ from nearsim_db.errors import BuildStoppedError, NotFoundError
 from nearsim_db.indexing import build_plan, build_slices
 from nearsim_db.records import GenerationId
 from nearsim_db.store import build_slices as stored_slices
-from nearsim_db.store.driver.statements import fetch_value
+from nearsim_db.store.driver import statements
 from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
 from tests.builders.purged_secret import doc_id_of, traces_of_id
@@ -107,7 +107,7 @@ def test_a_generation_created_during_a_purge_drops_the_texts_too(url: str) -> No
 def run_one(database: Database, query: LiteralString) -> int:
     """The number that a query returns."""
     with database.transaction() as connection:
-        return int(fetch_value(connection, query))
+        return int(statements.run(connection, query).value())
 
 
 def test_signatures_without_document_are_faults_and_deleted(url: str) -> None:

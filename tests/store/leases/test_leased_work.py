@@ -11,8 +11,8 @@ from nearsim_db import Index
 from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
 from nearsim_db.store import purges
-from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves, fetch_value
+from nearsim_db.store.driver import Connection, statements
+from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue, work_items
 from nearsim_db.store.work.queue import Batch
 from tests.builders.leased_work import BODIES, context_of, insert, read, run, signed, take, write
@@ -84,11 +84,11 @@ def test_dispatch_and_batch_write_little_log(index: Index, leaves: Leaves, conne
     lease_id = leases.open_lease(connection, "one")
     connection.commit()
     insert(index, *["words"] * 2_000)
-    before = fetch_value(connection, "SELECT pg_current_wal_insert_lsn()")
+    before = statements.run(connection, "SELECT pg_current_wal_insert_lsn()").value()
     dispatched = queue.dispatch(connection, 2_000, lease_id, [leaves.generation_id])
     assert len(dispatched.batches[leaves.generation_id].doc_ids) == 2_000
     written = "SELECT pg_current_wal_insert_lsn() - CAST(%(before)s AS pg_lsn)"
-    assert fetch_value(connection, written, {"before": before}) < 2_000 * 120
+    assert statements.run(connection, written, before=before).value() < 2_000 * 120
 
 
 def test_work_to_search_takes_the_place_of_work_to_sign(

@@ -13,9 +13,9 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import silent
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents import StoredDocument
-from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver import Connection, statements
 from nearsim_db.store.driver.locks import Lock, release_lock, take_transaction_lock
-from nearsim_db.store.driver.statements import Leaves, fetch_value
+from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
 from tests.builders.leased_work import BODIES, context_of, edit, read, run, signed, take, write
 
@@ -147,14 +147,14 @@ def test_failed_work_backs_off_and_is_set_aside_with_its_error(
         assert take(connection, leaves, lease_id) == [[1]]
         assert queue.fail(connection, leaves, "sign", lease_id, [1], "bad") == []
         wait = "SELECT round(extract(epoch FROM due_at - clock_timestamp())) FROM nearsim.work"
-        waits.append(float(fetch_value(connection, wait)))
+        waits.append(float(statements.run(connection, wait).value()))
         connection.execute("UPDATE nearsim.work SET due_at = clock_timestamp()")
     assert waits == list(queue.DELAYS_SECONDS)
     assert take(connection, leaves, lease_id) == [[1]]
     assert queue.fail(connection, leaves, "sign", lease_id, [1], "worse") == [1]
     assert take(connection, leaves, lease_id) == []
     assert queue.count_work(connection, leaves) == (0, 1)
-    assert fetch_value(connection, "SELECT error FROM nearsim.work") == "worse"
+    assert statements.run(connection, "SELECT error FROM nearsim.work").value() == "worse"
 
 
 def test_batches_shrink_with_attempts(index: Index, leaves: Leaves, connection: Connection) -> None:
@@ -204,7 +204,7 @@ def test_releasing_and_queueing_lock_work_in_the_same_order(
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
     connection.commit()
     run(index, "UPDATE nearsim.work SET error = 'moved behind the others' WHERE doc_id = 1")
-    pid = fetch_value(connection, "SELECT pg_backend_pid()")
+    pid = statements.run(connection, "SELECT pg_backend_pid()").value()
     queue.queue_work(other, leaves, "sign", [1])
     closing = threading.Thread(target=leases.close_lease, args=(connection, lease_id))
     closing.start()
@@ -275,6 +275,6 @@ def test_frozen_worker_does_not_block_others(
 def test_server_ends_idle_transactions_that_lock_a_generation(connection: Connection) -> None:
     take_transaction_lock(connection, Lock.STORE, 1)
     shown = "SHOW idle_in_transaction_session_timeout"
-    assert fetch_value(connection, shown.encode()) == "1min"
+    assert statements.run(connection, shown.encode()).value() == "1min"
     connection.rollback()
-    assert fetch_value(connection, shown.encode()) == "0"
+    assert statements.run(connection, shown.encode()).value() == "0"
