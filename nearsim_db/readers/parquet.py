@@ -126,9 +126,14 @@ def _check_group(group: Any, values: int, name: str) -> None:
     is_large = max(group.total_byte_size, VALUE_BYTES * values) > MAX_RECORD_BYTES * max(1, group.num_rows)
     if is_large or (values > _MOST_OF_A_GROUP and group.total_byte_size < values):
         rows = count_of(group.num_rows, "row")
+        if VALUE_BYTES * values > group.total_byte_size:
+            raise InputError(
+                f"{name} has {values:,} values in lists in {rows}, which is more than nearsim decodes; write it with "
+                "fewer values in a row group"
+            )
         raise InputError(
-            f"{name} has {values:,} values in lists and {group.total_byte_size:,} bytes in {rows}, which is more than "
-            "nearsim decodes; write it with fewer values in a row group"
+            f"{name} has {group.total_byte_size:,} bytes in {rows}, which is more than nearsim decodes; write it with "
+            f"at most {MAX_RECORD_BYTES:,} bytes per row"
         )
 
 

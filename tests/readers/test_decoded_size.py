@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers import Source, arrow, arrow_values
+from nearsim_db.readers import Source, arrow, arrow_values, parquet
 from nearsim_db.readers.arrow_values import slices_of
 from nearsim_db.readers.parquet import batches_of, open_parquet
 from nearsim_db.records import ReadDocument, Reject
@@ -135,7 +135,19 @@ def test_a_row_group_with_too_many_values_is_refused(tmp_path: Path) -> None:
     path, count = tmp_path / "a.parquet", 6_000_000
     table = pyarrow.table({"id": ["1"], "text": ["one"], "a": lists(count, zeros(count), 1)})
     pyarrow.parquet.write_table(table, path)
-    with pytest.raises(InputError, match=r"row group 1 of .* has 6,000,000 values in lists"):
+    with pytest.raises(InputError, match=r"row group 1 of .* has 6,000,000 values in lists in 1 row,"):
+        list(Source([path]))
+
+
+def test_a_row_group_with_too_many_bytes_is_refused_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    texts = ["".join(map(chr, range(at, at + 2_000))) for at in (0x4E00, 0x5E00)]
+    pyarrow.parquet.write_table(pyarrow.table({"id": ["1", "2"], "text": texts}), path)
+    monkeypatch.setattr(parquet, "MAX_RECORD_BYTES", 1_000)
+    refusal = r"row group 1 of \S+ has \d\d,\d{3} bytes in 2 rows, .* at most 1,000 bytes per row$"
+    with pytest.raises(InputError, match=refusal):
         list(Source([path]))
 
 
