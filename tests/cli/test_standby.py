@@ -15,7 +15,8 @@ READING = [
     *("attach --list", "why-not a b"),
 ]
 WRITING = [
-    *("ingest two.jsonl", "build", "worker --once", "delete a", "delete a --purge --yes", "reindex diff"),
+    *("ingest two.jsonl", "ingest two.jsonl --dry-run", "build", "worker --once", "delete a", "reindex diff"),
+    "delete a --purge --yes",
     *("profile create new", "collection create new", "verdict veto a b --why different", "db isolation on"),
     *("reindex start --set match.threshold=0.4", "reindex promote"),
 ]

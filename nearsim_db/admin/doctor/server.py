@@ -35,7 +35,8 @@ def check_standby(connection: Connection) -> Iterator[Finding]:
     """Report that the server is a standby, and what does not work or is not checked there."""
     if server_settings.is_standby(connection):
         finding = (
-            "this server is a standby: commands that write, workers and nearsim reindex diff need its primary"
+            "this server is a standby: commands that write, workers, nearsim reindex diff and ingest --dry-run need "
+            "its primary"
         )
         yield Finding("standby", "ok", f"{finding}; whether builds and workers run there is not checked")
 
