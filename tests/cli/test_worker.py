@@ -224,11 +224,3 @@ def test_batches_at_verbose_and_a_summary_by_default(filled: CommandLine, databa
     assert work("--quiet") == []
     (start, *_) = work("--collection", "default")
     assert str(start["message"]).endswith("starts on collection default")
-
-
-def test_doctor_has_no_warning_before_the_first_document(nearsim: CommandLine) -> None:
-    for prepared in ([], ["profile", "create", "mine", "-q"]):
-        if prepared:
-            nearsim.succeed(*prepared)
-        checks = {one["check"]: one for one in nearsim.succeed("doctor", "--json").document()["checks"]}
-        assert checks["workers"]["verdict"] == "ok", checks["workers"]
