@@ -33,7 +33,7 @@ class Commands(TyperGroup):
         """Parse the options before the command, of which --install-completion writes to the home folder."""
         try:
             return super().make_context(*given, **named)
-        except (typer.Exit, typer.Abort):  # are RuntimeErrors
+        except (typer.Exit, typer.Abort, BrokenPipeError):  # RuntimeErrors, and a closed pipe
             raise
         except (OSError, RuntimeError) as error:
             terminal.print_error(f"the completion cannot be installed: {error}")

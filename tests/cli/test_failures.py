@@ -1,6 +1,9 @@
 """Messages for a server that stopped because its disk is full, and for folders that cannot be used."""
 
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -64,3 +67,13 @@ def test_without_a_temporary_folder_the_error_names_tmpdir(monkeypatch: pytest.M
     assert shown == (
         "error: No usable temporary directory found in ['/nonexistent']; set TMPDIR to one that can be written to\n"
     )
+
+
+def test_a_closed_pipe_is_not_taken_for_a_failed_completion() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "nearsim_db", "--version"]
+    try:
+        assert subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False).stderr == b""
+    finally:
+        os.close(writing)
