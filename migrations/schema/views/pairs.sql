@@ -2,24 +2,26 @@
 -- the document that a condition names is looked up first, then its signature, pairs and twins through their keys and
 -- indexes (right_id, head_id of twins); without a condition they are hash joins. Where twins of both heads meet, the heads
 -- are compared as well, which changes nothing: with the twins alone the planner would consider another join order. All
--- SELECTs have the same types; otherwise columns that are not requested would be computed. The recipe is read in
--- subqueries of their own, which run once per generation instead of once per row.
+-- SELECTs have the same columns, those of similar_pair among them, and the same types; otherwise columns that are not
+-- requested would be computed. The recipe is read in subqueries of their own, which run once per generation instead of once
+-- per row.
 CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
-SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
+SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.one_id AS left_id, found.other_id AS right_id,
+    found.left_external_id, found.right_external_id, found.left_title, found.right_title, found.left_source, found.right_source,
+    found.left_published_at, found.right_published_at, found.similarity, found.intersection_size, found.union_size,
+    found.estimate, found.shared_bands, found.are_twins, found.are_heads,
+    (SELECT numbers_digest FROM nearsim.signature
+        WHERE generation_id = live.generation_id AND signature.doc_id = found.one_id)
+        <> (SELECT numbers_digest FROM nearsim.signature
+        WHERE generation_id = live.generation_id AND signature.doc_id = found.other_id) AS numbers_differ,
+    found.verdict, found.verified_at, found.distance, found.verified
 FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL (
     -- Two heads.
-    SELECT pair.left_id, pair.right_id, a.external_id AS left_external_id,
+    SELECT pair.left_id AS one_id, pair.right_id AS other_id, a.external_id AS left_external_id,
         b.external_id AS right_external_id, a.title AS left_title, b.title AS right_title, a.source AS left_source,
-        b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false AS are_twins,
-        true AS are_heads,
-        (SELECT numbers_digest FROM nearsim.signature
-            WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
-            <> (SELECT numbers_digest FROM nearsim.signature
-            WHERE generation_id = live.generation_id AND signature.doc_id = b.doc_id) AS numbers_differ,
-        verdict.verdict, pair.verified_at, pair.distance,
-        (SELECT nearsim.is_exact(live.recipe)) AS verified
+        b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at, pair.*,
+        false AS are_twins, true AS are_heads, verdict.verdict, (SELECT nearsim.is_exact(live.recipe)) AS verified
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = live.collection_id
     JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = live.collection_id
@@ -27,13 +29,8 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id
     UNION ALL
     -- The left head and a twin of the right one.
-    SELECT pair.left_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
-        (SELECT numbers_digest FROM nearsim.signature
-            WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
-            <> r.numbers_digest,
-        verdict.verdict, pair.verified_at, pair.distance,
-        (SELECT nearsim.is_exact(live.recipe))
+    SELECT pair.left_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
+        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.right_id AND r.head_id <> r.doc_id
     JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = live.collection_id
@@ -42,13 +39,8 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id
     UNION ALL
     -- A twin of the left head and the right head, in either order.
-    SELECT l.doc_id, pair.right_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
-        l.numbers_digest
-            <> (SELECT numbers_digest FROM nearsim.signature
-            WHERE generation_id = live.generation_id AND signature.doc_id = b.doc_id),
-        verdict.verdict, pair.verified_at, pair.distance,
-        (SELECT nearsim.is_exact(live.recipe))
+    SELECT l.doc_id, pair.right_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
+        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.left_id AND l.head_id <> l.doc_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
@@ -56,13 +48,8 @@ CROSS JOIN LATERAL (
     LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
     WHERE pair.generation_id = live.generation_id AND l.doc_id < pair.right_id
     UNION ALL
-    SELECT pair.right_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
-        (SELECT numbers_digest FROM nearsim.signature
-            WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
-            <> r.numbers_digest,
-        verdict.verdict, pair.verified_at, pair.distance,
-        (SELECT nearsim.is_exact(live.recipe))
+    SELECT pair.right_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
+        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.left_id AND r.head_id <> r.doc_id
     JOIN nearsim.document AS a ON a.doc_id = pair.right_id AND a.collection_id = live.collection_id
@@ -71,12 +58,8 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id AND r.doc_id > pair.right_id
     UNION ALL
     -- Twins of both heads, in either order.
-    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
-        l.numbers_digest
-            <> r.numbers_digest,
-        verdict.verdict, pair.verified_at, pair.distance,
-        (SELECT nearsim.is_exact(live.recipe))
+    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
+        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.left_id AND l.head_id <> l.doc_id
     JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.right_id AND r.head_id <> r.doc_id
@@ -85,12 +68,8 @@ CROSS JOIN LATERAL (
     LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
     WHERE pair.generation_id = live.generation_id AND (l.doc_id, pair.left_id) < (r.doc_id, pair.right_id)
     UNION ALL
-    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false, false,
-        l.numbers_digest
-            <> r.numbers_digest,
-        verdict.verdict, pair.verified_at, pair.distance,
-        (SELECT nearsim.is_exact(live.recipe))
+    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
+        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
     FROM nearsim.similar_pair AS pair
     JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.left_id AND r.head_id <> r.doc_id
     JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.right_id AND l.head_id <> l.doc_id
@@ -100,16 +79,13 @@ CROSS JOIN LATERAL (
     WHERE pair.generation_id = live.generation_id AND (r.doc_id, pair.left_id) > (l.doc_id, pair.right_id)
     UNION ALL
     -- A head and its own twin.
-    SELECT r.head_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        CAST(1 AS double precision),
+    SELECT r.head_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
+        a.published_at, b.published_at,
+        r.head_id, r.head_id, r.generation_id, CAST(1 AS real), CAST(1 AS double precision),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
-        CAST(1 AS real), live.bands, true, false,
-        (SELECT numbers_digest FROM nearsim.signature
-            WHERE generation_id = live.generation_id AND signature.doc_id = a.doc_id)
-            <> r.numbers_digest,
-        verdict.verdict, CAST(NULL AS timestamptz),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, true
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END, CAST(NULL AS timestamptz),
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands,
+        true, false, verdict.verdict, true
     FROM nearsim.signature AS r
     JOIN nearsim.document AS a ON a.doc_id = r.head_id AND a.collection_id = live.collection_id
     JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
@@ -117,15 +93,13 @@ CROSS JOIN LATERAL (
     WHERE r.generation_id = live.generation_id AND r.head_id <> r.doc_id
     UNION ALL
     -- Two twins of one head.
-    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source, a.published_at, b.published_at,
-        CAST(1 AS double precision),
+    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
+        a.published_at, b.published_at,
+        r.head_id, r.head_id, r.generation_id, CAST(1 AS real), CAST(1 AS double precision),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
-        CAST(1 AS real), live.bands, true, false,
-        l.numbers_digest
-            <> r.numbers_digest,
-        verdict.verdict, CAST(NULL AS timestamptz),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, true
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END, CAST(NULL AS timestamptz),
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands,
+        true, false, verdict.verdict, true
     FROM nearsim.signature AS r
     JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = r.head_id AND l.doc_id < r.doc_id AND l.head_id <> l.doc_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
