@@ -161,12 +161,6 @@ def test_autogenerate_ignores_nearsim_tables(engine: Engine, options: Options) -
         )
 
 
-def test_autogenerate_without_the_filter_drops_nearsim_tables(engine: Engine) -> None:
-    """Why the filters exist: metadata without the nearsim tables would drop them."""
-    dropped = {one[1].name for one in differences(engine, MetaData(), {}) if one[0] == "remove_table"}
-    assert {"document", "collection", "signature"} <= dropped
-
-
 def test_examples_of_the_guide_run(
     engine: Engine, database_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

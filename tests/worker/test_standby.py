@@ -12,6 +12,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.reindex_world import jaccard_pairs, pairs_of, texts_of
+from tests.builders.server_kills import kill
 from tests.builders.workers import IDLE, application, running, wait_until
 from tests.servers.standby import primary_and_standby
 
@@ -56,7 +57,7 @@ def test_work_goes_on_with_a_promoted_standby(major: int) -> None:
                 wait_until(app, "SELECT count(*) >= 50 FROM nearsim.document")
             with Index.connect(standby.dsn()) as reading:
                 list(reading.pairs())
-            _kill(primary)
+            kill(primary)
             before = len(written)
             _promote(standby)
             with application(standby.dsn()) as app:
@@ -68,13 +69,6 @@ def test_work_goes_on_with_a_promoted_standby(major: int) -> None:
         with Database.connect(standby.dsn()) as database:
             assert pairs_of(database, 1) == jaccard_pairs(texts_of(database), 0.5)
             assert verify_index(database, sample=None).found.faults == ()
-
-
-def _kill(cluster: Cluster) -> None:
-    postmaster = cluster.status()
-    assert postmaster is not None
-    postmaster.process.kill()
-    postmaster.process.wait()
 
 
 def _promote(cluster: Cluster) -> None:

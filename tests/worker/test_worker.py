@@ -205,28 +205,15 @@ def test_a_collection_without_a_profile_is_logged_once(
 
 
 @pytest.mark.slow("repeats failing work")
-def test_a_corrected_text_needs_no_retry(
+def test_discarded_documents_are_not_indexed_until_they_change_and_corrected_ones_need_no_retry(
     database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
 ) -> None:
     worker = Worker(database_url)
     other.execute(WRITE)
-    other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id = 'd9'")
-    assert worker.drain() == 1
-    other.execute("UPDATE nearsim.document SET title = NULL WHERE external_id = 'd9'")
-    assert worker.drain() == 0
-    assert pairs(database_url) == PAIRS
-
-
-@pytest.mark.slow("repeats failing work")
-def test_discarded_documents_are_not_indexed_until_they_change(
-    database_url: str, engine: Engine, other: Application, poison: pytest.MonkeyPatch
-) -> None:
-    worker = Worker(database_url)
-    other.execute(WRITE)
-    other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id IN ('d9', 'd10')")
-    assert worker.drain() == 2
+    other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id IN ('d8', 'd9', 'd10')")
+    assert worker.drain() == 3
     other.execute("DELETE FROM nearsim.document WHERE external_id = 'd10'")
-    poison.undo()
+    other.execute("UPDATE nearsim.document SET title = NULL WHERE external_id = 'd8'")
     with engine.begin() as connection:
         assert work_items.discard(connection, None, ["d9"]) == ["d9"]
     assert worker.drain() == 0

@@ -1,18 +1,14 @@
 """Leases: which worker has which work, and what happens when it fails, dies or stops its heartbeat."""
 
 import threading
-from collections.abc import Sequence
 
 import pytest
 
 from nearsim_db import Index
 from nearsim_db.errors import DatabaseError
-from nearsim_db.indexing import steps, work_queue
-from nearsim_db.indexing.context import Context
+from nearsim_db.indexing import work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import silent
-from nearsim_db.similarity.batches import SignatureRows
-from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection, statements
 from nearsim_db.store.driver.locks import Lock, release_lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
@@ -40,32 +36,6 @@ def test_lost_lease_takes_nothing(index: Index, leaves: Leaves, connection: Conn
     connection.execute("DELETE FROM nearsim.lease")
     assert take(connection, leaves, lease_id) == []
     assert not leases.renew_lease(connection, lease_id)
-
-
-@pytest.mark.slow("waits until a lease expires")
-def test_worker_without_its_lease_stores_nothing(
-    index: Index, connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process releases its work between reading and storing."""
-    write(index, *BODIES)
-    sign = steps.sign_documents
-
-    def overtaken(
-        context: Context, batch: Sequence[StoredDocument], *, keep_features: bool = False
-    ) -> SignatureRows:
-        run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
-        with index.database.transaction() as freeing:
-            leases.release_lost_work(freeing)
-        return sign(context, batch, keep_features=keep_features)
-
-    with index.database.lease() as lease_id:
-        monkeypatch.setattr(steps, "sign_documents", overtaken)
-        assert work_queue.work_batch(index.database.engine, context_of(index), "sign", lease_id) == 3
-        monkeypatch.undo()
-        assert signed(index) == 0
-    assert read(index, "SELECT DISTINCT stage, lease_id, attempts FROM nearsim.work") == [("sign", None, 1)]
-    index.build()
-    assert signed(index) == 3
 
 
 def test_finish_returns_only_work_still_leased(
@@ -164,35 +134,6 @@ def test_batches_shrink_with_attempts(index: Index, leaves: Leaves, connection: 
     connection.execute("UPDATE nearsim.work SET attempts = 2 WHERE doc_id > 40")
     taken = take(connection, leaves, lease_id, 160)
     assert taken == [list(range(1, 11)), list(range(11, 21)), [41]]
-
-
-def test_only_the_unsignable_document_leaves_the_index(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(index, *BODIES)
-    index.build()
-    assert len(list(index.pairs())) == 1
-    sign = steps.sign_documents
-
-    def poisoned(
-        context: Context, batch: Sequence[StoredDocument], *, keep_features: bool = False
-    ) -> SignatureRows:
-        if any("poison" in str(one) for one in batch):
-            raise ValueError("poison")
-        return sign(context, batch, keep_features=keep_features)
-
-    run(index, "UPDATE nearsim.document SET body = body || ' poison' WHERE doc_id = 1")
-    run(index, "UPDATE nearsim.document SET body = body || ' and more' WHERE doc_id = 3")
-    dispatch_changes(index.database.engine)
-    monkeypatch.setattr(steps, "sign_documents", poisoned)
-    with index.database.lease() as lease_id:
-        while work_queue.work_batch(index.database.engine, context_of(index), "sign", lease_id):
-            run(index, "UPDATE nearsim.work SET due_at = now()")
-    assert read(index, "SELECT doc_id, error FROM nearsim.work WHERE set_aside_at IS NOT NULL") == [
-        (1, "ValueError: poison")
-    ]
-    assert read(index, "SELECT doc_id FROM nearsim.signature ORDER BY 1") == [(2,), (3,)]
-    monkeypatch.undo()
-    index.build()
-    assert list(index.pairs()) == []
 
 
 def test_releasing_and_queueing_lock_work_in_the_same_order(
