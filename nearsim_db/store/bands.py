@@ -11,7 +11,7 @@ from psycopg import sql
 
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
-from nearsim_db.store.driver.codec import copy_columns, to_bigint
+from nearsim_db.store.driver.codec import copy_columns, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
 Ids = NDArray[np.int64]
@@ -195,7 +195,7 @@ def stream_links(
 
 def _links(hashes: Ids, members: Sequence[bytes], bucket_limit: int) -> Iterator[Links]:
     sizes = np.fromiter(map(len, members), np.int64, len(members)) // _ID_BYTES
-    doc_ids = np.frombuffer(b"".join(members), ">i8").astype(np.int64)
+    doc_ids = unpacked_ids(b"".join(members))
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
     anchors = np.arange(len(doc_ids)) - starts
     if bucket_limit:

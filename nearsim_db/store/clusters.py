@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
+from nearsim_db.store.driver.codec import unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run
 
 Ids = NDArray[np.int64]
@@ -131,7 +132,7 @@ def read_survivors(connection: Connection, leaves: Leaves, cluster_ids: Ids) -> 
 def rank_documents(connection: Connection, doc_ids: Ids, policy: str, sources: Sequence[str]) -> Ids:
     """Return documents in the order of the keep policy, best first."""
     parameters = {"doc_ids": packed_ids(doc_ids), "policy": policy, "sources": list(sources)}
-    return _ids(run(connection, "rank_documents", None, "binary", **parameters).value())
+    return unpacked_ids(run(connection, "rank_documents", None, "binary", **parameters).value())
 
 
 def relabel_clusters(connection: Connection, leaves: Leaves, old_ids: Ids, new_ids: Ids) -> None:
@@ -187,8 +188,4 @@ def _unpacked(
     lengths = np.array([len(row[2]) // 8 for row in rows], np.int64)
     keys = np.array([row[0] for row in rows], np.int64)
     kinds = np.array([row[1] for row in rows], np.int64)
-    return np.repeat(keys, lengths), np.repeat(kinds, lengths), _ids(b"".join(row[2] for row in rows))
-
-
-def _ids(content: bytes) -> Ids:
-    return np.frombuffer(content, ">i8").astype(np.int64)
+    return np.repeat(keys, lengths), np.repeat(kinds, lengths), unpacked_ids(b"".join(row[2] for row in rows))

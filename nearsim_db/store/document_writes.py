@@ -15,7 +15,7 @@ from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.codec import array_content, array_literal
+from nearsim_db.store.driver.codec import array_content, array_literal, unpacked_ids
 from nearsim_db.store.driver.statements import (
     run,
     statement,
@@ -156,7 +156,7 @@ def _copy_if_new(
     if probed and run(connection, "has_any_document", **parameters).value():
         return None
     numbers = run(connection, "reserve_numbers", None, "binary", amount=len(batch)).row()
-    doc_ids, revisions = (np.frombuffer(one, ">i8").astype(np.int64) for one in numbers)
+    doc_ids, revisions = (unpacked_ids(one) for one in numbers)
     heads = zip(doc_ids.tolist(), revisions.tolist(), repeat(collection_id))
     try:
         with connection.begin_nested():

@@ -1,6 +1,6 @@
 """What verification reads of an index and its documents, and what a repair deletes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -79,7 +79,7 @@ def ids_after(
 ) -> list[int]:
     """Return the next doc_ids of documents and of signatures, which may outlive their documents."""
     parameters = {"collection_id": collection_id, "after": after, "amount": amount}
-    return _column(connection, "list_ids_after", leaves, parameters)
+    return run(connection, "list_ids_after", leaves, "binary", **parameters).values()
 
 
 def sample_ids(
@@ -87,7 +87,7 @@ def sample_ids(
 ) -> list[int]:
     """Return a random sample of the same doc_ids, in order."""
     parameters = {"collection_id": collection_id, "amount": amount, "seed": seed}
-    return sorted(_column(connection, "sample_ids", leaves, parameters))
+    return sorted(run(connection, "sample_ids", leaves, "binary", **parameters).values())
 
 
 def read_signed_documents(
@@ -115,7 +115,7 @@ def find_pending_documents(
         "doc_ids": packed_ids(doc_ids),
         "stages": list(stages),
     }
-    return set(_column(connection, "find_pending_documents", leaves, parameters))
+    return set(run(connection, "find_pending_documents", leaves, "binary", **parameters).values())
 
 
 def find_missing_bands(
@@ -126,7 +126,7 @@ def find_missing_bands(
         "doc_ids": packed(np.repeat(doc_ids, keys.shape[1])),
         "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
     }
-    return _column(connection, "find_missing_bands", leaves, parameters)
+    return run(connection, "find_missing_bands", leaves, "binary", **parameters).values()
 
 
 def stream_bands(
@@ -183,18 +183,18 @@ def read_leaf_state(connection: Connection, leaves: Leaves, parent: str) -> Leaf
 
 def find_malformed_sketches(connection: Connection, leaves: Leaves, size: int) -> list[int]:
     """Return the documents whose sketch has another size in bytes."""
-    return _column(connection, "find_malformed_sketches", leaves, {"bytes": size})
+    return run(connection, "find_malformed_sketches", leaves, "binary", bytes=size).values()
 
 
 def read_families(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> list[int]:
     """Return the signed documents among some, and all that share a head or a digest with them."""
-    return _column(connection, "read_families", leaves, {"doc_ids": packed_ids(doc_ids)})
+    return run(connection, "read_families", leaves, "binary", doc_ids=packed_ids(doc_ids)).values()
 
 
 def delete_all_bands(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> NDArray[np.uint64]:
     """Delete the band rows of some documents without their keys; return their buckets."""
-    parameters = {"doc_ids": packed_ids(doc_ids)}
-    return from_bigint(np.array(_column(connection, "delete_all_bands", leaves, parameters), np.int64))
+    buckets = run(connection, "delete_all_bands", leaves, "binary", doc_ids=packed_ids(doc_ids)).values()
+    return from_bigint(np.array(buckets, np.int64))
 
 
 def delete_pairs(connection: Connection, leaves: Leaves, ends: Ids) -> None:
@@ -205,7 +205,3 @@ def delete_pairs(connection: Connection, leaves: Leaves, ends: Ids) -> None:
 def read_external_ids(connection: Connection, doc_ids: Sequence[int]) -> dict[int, str]:
     """Return the external ids of existing documents."""
     return dict(run(connection, "read_external_ids", doc_ids=packed_ids(doc_ids)).rows())
-
-
-def _column(connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]) -> list[int]:
-    return run(connection, name, leaves, "binary", **parameters).values()

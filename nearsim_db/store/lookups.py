@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import digest_uuid, from_bigint, sketches_packed, to_bigint
+from nearsim_db.store.driver.codec import digest_uuid, from_bigint, sketches_packed, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
@@ -65,7 +65,7 @@ def look_up_anchors(
         return None
     doc_ids, sketches, digests = (one or b"" for one in rows[0])
     return Anchors(
-        np.frombuffer(doc_ids, ">i8").astype(np.int64),
+        unpacked_ids(doc_ids),
         sketches_packed(sketches, dtype, k),
         np.frombuffer(digests, "V16"),
     )
@@ -195,7 +195,7 @@ def look_up_candidates(
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     places, members = zip(*cast(list[tuple[int, bytes]], rows), strict=True)
     amounts = np.fromiter(map(len, members), np.int64, len(rows)) // _ID_BYTES
-    found = np.frombuffer(b"".join(members), ">i8").astype(np.int64)
+    found = unpacked_ids(b"".join(members))
     heads = np.repeat(heads[list(places)], amounts)
     beyond = np.zeros(len(found), bool)
     if bucket_limit:

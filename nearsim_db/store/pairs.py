@@ -12,7 +12,7 @@ from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import Column, copy_columns
+from nearsim_db.store.driver.codec import Column, copy_columns, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def has_veto(connection: Connection, collection_id: CollectionId) -> bool:
 
 def read_vetoes(connection: Connection, collection_id: CollectionId) -> Ids:
     """Return the active vetoes of a collection, (v, 2) int64."""
-    return _ids(connection, "read_vetoes", {"collection_id": collection_id}).reshape(-1, 2)
+    content = run(connection, "read_vetoes", None, "binary", collection_id=collection_id).value()
+    return unpacked_ids(content).reshape(-1, 2)
 
 
 def find_vetoed(
@@ -144,22 +145,16 @@ def find_vetoed(
         "doc_ids": packed_ids(doc_ids),
         "cluster_ids": packed_ids(cluster_ids),
     }
-    return _ids(connection, "find_vetoed", parameters, leaves)
+    return unpacked_ids(run(connection, "find_vetoed", leaves, "binary", **parameters).value())
 
 
 def find_pinned(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> Ids:
     """Return the documents with an active pin."""
-    return _ids(connection, "find_pinned", {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)})
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+    return unpacked_ids(run(connection, "find_pinned", None, "binary", **parameters).value())
 
 
 def purge_verdicts(connection: Connection, doc_ids: Ids) -> tuple[int, bool]:
     """Delete verdicts about documents; return their number, and whether there was a veto among them."""
     are_vetoes = run(connection, "purge_verdicts", doc_ids=packed_ids(doc_ids)).values()
     return len(are_vetoes), any(are_vetoes)
-
-
-def _ids(
-    connection: Connection, name: str, parameters: dict[str, object], leaves: Leaves | None = None
-) -> Ids:
-    content = run(connection, name, leaves, "binary", **parameters).value()
-    return np.frombuffer(content, ">i8").astype(np.int64)

@@ -30,6 +30,11 @@ def from_bigint(values: NDArray[np.int64]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(values, np.int64).view(np.uint64)
 
 
+def unpacked_ids(content: bytes) -> NDArray[np.int64]:
+    """Return the ids that a statement packed as eight bytes each."""
+    return np.frombuffer(content, ">i8").astype(np.int64)
+
+
 def sketch_bytes(sketches: NDArray[np.generic]) -> NDArray[np.void]:
     """Return each row of an (n, k) sketch matrix as little-endian bytes: (n,) of void."""
     little = np.ascontiguousarray(sketches, sketches.dtype.newbyteorder("<"))
