@@ -86,15 +86,6 @@ def test_a_twin_beyond_the_anchors_of_full_buckets_is_found(index: Index) -> Non
     assert "d11" in {one.external_id for one in index.similar("again")}
 
 
-def test_estimates_are_used_if_the_recipe_says_so(index: Index, texts: dict[str, str]) -> None:
-    index.create_profile("p", recipe(verify="estimate"))
-    index.add(Document(name, body=body) for name, body in texts.items())
-    matches = index.check(Document("new", body=texts["f3-0"]))
-    assert {one.union for one in matches} == {128}
-    assert all(one.similarity == pytest.approx(one.estimate, abs=1e-5) for one in matches)
-    assert matches[0].similarity == 1.0
-
-
 def test_characters_that_cannot_be_stored_are_replaced(index: Index) -> None:
     body = "a text with an odd character \0 in it and another \ud800 that cannot be stored either"
     index.add([Document("odd", body=body)])

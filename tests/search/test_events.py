@@ -14,7 +14,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
 from tests.builders.engine_hooks import before_commits
-from tests.builders.event_world import Watcher, reported, snapshot
+from tests.builders.event_world import Watcher, snapshot
 from tests.builders.scrambling import DELETE_MEMBER, INSERT_MEMBER, INSERT_PAIR, change, scramble
 from tests.builders.selection import some
 from tests.builders.workers import BLOCKED, IDLE, Application, application, ask, wait_until
@@ -178,22 +178,6 @@ def test_events_are_in_commit_order(index: Index, database_url: str) -> None:
         first.commit()
         committing.join()
     assert [event.left_id for event in all_events(index, last)] == [3, 1, 5]
-
-
-def test_rolled_back_changes_are_not_published(index: Index, database_url: str) -> None:
-    index.add(unlike(4))
-    before = all_events(index)
-    with psycopg.connect(database_url) as writing, application(database_url) as reading:
-        change(writing, INSERT_PAIR, "", 1, 2, 0.5)
-        writing.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        writing.rollback()
-        change(writing, INSERT_PAIR, "", 3, 4, 0.5)
-        writing.commit()
-        assert ask(reading, "SELECT count(*) FROM nearsim.pending_event") == 0
-        found = all_events(index)
-        assert reported(found[:-1]) == reported(before)
-        assert (found[-1].left, found[-1].right, found[-1].similarity) == ("d2", "d3", 0.5)
-        assert found[-1].event_id - found[-2].event_id == 2
 
 
 def test_deleting_a_head_publishes_its_pairs(index: Index, database_url: str) -> None:
