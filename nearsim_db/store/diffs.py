@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import sql
@@ -24,6 +24,9 @@ _TOLERANCE = 1e-9  # similarities that differ by less are the same
 # Above this product of class counts, a pair of heads is looked up in the pairs of the other generation instead.
 _MOST_CLASSES = 100
 _PARTS = 5
+
+Side = Literal["live", "new"]
+_OTHER: dict[Side, Side] = {"live": "new", "new": "live"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,51 +211,9 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def sample_lost(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
-    """Sample pairs of the live generation that the new one lacks, after `count_pairs`; repeatable."""
-    return _sample_absent(connection, both, "live", "new", amount)
-
-
-def sample_gained(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
-    """Sample pairs of the new generation that the live one lacks, like `sample_lost`."""
-    return _sample_absent(connection, both, "new", "live", amount)
-
-
-def sample_rescored(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
-    """Sample common pairs with another similarity, like `sample_lost`."""
-    command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **both.parts)
-    rows = run(connection, command, amount=amount).rows()
-    return [
-        DiffPair(
-            min(row[:2]),
-            max(row[:2]),
-            row[2],
-            PairInGeneration(True, *row[3:6]),
-            PairInGeneration(True, *row[6:9]),
-        )
-        for row in rows
-    ]
-
-
-def sample_merged(connection: Connection, both: GenerationTables, amount: int) -> list[ChangedCluster]:
-    """Sample clusters of the new generation that combine several live ones, after `count_clusters`."""
-    return _sample_clusters(connection, both, "new", "live", amount)
-
-
-def sample_split(connection: Connection, both: GenerationTables, amount: int) -> list[ChangedCluster]:
-    """Sample live clusters that are split in the new generation, after `count_clusters`."""
-    return _sample_clusters(connection, both, "live", "new", amount)
-
-
-def read_documents(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, DiffDocument]:
-    """Return the state of some documents in a generation, by doc_id."""
-    rows = run(connection, "read_diff_documents", leaves, doc_ids=packed_ids(sorted(set(doc_ids)))).rows()
-    return {row[0]: DiffDocument(*row) for row in rows}
-
-
-def _sample_absent(
-    connection: Connection, both: GenerationTables, own: str, other: str, amount: int
-) -> list[DiffPair]:
+def sample_absent(connection: Connection, both: GenerationTables, own: Side, amount: int) -> list[DiffPair]:
+    """Sample pairs of one generation that the other one lacks, after `count_pairs`; repeatable."""
+    other = _OTHER[own]
     parts = {
         "pair": both.parts[f"{own}_pair"],
         "other_pair": both.parts[f"{other}_pair"],
@@ -270,9 +231,27 @@ def _sample_absent(
     return found
 
 
-def _sample_clusters(
-    connection: Connection, both: GenerationTables, whole: str, part: str, amount: int
+def sample_rescored(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
+    """Sample common pairs with another similarity, like `sample_absent`."""
+    command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **both.parts)
+    rows = run(connection, command, amount=amount).rows()
+    return [
+        DiffPair(
+            min(row[:2]),
+            max(row[:2]),
+            row[2],
+            PairInGeneration(True, *row[3:6]),
+            PairInGeneration(True, *row[6:9]),
+        )
+        for row in rows
+    ]
+
+
+def sample_clusters(
+    connection: Connection, both: GenerationTables, whole: Side, amount: int
 ) -> list[ChangedCluster]:
+    """Sample clusters of one generation that are several in the other one, after `count_clusters`."""
+    part = _OTHER[whole]
     names = {
         "whole": sql.Identifier(f"{whole}_cluster"),
         "part": sql.Identifier(f"{part}_cluster"),
@@ -287,3 +266,9 @@ def _sample_clusters(
         parts = tuple(Part(row[6], int(row[7]), row[8], Survivor(*row[9:12])) for row in listed)
         changed.append(ChangedCluster(cluster, int(documents), Survivor(*survivor), all_parts, parts))
     return changed
+
+
+def read_documents(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, DiffDocument]:
+    """Return the state of some documents in a generation, by doc_id."""
+    rows = run(connection, "read_diff_documents", leaves, doc_ids=packed_ids(sorted(set(doc_ids)))).rows()
+    return {row[0]: DiffDocument(*row) for row in rows}

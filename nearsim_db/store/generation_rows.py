@@ -88,9 +88,14 @@ def create_generation(
     return get_generation(connection, run(connection, "create_generation", **parameters).value())
 
 
-def list_generations(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
-    """Return the generations of a collection's profiles, or of all, in the order of profile names and age."""
-    return _select(connection, collection_id=collection_id)
+def list_generations(
+    connection: Connection,
+    collection_id: CollectionId | None = None,
+    generation_id: GenerationId | None = None,
+) -> list[Generation]:
+    """Return the generations, or those of a collection or a number, in the order of profile names and age."""
+    parameters = {"collection_id": collection_id, "generation_id": generation_id}
+    return run(connection, "list_generations", **parameters).all(Generation)
 
 
 def list_live(connection: Connection) -> set[GenerationId]:
@@ -105,19 +110,9 @@ def reread(connection: Connection, generation: Generation) -> Generation:
 
 def get_generation(connection: Connection, generation_id: GenerationId) -> Generation:
     """Return the generation of that number. Raises NotFoundError."""
-    for one in _select(connection, generation_id=generation_id):
+    for one in list_generations(connection, generation_id=generation_id):
         return one
     raise NotFoundError(f"generation {generation_id} does not exist")
-
-
-def _select(
-    connection: Connection,
-    *,
-    collection_id: CollectionId | None = None,
-    generation_id: GenerationId | None = None,
-) -> list[Generation]:
-    parameters = {"collection_id": collection_id, "generation_id": generation_id}
-    return run(connection, "list_generations", **parameters).all(Generation)
 
 
 def set_stage(connection: Connection, generation: Generation, stage: Stage) -> None:

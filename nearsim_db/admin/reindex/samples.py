@@ -75,11 +75,11 @@ def read_samples(
         return tuple(_complete(connection, live, new, chosen, backend)) if chosen else ()
 
     return Samples(
-        completed(diffs.sample_lost(connection, both, amount)),
-        completed(diffs.sample_gained(connection, both, amount)),
+        completed(diffs.sample_absent(connection, both, "live", amount)),
+        completed(diffs.sample_absent(connection, both, "new", amount)),
         completed(diffs.sample_rescored(connection, both, amount)),
-        tuple(diffs.sample_merged(connection, both, amount)),
-        tuple(diffs.sample_split(connection, both, amount)),
+        tuple(diffs.sample_clusters(connection, both, "new", amount)),
+        tuple(diffs.sample_clusters(connection, both, "live", amount)),
     )
 
 

@@ -79,8 +79,8 @@ def test_random_generations(database_url: str, most_classes: int, monkeypatch: p
             assert (found.live, found.new, found.common) == (len(before), len(after), len(common))
             assert (found.gained, found.lost, found.rescored) == (len(gained), len(lost), len(rescored))
             assert found.lost_share == (len(lost) / len(before) if before else None)
-            check_samples(diffs.sample_lost(connection, both, EVERYTHING), lost, before, {})
-            check_samples(diffs.sample_gained(connection, both, EVERYTHING), gained, {}, after)
+            check_samples(diffs.sample_absent(connection, both, "live", EVERYTHING), lost, before, {})
+            check_samples(diffs.sample_absent(connection, both, "new", EVERYTHING), gained, {}, after)
             check_samples(diffs.sample_rescored(connection, both, EVERYTHING), rescored, before, after)
             clusters, expected = diffs.count_clusters(connection, both), brute_clusters(live, new)
             counts = [name for name in diffs.ClusterCounts.__slots__ if not name.endswith("_share")]
@@ -88,7 +88,7 @@ def test_random_generations(database_url: str, most_classes: int, monkeypatch: p
                 name: expected[name] for name in counts
             }
             assert clusters.split_share == (clusters.split / clusters.live if clusters.live else None)
-            merged = diffs.sample_merged(connection, both, EVERYTHING)
+            merged = diffs.sample_clusters(connection, both, "new", EVERYTHING)
             assert len(merged) == expected["merged"]
             for one in merged:
                 those = new.members()[one.cluster]
@@ -99,7 +99,7 @@ def test_random_generations(database_url: str, most_classes: int, monkeypatch: p
                 assert sorted(listed.values()) == sorted(shared.values())[-5:]
                 assert listed.items() <= shared.items()
                 assert all(part.documents == len(live.members()[part.cluster]) for part in one.parts)
-            assert len(diffs.sample_split(connection, both, EVERYTHING)) == expected["split"]
+            assert len(diffs.sample_clusters(connection, both, "live", EVERYTHING)) == expected["split"]
         totals += Counter(lost=len(lost), gained=len(gained), rescored=len(rescored)) + expected
     assert all(totals[name] for name in ("lost", "gained", "rescored", "merged", "split", "same"))
     engine.dispose()
