@@ -29,17 +29,17 @@ BEGIN
                     %4$L OR alike.head_id = (SELECT me.head_id FROM me), alike.distance
                 FROM (
                     SELECT pair.* FROM (
-                        SELECT stored.right_id AS head_id, stored.similarity, stored.estimate, stored.shared_bands,
-                            stored.intersection_size, stored.union_size, stored.distance
-                        FROM nearsim_index.%2$I AS stored WHERE stored.left_id = (SELECT me.head_id FROM me)
+                        SELECT stored.right_id AS head_id, stored.* FROM nearsim_index.%2$I AS stored
+                        WHERE stored.left_id = (SELECT me.head_id FROM me)
                         UNION ALL
-                        SELECT stored.left_id, stored.similarity, stored.estimate, stored.shared_bands,
-                            stored.intersection_size, stored.union_size, stored.distance
-                        FROM nearsim_index.%2$I AS stored WHERE stored.right_id = (SELECT me.head_id FROM me)
+                        SELECT stored.left_id, stored.* FROM nearsim_index.%2$I AS stored
+                        WHERE stored.right_id = (SELECT me.head_id FROM me)
                         UNION ALL
-                        SELECT me.head_id, 1, 1, all_bands, CASE WHEN metric = 'jaccard' THEN me.feature_count END,
+                        -- Twins, with the columns of similar_pair.
+                        SELECT me.head_id, me.head_id, me.head_id, NULL, 1, 1,
                             CASE WHEN metric = 'jaccard' THEN me.feature_count END,
-                            CASE WHEN metric = 'euclidean' THEN 0 END
+                            CASE WHEN metric = 'jaccard' THEN me.feature_count END, NULL,
+                            CASE WHEN metric = 'euclidean' THEN 0 END, all_bands
                         FROM me
                     ) AS pair
                     WHERE pair.similarity >= least_similarity AND pair.shared_bands >= least_bands

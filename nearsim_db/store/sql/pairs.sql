@@ -83,14 +83,15 @@ SELECT alike.similarity, alike.intersection_size, alike.union_size, alike.estima
     (SELECT is_exact OR head_id = alike.head_id FROM self), family.external_id, family.title
 FROM (
     SELECT * FROM (
-        SELECT right_id AS head_id, similarity, intersection_size, union_size, estimate, shared_bands, distance
-        FROM {similar_pair} WHERE left_id = (SELECT head_id FROM self)
+        SELECT stored.right_id AS head_id, stored.* FROM {similar_pair} AS stored
+        WHERE stored.left_id = (SELECT head_id FROM self)
         UNION ALL
-        SELECT left_id, similarity, intersection_size, union_size, estimate, shared_bands, distance
-        FROM {similar_pair} WHERE right_id = (SELECT head_id FROM self)
+        SELECT stored.left_id, stored.* FROM {similar_pair} AS stored
+        WHERE stored.right_id = (SELECT head_id FROM self)
         UNION ALL
-        SELECT head_id, 1, CASE WHEN metric = 'jaccard' THEN feature_count END,
-            CASE WHEN metric = 'jaccard' THEN feature_count END, 1, %(bands)s, CASE WHEN metric = 'euclidean' THEN 0 END
+        -- Twins, with the columns of similar_pair.
+        SELECT head_id, head_id, head_id, NULL, 1, 1, CASE WHEN metric = 'jaccard' THEN feature_count END,
+            CASE WHEN metric = 'jaccard' THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END, %(bands)s
         FROM self
     ) AS pair
     WHERE similarity >= %(min_similarity)s
