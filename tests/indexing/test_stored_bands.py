@@ -14,10 +14,10 @@ EDITED = f"{TEXT} and to sell it"
 
 
 def choose_all_bands(
-    k: int, base: float, recall: float, minimum: int = 1, *, threshold: float | None = None
+    k: int, base: float, recall: float, minimum: int, *, threshold: float, positional: bool
 ) -> Amplification:
     """The rule of earlier versions: as many bands as the sketch has values for."""
-    assert (k, base, recall, minimum, threshold) == (128, 0.7, 0.99, 1, 0.7)
+    assert (k, base, recall, minimum, threshold, positional) == (128, 0.7, 0.99, 1, 0.7, True)
     return banding(32, 4)
 
 
