@@ -14,7 +14,7 @@ from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.dispatch import dispatch_changes
-from nearsim_db.indexing.ingest import Ingest
+from nearsim_db.indexing.ingest import Ingest, measure
 from nearsim_db.indexing.ingest_checked import CheckedIngest
 from nearsim_db.indexing.purge import Purged
 from nearsim_db.readers import RejectWriter, VectorLengthCheck, from_documents
@@ -106,6 +106,8 @@ class Index(Queries):
         (`cluster.keep`) and none has one.
         """
         collection_id = self._open_for_writing("write", create=not dry_run)
+        if expected_bytes is None and not dry_run:
+            records, expected_bytes = measure(records)
         counted = VectorLengthCheck(records)
         with translate_errors(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)

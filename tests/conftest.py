@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from nearsim_db import Index
+from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
+from tests.builders.selection import some
 from tests.builders.workers import WorkerLog
 from tests.servers.citus import AnyServer, CitusServer, citus_major, citus_server, why_no_citus
 from tests.servers.databases import Servers, own_server
@@ -196,6 +198,19 @@ def citus() -> Iterator[CitusServer]:
     """A Citus coordinator with two nodes; a test that takes it is skipped where there is no Citus."""
     with citus_server(2) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def own_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each generation that this process creates has tables of its own, however small its collection."""
+    monkeypatch.setattr(partitions, "MOST_SHARED", -1)
+
+
+@pytest.fixture(params=some(["shared", "own"], "both kinds of tables"))
+def either_tables(request: pytest.FixtureRequest) -> None:
+    """Generations share their tables; with --all also such that have tables of their own."""
+    if request.param == "own":
+        request.getfixturevalue("own_tables")
 
 
 @pytest.fixture

@@ -28,6 +28,17 @@ from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import queue
 
 
+def place(connection: Connection, generation: Generation, *, is_large: bool = False) -> Generation:
+    """Return a generation whose first build begins, with tables of its own if its collection is large, or will be.
+
+    The caller holds the build lock.
+    """
+    may_move = generation.is_first_build and generation.leaves.are_shared and generation.stage == "sign"
+    if may_move and (is_large or not partitions.is_small(connection, generation.collection_id)):
+        return generation_rows.give_own_tables(connection, generation)
+    return generation
+
+
 def begin(connection: Connection, generation: Generation, stage: str) -> None:
     """Record when a stage began or resumed; commit."""
     at = queue.server_time(connection).timestamp()

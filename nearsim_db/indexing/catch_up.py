@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
-from nearsim_db.indexing import build, profiles, retention, work_queue
+from nearsim_db.indexing import build, build_plan, profiles, retention, work_queue
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.feature_spool import SpoolHandle
 from nearsim_db.indexing.helper_process import HelpBuild, HelperKilledError, HelperProcess
@@ -18,6 +18,7 @@ from nearsim_db.store import collection_rows, generation_rows, generations, quer
 from nearsim_db.store.database import Database
 from nearsim_db.store.generation_rows import Generation
 
+_SHARED_BYTES = 8_000_000  # of texts whose index shares its tables with others
 _MANY_BYTES = 15_000_000  # of texts, which take longer to sign than a process to start
 
 
@@ -52,7 +53,7 @@ class CatchUp:
         with self._database.builder(collection_id):
             for generation in self.generations(collection_id) or [self._default_profile(collection_id)]:
                 if generation.is_first_build:
-                    self.build(generation)
+                    self.build(self._placed(generation, is_large=False))
         return self.generations(collection_id)
 
     def build(self, generation: Generation) -> None:
@@ -96,7 +97,7 @@ class CatchUp:
             return
         with self._database.builder(collection_id, wait=False) as is_builder:
             if is_builder:
-                contexts = self._find_signable(collection_id, plain_characters(expected_bytes))
+                contexts = self._find_signable(collection_id, expected_bytes)
             self._spooled = {one.generation.generation_id: one for one in contexts}
             was_empty = self._is_empty(collection_id)
             starting = partial(self._start_helpers, expected_bytes or 0)
@@ -110,10 +111,22 @@ class CatchUp:
         with self._database.transaction() as connection:
             return not query_rows.has_documents(connection, collection_id)
 
-    def _find_signable(self, collection_id: CollectionId, plain: int) -> list[Context]:
+    def _placed(self, generation: Generation, *, is_large: bool) -> Generation:
+        """Return a generation whose build begins, with tables of its own if its collection is large, or will be.
+
+        The caller holds the build lock.
+        """
+        if generation.generation_id in self._spooled:
+            return generation
+        with self._database.transaction() as connection:
+            return build_plan.place(connection, generation, is_large=is_large)
+
+    def _find_signable(self, collection_id: CollectionId, expected_bytes: int | None) -> list[Context]:
         """Return contexts of the generations that can be signed early; the caller holds the build lock."""
+        plain = plain_characters(expected_bytes)
+        is_large = expected_bytes is None or expected_bytes > _SHARED_BYTES
         generations = self.generations(collection_id) or [self._default_profile(collection_id)]
-        first = [one for one in generations if one.is_first_build]
+        first = [self._placed(one, is_large=is_large) for one in generations if one.is_first_build]
         contexts = [self._contexts.make_if_reproducible(one, plain_characters=plain) for one in first]
         return [one for one in contexts if one is not None and is_suitable(one)]
 

@@ -58,6 +58,7 @@ def finish(engine: Engine, generation: Generation, patience_seconds: float = mat
     with translate_errors(), autocommit as connection:
         try:
             _retry_for(patience_seconds, partial(_detach, connection, generation))
+            partitions.empty(connection, generation.leaves)
             _retry_for(patience_seconds, partial(_drop, engine, generation))
         except RetryError:
             return Dropped(generation, False, partitions.list_lock_holders(connection, generation.leaves))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from threading import Lock
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -200,14 +201,40 @@ def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocu
                 yield batch
                 batch, size = [], 0
             batch.append(record)
-            if isinstance(record, ReadDocument):
-                size += len(record.document.title or "") + len(record.document.body or "")
+            size += _characters(record)
     except Exception:  # but not GeneratorExit, after which nothing may be yielded
         if batch:
             yield batch
         raise
     if batch:
         yield batch
+
+
+def _characters(record: ReadDocument | Reject) -> int:
+    if isinstance(record, Reject):
+        return 0
+    return len(record.document.title or "") + len(record.document.body or "")
+
+
+def measure(
+    records: Iterable[ReadDocument | Reject],
+) -> tuple[Iterable[ReadDocument | Reject], int | None]:
+    """Return the records, and the characters of their texts; None if there are more records than one batch has."""
+    remaining, first, size = iter(records), list[ReadDocument | Reject](), 0
+    try:
+        for record in remaining:
+            first.append(record)
+            size += _characters(record)
+            if len(first) > _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS:
+                return chain(first, remaining), None
+    except Exception as error:  # of whatever yields the records; it is raised where they are read
+        return chain(first, _raising(error)), size
+    return first, size
+
+
+def _raising(error: Exception) -> Iterator[ReadDocument | Reject]:
+    yield from ()
+    raise error
 
 
 Batch = TypeVar("Batch")

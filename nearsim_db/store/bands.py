@@ -11,7 +11,7 @@ from psycopg import sql
 
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
-from nearsim_db.store.driver.codec import copy_columns, to_bigint, unpacked_ids
+from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
 Ids = NDArray[np.int64]
@@ -137,8 +137,8 @@ def _is_by_band(doc_ids: Ids, keys: Ids) -> bool:
 
 
 def truncate_bands(connection: Connection, leaves: Leaves) -> None:
-    """Empty the band table."""
-    run(connection, "truncate_bands", leaves)
+    """Empty the band table of a generation's rows."""
+    run(connection, "clear_bands" if leaves.are_shared else "truncate_bands", leaves)
 
 
 def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:
@@ -152,11 +152,13 @@ def load_bands(connection: Connection, leaves: Leaves, rows: BandRows, *, freeze
     With `freeze`, into a table that this transaction has truncated, VACUUM has nothing left to do.
     """
     columns = [("bucket_hash", rows.hashes), ("doc_id", rows.doc_ids)]
-    return copy_columns(connection.backend, leaves.table("band"), columns, freeze=freeze)
+    return copy_rows(connection, leaves, "band", columns, freeze=freeze and not leaves.are_shared)
 
 
 def index_bands(connection: Connection, leaves: Leaves) -> None:
-    """Create the band table's only index."""
+    """Create the band table's only index; tables that generations share have theirs."""
+    if leaves.are_shared:
+        return
     name = sql.Identifier(f"{leaves.name('band')}_bucket_hash_doc_id_idx")
     for command in ("index_bands", "identify_bands"):
         run(connection, statement(command, leaves, band_index=name))
@@ -164,7 +166,8 @@ def index_bands(connection: Connection, leaves: Leaves) -> None:
 
 def analyze_bands(connection: Connection, leaves: Leaves) -> None:
     """Update the planner statistics of loaded bands."""
-    run(connection, "analyze_bands", leaves)
+    if not leaves.are_shared:
+        run(connection, "analyze_bands", leaves)
 
 
 def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> None:

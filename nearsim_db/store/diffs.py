@@ -42,7 +42,7 @@ class GenerationTables:
         parents = {"signature": "signature", "pair": "similar_pair", "member": "cluster_member"}
         sides = {"live": self.live, "new": self.new}
         return {
-            f"{side}_{name}": leaves.table(parent)
+            f"{side}_{name}": leaves.rows(parent)
             for side, leaves in sides.items()
             for name, parent in parents.items()
         }

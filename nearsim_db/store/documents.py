@@ -68,7 +68,7 @@ def stream_unsigned(
         yield from _stream(connection, statement("read_unsigned_documents", leaves), parameters)
         return
     while source is not None:
-        command = source.statement("read_unsigned_source_documents", signature=leaves.table("signature"))
+        command = source.statement("read_unsigned_source_documents", signature=leaves.rows("signature"))
         rows = _read(connection, command, parameters | {"amount": _SOURCE_ROWS_AT_ONCE})
         if not rows:
             return

@@ -1,16 +1,18 @@
 """Rows of profiles and generations; `generations` changes their states."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves, run
+from nearsim_db.store.driver.statements import Leaves, run, statement
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.profile import Profile
@@ -71,8 +73,12 @@ def create_generation(
     replaces: GenerationId | None = None,
     *,
     detached: bool = False,
+    is_small: bool = False,
 ) -> Generation:
-    """Create a generation of a profile, in state `building`, beside the one it is to replace."""
+    """Create a generation of a profile, in state `building`, beside the one it is to replace.
+
+    `is_small` ones share their tables (`partitions.is_small`).
+    """
     from nearsim_db.similarity.recipe import to_mapping
 
     parameters = {
@@ -84,18 +90,58 @@ def create_generation(
         "expected_recall": profile.expected_recall,
         "replaces": replaces,
         "detached": detached,
+        "is_small": is_small,
     }
     return get_generation(connection, run(connection, "create_generation", **parameters).value())
+
+
+def give_own_tables(connection: Connection, generation: Generation) -> Generation:
+    """Begin the build of a generation again as one with tables of its own; return it, or as it is if it has gone on.
+
+    The caller holds its build lock.
+    """
+    partitions.drop(connection, generation.leaves)
+    number = run(connection, "give_own_tables", generation_id=generation.generation_id).value()
+    return get_generation(connection, number or generation.generation_id)
+
+
+_GROWN = 2  # times the documents of a collection whose index begins in shared tables
+
+# For questions that workers repeat, however many generations there are.
+Some = Literal["building", "dropping", "moving", "expiring"]
+_SOME: dict[Some, sql.SQL] = {
+    "building": sql.SQL("state = 'building'"),
+    "dropping": sql.SQL("dropping"),
+    "moving": sql.SQL("state = 'ready' AND figures ? 'moves'"),
+    "expiring": sql.SQL("recipe #>> '{retain,age}' <> 'none'"),
+}
 
 
 def list_generations(
     connection: Connection,
     collection_id: CollectionId | None = None,
-    generation_id: GenerationId | None = None,
+    only: Some | None = None,
 ) -> list[Generation]:
-    """Return the generations, or those of a collection or a number, in the order of profile names and age."""
-    parameters = {"collection_id": collection_id, "generation_id": generation_id}
-    return run(connection, "list_generations", **parameters).all(Generation)
+    """Return the generations of a collection's profiles, or of all, in the order of profile names and age.
+
+    `only` those that are being built, whose drop was requested, that are ready to replace one in shared tables, or
+    whose documents expire.
+    """
+    chosen: list[sql.Composable] = [sql.SQL("true") if only is None else _SOME[only]]
+    if collection_id is not None:
+        chosen.append(sql.SQL("collection_id = {}").format(sql.Literal(collection_id)))
+    return _select(connection, sql.SQL(" AND ").join(chosen))
+
+
+def list_grown(connection: Connection) -> list[GenerationId]:
+    """Return the live generations that have outgrown the tables that they share."""
+    most = max(0, _GROWN * partitions.MOST_SHARED)
+    return run(connection, "list_grown", most=most).values()
+
+
+def find_existing(connection: Connection, generation_ids: Collection[GenerationId]) -> set[GenerationId]:
+    """Return which of some generations still exist."""
+    return set(run(connection, "find_generations", generation_ids=list(generation_ids)).values())
 
 
 def list_live(connection: Connection) -> set[GenerationId]:
@@ -110,9 +156,13 @@ def reread(connection: Connection, generation: Generation) -> Generation:
 
 def get_generation(connection: Connection, generation_id: GenerationId) -> Generation:
     """Return the generation of that number. Raises NotFoundError."""
-    for one in list_generations(connection, generation_id=generation_id):
+    for one in _select(connection, sql.SQL("generation_id = {}").format(sql.Literal(generation_id))):
         return one
     raise NotFoundError(f"generation {generation_id} does not exist")
+
+
+def _select(connection: Connection, chosen: sql.Composable) -> list[Generation]:
+    return run(connection, statement("list_generations", chosen=chosen)).all(Generation)
 
 
 def set_stage(connection: Connection, generation: Generation, stage: Stage) -> None:
@@ -144,7 +194,8 @@ def create_profile(
     profile_id = run(connection, "create_profile", collection_id=collection_id, name=name).value()
     if profile_id is None:
         raise ConflictError(f"profile {name!r} already exists in the collection")
-    return create_generation(connection, ProfileId(profile_id), profile)
+    is_small = partitions.is_small(connection, collection_id)
+    return create_generation(connection, ProfileId(profile_id), profile, is_small=is_small)
 
 
 def profile_names(connection: Connection, collection_id: CollectionId) -> set[str]:

@@ -124,7 +124,7 @@ def is_unattended(generation: Generation, *, attended: bool) -> bool:
 
 def find_unattended(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
     """Return the generations of a collection, or of all, whose builder process has died."""
-    found = generation_rows.list_generations(connection, collection_id)
+    found = generation_rows.list_generations(connection, collection_id, "building")
     return [one for one in found if is_unattended(one, attended=False) and not is_attended(connection, one)]
 
 
@@ -141,7 +141,7 @@ def mark_ready(connection: Connection) -> list[GenerationId]:
 def promote(connection: Connection, generation: Generation, before: Sequence[State]) -> GenerationId | None:
     """Promote a generation; return the one that it retires, if any.
 
-    One statement, which is a transaction of its own: the connection must be in autocommit. Lock waits are short. Raises
+    Lock waits are short: it ends the transaction, or the connection is in autocommit. Raises
     ConflictError if it is in none of the states `before`.
     """
     parameters = {

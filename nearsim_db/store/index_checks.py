@@ -170,7 +170,7 @@ def set_scan_method(connection: Connection, leaves: Leaves, *, by_index: bool) -
 def checksum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, int]:
     """Return the number of rows of a table, and the XOR of their hashed keys."""
     first, second = map(sql.Identifier, _KEYS[parent])
-    command = statement("checksum_leaf", first=first, second=second, leaf=leaves.table(parent))
+    command = statement("checksum_leaf", first=first, second=second, leaf=leaves.rows(parent))
     number, checksum = run(connection, command).row()
     return number, checksum
 

@@ -12,7 +12,7 @@ from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import Column, copy_columns, unpacked_ids
+from nearsim_db.store.driver.codec import Column, copy_rows, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> N
     try:
         if len(pairs.left):
             with connection.begin_nested():
-                copy_columns(connection.backend, leaves.table("similar_pair"), columns)
+                copy_rows(connection, leaves, "similar_pair", columns)
     except UniqueViolation:  # another session inserted one of them at the same time
         parameters = dict.fromkeys(("intersection_size", "union_size", "distance")) | {
             name: packed(values) for name, values in columns
@@ -94,7 +94,8 @@ def _lock_heads(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") 
 
 def finish_pairs(connection: Connection, leaves: Leaves) -> None:
     """Index the right side after a bulk load, and add the foreign keys to signatures."""
-    run(connection, "finish_pairs", leaves)
+    if not leaves.are_shared:
+        run(connection, "finish_pairs", leaves)
 
 
 def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: NDArray[np.int64]) -> None:

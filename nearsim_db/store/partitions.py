@@ -4,6 +4,7 @@ import psycopg
 from psycopg import sql
 
 from nearsim_db.errors import UnreachableError
+from nearsim_db.records import CollectionId
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import autocommitting, corruption_message
@@ -16,6 +17,9 @@ from nearsim_db.store.driver.statements import (
     statement,
 )
 
+MOST_SHARED = 20_000  # documents of a collection whose index shares its tables
+
+_ROWS_AT_ONCE = 20_000
 _ANALYZE_ONLY_SINCE = 18_00_00
 _COUNTS = (
     "indexed",
@@ -31,11 +35,20 @@ _COUNTS = (
 )
 
 
+def is_small(connection: Connection, collection_id: CollectionId) -> bool:
+    """Whether an index of a collection shares its tables with others: of few documents, all of them on this server."""
+    if placement.is_distributed(connection):
+        return False
+    return bool(run(connection, "is_small", collection_id=collection_id, most=MOST_SHARED).value())
+
+
 def create(connection: Connection, leaves: Leaves) -> None:
-    """Create a generation's own tables, standalone.
+    """Create a generation's own tables, standalone, if it does not share any.
 
     The band table of a distributed generation is on the nodes from then on.
     """
+    if leaves.are_shared:
+        return
     if leaves.distributed and placement.has_shards(connection, leaves.qualified("band")):
         return  # created and distributed in one transaction
     run(connection, "create_leaves", leaves)
@@ -45,6 +58,8 @@ def create(connection: Connection, leaves: Leaves) -> None:
 
 def attach(connection: Connection, leaves: Leaves) -> None:
     """Attach a generation's loaded tables to their parents."""
+    if leaves.are_shared:
+        return
     for name in PARENTS:
         parent = sql.Identifier(SCHEMA, name)
         run(connection, statement("attach_leaf", leaves, parent=parent, leaf=leaves.table(name)))
@@ -57,6 +72,8 @@ def detach(connection: Connection, leaves: Leaves) -> None:
     The connection must be in autocommit. Interrupted detaches, also of other generations, are finished first, as a
     parent can have only one. Tables that are not attached are skipped.
     """
+    if leaves.are_shared:
+        return
     inner = autocommitting(connection)
     for name in PARENTS:
         parent, leaf = sql.Identifier(SCHEMA, name), leaves.qualified(name)
@@ -70,9 +87,23 @@ def detach(connection: Connection, leaves: Leaves) -> None:
             inner.execute(statement("detach_leaf", remote, parent=parent, leaf=leaves.table(name)))
 
 
+def empty(connection: Connection, leaves: Leaves) -> None:
+    """Delete the rows of a generation that shares its tables, in slices that commit."""
+    while leaves.are_shared and _delete_some(connection, leaves):
+        connection.commit()
+
+
+def _delete_some(connection: Connection, leaves: Leaves) -> int:
+    deleted = int(run(connection, "delete_some_rows", leaves, most=_ROWS_AT_ONCE).value())
+    return deleted or run(connection, "delete_some_signatures", leaves, most=_ROWS_AT_ONCE).count
+
+
 def drop(connection: Connection, leaves: Leaves) -> None:
-    """Drop the tables of a generation that exist."""
-    run(connection, "drop_leaves", leaves)
+    """Drop the tables of a generation that exist, or what is left of its rows in tables that it shares."""
+    if not leaves.are_shared:
+        run(connection, "drop_leaves", leaves)
+    while leaves.are_shared and _delete_some(connection, leaves):
+        pass
 
 
 def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
@@ -88,11 +119,25 @@ def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
         raise UnreachableError(
             f"a node of the cluster does not answer: {error.diag.message_primary}"
         ) from error
-    return dict(zip(_COUNTS, map(int, row), strict=True))
+    counts = dict(zip(_COUNTS, row, strict=True))
+    share = _share(connection, leaves)
+    return {name: int(counts[name] * (share if name.endswith("_bytes") else 1)) for name in _COUNTS}
+
+
+def _share(connection: Connection, leaves: Leaves) -> float:
+    """Return the share of a generation in the bytes of its tables: an estimate where it shares them, 0 to 1."""
+    if not leaves.are_shared:
+        return 1.0
+    return float(run(connection, "read_share", leaves, leaf=leaves.qualified("signature")).value())
 
 
 def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
-    """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit."""
+    """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit.
+
+    One that it shares is vacuumed only once it has doubled.
+    """
+    if leaves.are_shared and not run(connection, "has_grown", leaf=leaves.qualified(parent)).value():
+        return
     autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
 
 
@@ -140,7 +185,7 @@ def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
 def read_bytes(connection: Connection, leaves: Leaves) -> int:
     """Return the size of a generation's tables with indexes as of their last VACUUM; takes no locks."""
     tables = [leaves.qualified(parent) for parent in PARENTS]
-    return int(run(connection, "read_leaf_bytes", tables=tables).value())
+    return int(run(connection, "read_leaf_bytes", tables=tables).value() * _share(connection, leaves))
 
 
 def list_lock_holders(connection: Connection, leaves: Leaves) -> list[str]:

@@ -13,7 +13,7 @@ from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import copy_columns, sketch_bytes, sketches_from, to_bigint
+from nearsim_db.store.driver.codec import copy_rows, sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.driver.statements import (
     Leaves,
     run,
@@ -34,8 +34,6 @@ class Signed:
 
 def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows, heads: Ids) -> None:
     """Load signature rows; those with features get their heads: int64 of n."""
-    inner = connection.backend
-    table = leaves.table("signature")
     for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
         if not chosen.any():
             continue
@@ -51,7 +49,7 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
                 ("sketch", sketch_bytes(rows.sketches[chosen])),
                 ("head_id", heads[chosen]),
             ]
-        copy_columns(inner, table, columns)
+        copy_rows(connection, leaves, "signature", columns)
     partitions.report_changes(connection)
 
 
@@ -74,7 +72,8 @@ def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, in
 
 def index_signatures(connection: Connection, leaves: Leaves) -> None:
     """Create the indexes of loaded signatures, and assign twins their heads."""
-    run(connection, "index_signatures", leaves)
+    if not leaves.are_shared:
+        run(connection, "index_signatures", leaves)
     run(connection, "assign_heads", leaves)
 
 

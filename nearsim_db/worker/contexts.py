@@ -54,8 +54,11 @@ def place_of(generation: Generation) -> str:
     return f"{generation.collection}/{generation.profile}"
 
 
+_MOST_CONTEXTS = 64  # each with up to 64 MB of cached features
+
+
 class Contexts:
-    """Contexts by generation, created on first use.
+    """Contexts by generation, created on first use; those that were used last.
 
     `refused` holds the generations whose recipe this version cannot reproduce, each with the error, logged once.
     """
@@ -64,7 +67,7 @@ class Contexts:
         self.refused: dict[GenerationId, NearsimError] = {}
         self._settings = settings
         self._pool = pool
-        self._contexts: dict[GenerationId, Context] = {}
+        self._contexts: dict[GenerationId, Context] = {}  # the one that was used last is the last
         self._purges: dict[CollectionId, datetime] = {}
 
     @property
@@ -74,8 +77,9 @@ class Contexts:
 
     def refresh(self, connection: Connection) -> None:
         """Drop the contexts of deleted generations, and cached features of collections whose texts were purged."""
-        existing = {one.generation_id for one in generation_rows.list_generations(connection)}
-        self._contexts = {id: context for id, context in self._contexts.items() if id in existing}
+        existing = generation_rows.find_existing(connection, {*self._contexts, *self.refused})
+        for id in self._contexts.keys() - existing:
+            del self._contexts[id]
         self.refused = {id: error for id, error in self.refused.items() if id in existing}
         purges = collection_rows.read_purges(connection)
         for context in self._contexts.values():
@@ -86,7 +90,9 @@ class Contexts:
 
     def find(self, connection: Connection, generation_id: GenerationId) -> Context | None:
         """Return the context of a generation; None if it was deleted or is refused."""
-        if generation_id not in self._contexts and generation_id not in self.refused:
+        if generation_id in self._contexts:
+            self._contexts[generation_id] = self._contexts.pop(generation_id)
+        elif generation_id not in self.refused:
             with suppress(NotFoundError):
                 self._add(generation_rows.get_generation(connection, generation_id))
         return self._contexts.get(generation_id)
@@ -98,6 +104,8 @@ class Contexts:
         try:
             made = ContextFactory(self._settings, self._pool, warn).make(generation)
             self._contexts[generation.generation_id] = made
+            if len(self._contexts) > _MOST_CONTEXTS:
+                del self._contexts[next(iter(self._contexts))]
         except NearsimError as error:
             self.refused[generation.generation_id] = error
             log(logging.ERROR, "refused", f"{describe(generation)} is skipped: {error}", facts_of(generation))

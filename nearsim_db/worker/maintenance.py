@@ -7,9 +7,12 @@ from contextlib import suppress
 
 from nearsim_db.errors import NotFoundError, suggested_command
 from nearsim_db.indexing import attached_sweep, drop_generation, retention
+from nearsim_db.indexing.context import Context
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store import collection_rows, generation_rows, generations, lookup_requests, partitions
 from nearsim_db.store.attached import attachments, obstacles
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import is_lock_timeout
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
@@ -29,9 +32,9 @@ def analyze_tables(scope: Scope) -> None:
 def drop_generations(scope: Scope) -> None:
     """Drop generations that were in use when their drop was requested."""
     with scope.engine.connect() as connection:
-        existing = generation_rows.list_generations(connection, scope.collection_id)
-    for one in existing:
-        if one.dropping and drop_generation.finish(scope.engine, one, patience_seconds=0.0).finished:
+        leaving = generation_rows.list_generations(connection, scope.collection_id, "dropping")
+    for one in leaving:
+        if drop_generation.finish(scope.engine, one, patience_seconds=0.0).finished:
             facts = {"profile": one.profile, "generation": one.generation_id}
             log(
                 logging.INFO,
@@ -41,10 +44,52 @@ def drop_generations(scope: Scope) -> None:
             )
 
 
+def begin_moves(scope: Scope) -> None:
+    """Begin to build live generations again, with tables of their own, that have outgrown the shared ones."""
+    with scope.engine.connect() as connection:
+        grown = [scope.contexts.find(connection, id) for id in generation_rows.list_grown(connection)]
+    for context in grown:
+        if context is not None and scope.includes(context.collection_id):
+            with scope.database.transaction() as connection:
+                _begin_move(connection, context)
+
+
+def _begin_move(connection: Connection, context: Context) -> None:
+    live = context.generation
+    generations.lock_profile(connection, live.profile_id)
+    existing = generation_rows.list_generations(connection, live.collection_id)
+    states = {one.generation_id: one.state for one in existing if one.profile_id == live.profile_id}
+    if states.get(live.generation_id) != "live" or {*states.values()} & {*generations.PENDING}:
+        return
+    moving = generation_rows.create_generation(
+        connection, live.profile_id, context.encoder.profile, live.generation_id, detached=True
+    )
+    generation_rows.add_figures(connection, moving, {"moves": live.generation_id})
+    message = f"{describe(live)} has grown: it is built again with tables of its own"
+    log(logging.INFO, "moves", message, facts_of(moving))
+
+
+def finish_moves(scope: Scope) -> None:
+    """Promote the ready generations that `begin_moves` began, and drop those that they replace."""
+    with scope.engine.connect() as connection:
+        ready = generation_rows.list_generations(connection, scope.collection_id, "moving")
+    for moved in ready:
+        try:
+            with scope.database.transaction() as connection:
+                former = generation_rows.get_generation(connection, GenerationId(moved.figures["moves"]))
+                if generations.promote(connection, moved, ["ready"]) == former.generation_id:
+                    generations.abandon(connection, former, ["retired"], drop=True)
+        except Exception as error:
+            if not is_lock_timeout(error):
+                raise
+            continue  # tried again by the next run
+        log(logging.INFO, "moved", f"{describe(moved)} has tables of its own now", facts_of(moved))
+
+
 def remove_expired_documents(scope: Scope, between: Callable[[], None]) -> None:
     """Remove documents past their retention from all indexes; `between` is called after each slice."""
     with scope.engine.connect() as connection:
-        existing = generation_rows.list_generations(connection, scope.collection_id)
+        existing = generation_rows.list_generations(connection, scope.collection_id, "expiring")
         contexts = [scope.contexts.find(connection, one.generation_id) for one in existing]
     for context in contexts:
         if context is not None and not scope.stopping():
@@ -115,7 +160,9 @@ class StateLog:
             ready = generations.mark_ready(connection)
             connection.commit()
             found = [self._scope.contexts.find(connection, one) for one in ready]
-        for one in [context.generation for context in found if context is not None]:
+        for one in [
+            one.generation for one in found if one is not None and "moves" not in one.generation.figures
+        ]:
             compare, promote = one.advice("reindex diff"), one.advice("reindex promote")
             message = f"{describe(one)} has caught up; compare: {compare}; then: {promote}"
             log(logging.INFO, "ready", message, facts_of(one))

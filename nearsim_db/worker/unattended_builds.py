@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from nearsim_db.errors import BuildStoppedError, NearsimError
-from nearsim_db.indexing import build, profiles
+from nearsim_db.indexing import build, build_plan, profiles
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
 from nearsim_db.store import build_slices, generation_rows, generations, query_rows
@@ -46,13 +46,13 @@ class UnattendedBuilds:
     def run(self) -> None:
         """Build each generation that is unattended and due, and help with those that others build."""
         with self._scope.engine.connect() as connection:
-            found = generation_rows.list_generations(connection, self._scope.collection_id)
+            found = generation_rows.list_generations(connection, self._scope.collection_id, "building")
         existing = {one.generation_id for one in found}
         self.failed = {id: error for id, error in self.failed.items() if id in existing}
         for generation in found:
             is_due = time.monotonic() >= self._retry_at.get(generation.generation_id, 0.0)
-            is_ours = generation.is_first_build or (generation.state == "building" and generation.detached)
-            if generation.state == "building" and is_due:
+            is_ours = generation.is_first_build or generation.detached
+            if is_due:
                 with self._scope.engine.connect() as connection:
                     if not (is_ours and self._build_if_unlocked(connection, generation)):
                         self._join(connection, generation)
@@ -81,10 +81,12 @@ class UnattendedBuilds:
         if not take_lock(connection, lock, id, wait=False):
             return False
         try:
-            state = generations.read_state(connection, generation)
-            context = self._scope.contexts.find(connection, generation.generation_id)
+            context = None
+            if generations.read_state(connection, generation) == "building":
+                generation = build_plan.place(connection, generation)
+                context = self._scope.contexts.find(connection, generation.generation_id)
             connection.commit()
-            if context is not None and state == "building":
+            if context is not None:
                 self._build(context)
         finally:
             release_lock(connection, lock, id)

@@ -27,6 +27,7 @@ from nearsim_db.worker.unattended_builds import UnattendedBuilds
 
 _POLL_SECONDS = 0.1
 _MAINTENANCE_SECONDS = 60.0
+_GROWTH_SECONDS = 600.0
 _NOTICE_SECONDS = 10.0
 _DROP_SECONDS = 3.0
 _SUMMARY_SECONDS = 60.0
@@ -71,6 +72,8 @@ class Session:
         yield 1.0, self._builds.run
         yield 1.0, states.mark_ready
         yield _NOTICE_SECONDS, states.log_left_behind
+        yield _GROWTH_SECONDS, partial(maintenance.begin_moves, scope)
+        yield 1.0, partial(maintenance.finish_moves, scope)
         yield _DROP_SECONDS, partial(maintenance.drop_generations, scope)
         yield 1.0, self._attached.sweep_due
         yield 1.0, self._attached.check_if_due
@@ -92,6 +95,7 @@ class Session:
     def has_work(self) -> bool:
         """Whether any process has work left, except what was set aside or cannot be done here."""
         scope = self._scope
+        maintenance.begin_moves(scope)
         with scope.engine.connect() as connection:
             return backlog.has_remaining_work(
                 connection, scope.collection_id, list(self.failures)

@@ -42,10 +42,11 @@ class World:
 
     def run(self, command: str, *values: object) -> list[tuple[Any, ...]]:
         """Run SQL with the names of the partitions filled in; return its rows, if any."""
-        names = {
+        names: dict[str, sql.Composable] = {
             parent: self.context.leaves.table(parent)
             for parent in ("signature", "similar_pair", "cluster_member")
         }
+        names["generation_id"] = sql.Literal(self.context.leaves.generation_id)
         cursor = self.connection.execute(sql.SQL(command).format(**names), values)
         return cursor.fetchall() if cursor.description else []
 
@@ -66,8 +67,8 @@ class World:
     def sign(self, doc_id: int, head: int, numbers: int) -> None:
         """Store the first signature of a document, under a head or as the new head of a family."""
         self.run(
-            "INSERT INTO {signature} (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id)"
-            " VALUES (%s, 1, 1, gen_random_uuid(), '', %s, %s)",
+            "INSERT INTO {signature} (generation_id, doc_id, revision, feature_count, feature_digest, sketch,"
+            " numbers_digest, head_id) VALUES ({generation_id}, %s, 1, 1, gen_random_uuid(), '', %s, %s)",
             *(doc_id, numbers, min(doc_id, head)),
         )
         self.numbers[doc_id] = numbers
@@ -83,7 +84,8 @@ class World:
     def sign_featureless(self, doc_id: int) -> None:
         """Store the signature of a document without features."""
         self.run(
-            "INSERT INTO {signature} (doc_id, revision, feature_count, numbers_digest) VALUES (%s, 1, 0, 0)",
+            "INSERT INTO {signature} (generation_id, doc_id, revision, feature_count, numbers_digest)"
+            " VALUES ({generation_id}, %s, 1, 0, 0)",
             doc_id,
         )
         self.numbers[doc_id] = 0
@@ -126,8 +128,8 @@ class World:
         for left, right in found:
             self.run(
                 "INSERT INTO {similar_pair}"
-                " (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size)"
-                " VALUES (%s, %s, 1, 1, %s, 1, 1)",
+                " (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size)"
+                " VALUES ({generation_id}, %s, %s, 1, 1, %s, 1, 1)",
                 *(left, right, similarity(left, right)),
             )
         self.pairs |= found

@@ -38,8 +38,13 @@ class State:
         return found
 
 
-def snapshot(connection: Application, generation_id: int = 1) -> State:
-    """The committed state as far as it is published; empty for a generation that is not live."""
+FIRST = "SELECT generation_id FROM nearsim.generation ORDER BY created_at LIMIT 1"
+
+
+def snapshot(connection: Application, generation_id: int | None = None) -> State:
+    """The committed state of a generation, by default the first, as far as it is published; empty if it is not live."""
+    if generation_id is None and (first := connection.execute(FIRST).fetchone()):
+        generation_id = int(str(first[0]))
     turns = connection.execute(
         "SELECT state, published_left_id, published_right_id FROM nearsim.generation WHERE generation_id = %s",
         [generation_id],
@@ -169,7 +174,7 @@ class Watcher:
         self.state, self.consumer, self.kinds = State(), Consumer(), set[str]()
         self._database, self._reading = database, reading
         self._wanted = choose(database, "default")
-        self.generation_id = 1
+        self.generation_id: int | None = None  # the first
 
     def look(self, *_: object) -> None:
         """Compare after at most one transaction since the last call."""

@@ -1,15 +1,28 @@
-"""Tables and views by name: a generation's own tables are in nearsim_index, everything else in nearsim."""
+"""Tables and views by name: tables of generations are in nearsim_index, everything else in nearsim."""
 
 import re
 
+import psycopg
 from psycopg import sql
+
+from nearsim_db.records import GenerationId
+from nearsim_db.store.driver.statements import Leaves
 
 
 def is_partition(name: str) -> bool:
-    """Whether it is a generation's own table, as band_7."""
-    return re.search(r"_\d+$", name) is not None
+    """Whether it is a table of a generation, as band_7, or of several, as band_shared."""
+    return re.search(r"_(\d+|shared)$", name) is not None
 
 
 def identifier(name: str) -> sql.Identifier:
     """The table or view with its schema."""
     return sql.Identifier("nearsim_index" if is_partition(name) else "nearsim", name)
+
+
+def leaves_of(url: str) -> list[Leaves]:
+    """The tables of each generation, the oldest first."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "SELECT generation_id FROM nearsim.generation ORDER BY created_at"
+        ).fetchall()
+    return [Leaves(GenerationId(generation_id)) for (generation_id,) in rows]

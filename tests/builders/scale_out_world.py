@@ -23,8 +23,9 @@ QUESTIONS: dict[str, LiteralString] = {
         "CROSS JOIN LATERAL nearsim.similar_to(document.external_id, min_similarity => 0.1) AS found"
     ),
     "why_not": (
-        "SELECT document.doc_id, found.* FROM nearsim.document "
-        "CROSS JOIN LATERAL nearsim.why_not('d50', document.external_id) AS found WHERE external_id <> 'd50'"
+        "SELECT document.doc_id, found.is_pair, found.shared_bands, found.estimate, found.probability, found.reason "
+        "FROM nearsim.document CROSS JOIN LATERAL nearsim.why_not('d50', document.external_id) AS found "
+        "WHERE external_id <> 'd50'"
     ),
 }
 

@@ -4,18 +4,22 @@ import random
 
 from psycopg import sql
 
+from nearsim_db.records import GenerationId
+from nearsim_db.store.driver.statements import PARENTS, Leaves
+from tests.builders.event_world import FIRST
 from tests.builders.relations import identifier
 from tests.builders.workers import Application
 
 DELETE_PAIRS = sql.SQL("DELETE FROM {similar_pair} WHERE left_id = %s")
 INSERT_PAIR = sql.SQL(
     "INSERT INTO {similar_pair} (generation_id, left_id, right_id, similarity, shared_bands, estimate,"
-    " intersection_size, union_size) VALUES (1, %s, %s, %s, 1, 1, 1, 1)"
+    " intersection_size, union_size) VALUES ({generation_id}, %s, %s, %s, 1, 1, 1, 1)"
 )
 UPDATE_HEAD = sql.SQL("UPDATE {signature} SET head_id = %s WHERE doc_id = %s")
 DELETE_MEMBER = sql.SQL("DELETE FROM {cluster_member} WHERE doc_id = %s")
 INSERT_MEMBER = sql.SQL(
-    "INSERT INTO {cluster_member} (generation_id, cluster_id, is_survivor, doc_id) VALUES (1, %s, %s, %s)"
+    "INSERT INTO {cluster_member} (generation_id, cluster_id, is_survivor, doc_id)"
+    " VALUES ({generation_id}, %s, %s, %s)"
 )
 UPDATE_MEMBER = sql.SQL("UPDATE {cluster_member} SET cluster_id = %s, is_survivor = %s WHERE doc_id = %s")
 
@@ -23,25 +27,25 @@ UPDATE_MEMBER = sql.SQL("UPDATE {cluster_member} SET cluster_id = %s, is_survivo
 def scramble(connection: Application, rng: random.Random) -> None:
     """A few random changes of pairs, twins and clusters, in one transaction."""
     for _ in range(rng.choice([1, 1, 2, 4])):
-        suffix = rng.choice(["", "_1"])
+        by_leaf = rng.choice([False, True])
         # The heads of a pair never belong to one family, so that two documents are either twins or a pair.
         left, right = rng.choice([(a, b) for a in range(1, 14) for b in range(a + 1, 15, 2)])
         match rng.choice(["pair", "twin", "clusters", "clusters", "undone"]):
             case "pair":
-                change(connection, DELETE_PAIRS, suffix, left)
-                change(connection, INSERT_PAIR, suffix, left, right, rng.choice([0.5, 0.75]))
+                change(connection, DELETE_PAIRS, by_leaf, left)
+                change(connection, INSERT_PAIR, by_leaf, left, right, rng.choice([0.5, 0.75]))
             case "twin":
                 head = rng.choice(range(right % 2 or 2, right + 1, 2))
-                change(connection, UPDATE_HEAD, suffix, head, right)
+                change(connection, UPDATE_HEAD, by_leaf, head, right)
             case "clusters":
-                regroup(connection, rng, suffix, rng.sample(range(1, 15), rng.choice([2, 4, 14])))
+                regroup(connection, rng, by_leaf, rng.sample(range(1, 15), rng.choice([2, 4, 14])))
             case "undone":
                 connection.execute("SAVEPOINT before")
-                regroup(connection, rng, suffix, list(range(1, 15)))
+                regroup(connection, rng, by_leaf, list(range(1, 15)))
                 connection.execute("ROLLBACK TO before")
 
 
-def regroup(connection: Application, rng: random.Random, suffix: str, doc_ids: list[int]) -> None:
+def regroup(connection: Application, rng: random.Random, by_leaf: bool, doc_ids: list[int]) -> None:
     """Move documents and the members of their clusters into other clusters, named after the first, or none."""
     rows = connection.execute(
         "SELECT doc_id FROM nearsim.cluster_member WHERE cluster_id IN"
@@ -55,16 +59,18 @@ def regroup(connection: Application, rng: random.Random, suffix: str, doc_ids: l
         groups.setdefault(rng.randint(0, most) if rng.random() < 0.9 else 0, []).append(doc_id)
     if rng.random() < 0.7:
         for doc_id in groups.pop(0, []):
-            change(connection, DELETE_MEMBER, suffix, doc_id)
+            change(connection, DELETE_MEMBER, by_leaf, doc_id)
     for group in groups.values():
         survivor = rng.choice([group[0], rng.choice(group)])
         for doc_id in group:
             put = UPDATE_MEMBER if doc_id in members else INSERT_MEMBER
-            change(connection, put, suffix, group[0], doc_id == survivor, doc_id)
+            change(connection, put, by_leaf, group[0], doc_id == survivor, doc_id)
 
 
-def change(connection: Application, command: sql.SQL, suffix: str, *values: object) -> None:
+def change(connection: Application, command: sql.SQL, by_leaf: bool, *values: object) -> None:
     """Run a command on a table of the first generation, or on its parent."""
-    names = ("similar_pair", "signature", "cluster_member")
-    tables = {name: identifier(name + suffix) for name in names}
-    connection.execute(command.format(**tables), values)
+    row = connection.execute(FIRST).fetchone()
+    assert row is not None
+    leaves = Leaves(GenerationId(int(str(row[0]))))
+    tables = {name: leaves.table(name) if by_leaf else identifier(name) for name in PARENTS}
+    connection.execute(command.format(generation_id=sql.Literal(leaves.generation_id), **tables), values)

@@ -85,6 +85,11 @@ class World:
             names = {int(str(doc_id)): str(name) for doc_id, name in rows}
         return cls(index, profile, {doc_id: bodies[name] for doc_id, name in names.items()}, names)
 
+    @property
+    def generation_id(self) -> int:
+        """The number of the generation that answers."""
+        return self.index.serving().context.leaves.generation_id
+
     def ask(self, command: str, *values: object) -> list[tuple[Any, ...]]:
         """Run SQL and return its rows."""
         with self.index.database.engine.begin() as connection:

@@ -20,6 +20,7 @@ from nearsim_db.records import GenerationId, silent
 from nearsim_db.store.build_slices import read_progress
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from tests.builders.reindex_world import jaccard_pairs, pairs_of, texts_of
+from tests.builders.relations import leaves_of
 from tests.builders.workers import PATIENCE_SECONDS, running, wait_until
 from tests.indexing.test_build_slices import (
     RECIPES,
@@ -55,9 +56,10 @@ def test_processes_build_the_same_index(index: Index, database_url: str) -> None
     index.database.jobs = 3
     with helpers(index.database, context, context.warn) as helping:
         build.build(index.database.engine, context, silent, helping.check)
-    assert rows_of(database_url, 2) == rows_of(database_url, 1)
-    assert figures_of(database_url, 2) == figures_of(database_url, 1)
-    assert pairs_of(index.database, 2) == jaccard_pairs(texts_of(index.database), 0.3)
+    first, second = (one.generation_id for one in leaves_of(database_url))
+    assert rows_of(database_url, second) == rows_of(database_url, first)
+    assert figures_of(database_url, second) == figures_of(database_url, first)
+    assert pairs_of(index.database, second) == jaccard_pairs(texts_of(index.database), 0.3)
 
 
 def test_a_process_does_the_slices_that_it_finds(index: Index, database_url: str) -> None:
@@ -73,7 +75,8 @@ def test_a_process_does_the_slices_that_it_finds(index: Index, database_url: str
         started.close()
         assert read_progress(connection, context.leaves, "sign").done == 40
     build.build(index.database.engine, context, silent)
-    assert rows_of(database_url, 2) == rows_of(database_url, 1)
+    first, second = (one.generation_id for one in leaves_of(database_url))
+    assert rows_of(database_url, second) == rows_of(database_url, first)
 
 
 def kill(started: Helpers) -> None:
@@ -116,7 +119,8 @@ def test_a_slice_of_a_killed_process_is_done_by_another(index: Index, database_u
             holding.rollback()
     assert warnings == ["a process that helped with the build was killed by signal 9"]
     build.build(engine, context, silent)
-    assert rows_of(database_url, 2) == rows_of(database_url, 1)
+    first, second = (one.generation_id for one in leaves_of(database_url))
+    assert rows_of(database_url, second) == rows_of(database_url, first)
 
 
 def test_a_process_killed_while_bands_are_loaded_delays_nothing(index: Index, database_url: str) -> None:
@@ -138,7 +142,8 @@ def test_a_process_killed_while_bands_are_loaded_delays_nothing(index: Index, da
 
         build.build(index.database.engine, context, progress, started.check)
     assert warnings == ["a process that helped with the build was killed by signal 9"]
-    assert rows_of(database_url, 2) == rows_of(database_url, 1)
+    first, second = (one.generation_id for one in leaves_of(database_url))
+    assert rows_of(database_url, second) == rows_of(database_url, first)
 
 
 def test_a_worker_helps_with_a_build_that_another_process_leads(index: Index, database_url: str) -> None:
@@ -152,7 +157,8 @@ def test_a_worker_helps_with_a_build_that_another_process_leads(index: Index, da
         with running(database_url):
             wait_until(asking, ALL_SIGNED)
         build.build(index.database.engine, context, silent)
-    assert rows_of(database_url, 2) == rows_of(database_url, 1)
+    first, second = (one.generation_id for one in leaves_of(database_url))
+    assert rows_of(database_url, second) == rows_of(database_url, first)
 
 
 def test_errors_of_a_process_are_those_of_the_build(index: Index, database_url: str) -> None:
@@ -171,14 +177,14 @@ def test_processes_end_with_their_parent(index: Index, database_url: str) -> Non
     parent = (
         "import sys, os; from nearsim_db.indexing.catch_up import Helpers; "
         "from nearsim_db.indexing.helper_process import HelperProcess; h = Helpers(print); "
-        "one = HelperProcess(sys.argv[1], 2, 1); h.add(one); print(one.process.pid, flush=True); "
+        "one = HelperProcess(sys.argv[1], int(sys.argv[2]), 1); h.add(one); print(one.process.pid, flush=True); "
         "sys.stdin.readline(); os.kill(os.getpid(), 9)"
     )
     with (
         psycopg.connect(database_url, autocommit=True) as asking,
         index.database.engine.connect() as holding,
         subprocess.Popen(
-            [sys.executable, "-c", parent, database_url],
+            [sys.executable, "-c", parent, database_url, str(context.generation.generation_id)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

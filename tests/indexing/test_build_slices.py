@@ -32,6 +32,7 @@ from tests.builders.reindex_world import (
     texts_of,
 )
 from tests.builders.reindex_world import fill as fill_and_build
+from tests.builders.relations import leaves_of
 from tests.builders.selection import some, some_combinations
 from tests.servers.databases import Server
 
@@ -72,7 +73,9 @@ def test_a_build_signs_what_is_not_signed_yet(database_url: str) -> None:
         with index.database.transaction() as connection:
             sign(connection, context, [2, 3, 17, COUNT])
         build.build(index.database.engine, context, silent)
-        assert pairs_of(index.database, 1) == jaccard_pairs(texts_of(index.database), 0.5)
+        assert pairs_of(index.database, context.leaves.generation_id) == jaccard_pairs(
+            texts_of(index.database), 0.5
+        )
         assert index.stats()["indexed"] == COUNT
 
 
@@ -125,15 +128,21 @@ def figures_of(url: str, generation_id: int) -> dict[str, object]:
         return dict(row[0])
 
 
-def add_profile(url: str, name: str, source: int = 1) -> None:
-    """A profile with the recipe of another, not built."""
+def add_profile(url: str, name: str) -> None:
+    """A profile with the recipe of the first, not built."""
     with psycopg.connect(url) as connection:
         connection.execute("INSERT INTO nearsim.profile (collection_id, name) VALUES (1, %s)", [name])
         connection.execute(
-            "INSERT INTO nearsim.generation (profile_id, recipe, fingerprint, bands, rows, expected_recall) "
-            "SELECT (SELECT max(profile_id) FROM nearsim.profile), recipe, fingerprint, bands, rows, expected_recall "
-            "FROM nearsim.generation WHERE generation_id = %s",
-            [source],
+            "INSERT INTO nearsim.generation "
+            "(generation_id, profile_id, recipe, fingerprint, bands, rows, expected_recall) "
+            "OVERRIDING SYSTEM VALUE "
+            "SELECT nextval(CAST(%s AS regclass)), (SELECT max(profile_id) FROM nearsim.profile), "
+            "recipe, fingerprint, bands, rows, expected_recall FROM nearsim.generation ORDER BY created_at LIMIT 1",
+            [
+                "nearsim.shared_generation"
+                if partitions.MOST_SHARED > 0
+                else "nearsim.generation_generation_id_seq"
+            ],
         )
 
 
@@ -151,6 +160,7 @@ RECIPES = {
 }
 
 
+@pytest.mark.usefixtures("either_tables")
 @some_combinations(("recipe", list(RECIPES.values())), ("megabytes", ["256", "0"]))
 def test_any_number_of_slices_gives_the_same_index(
     database_url: str, recipe: list[str], megabytes: str, monkeypatch: pytest.MonkeyPatch
@@ -162,15 +172,17 @@ def test_any_number_of_slices_gives_the_same_index(
         add_profile(database_url, "sliced")
         small_slices(monkeypatch, 7, 300)
         build.build(index.database.engine, context_of(index), silent)
-    whole, sliced = rows_of(database_url, 1), rows_of(database_url, 2)
+    first, second = (one.generation_id for one in leaves_of(database_url))
+    whole, sliced = rows_of(database_url, first), rows_of(database_url, second)
     assert len(whole["similar_pair"]) > 25
     assert sliced == whole
-    figures = figures_of(database_url, 1)
-    assert figures_of(database_url, 2) == figures
+    figures = figures_of(database_url, first)
+    assert figures_of(database_url, second) == figures
     assert int(str(figures["buckets_over_limit"])) > 10
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # cursors of killed sessions
+@pytest.mark.usefixtures("either_tables")
 @pytest.mark.parametrize("takers", some([3, 1, 2], "every number of processes"))
 @pytest.mark.parametrize("seed", some(range(6), "every seed"))
 def test_any_takers_in_any_interleaving_give_the_same_index(
@@ -184,8 +196,9 @@ def test_any_takers_in_any_interleaving_give_the_same_index(
         small_slices(monkeypatch, 15, 1500)
         monkeypatch.setattr(build, "_POLL_SECONDS", 0.0)
         schedule = run_takers(index, database_url, takers, random.Random(f"takers {takers} {seed}"))
-    assert rows_of(database_url, 2) == rows_of(database_url, 1), schedule.listing()
-    assert figures_of(database_url, 2) == figures_of(database_url, 1)
+    first, second = (one.generation_id for one in leaves_of(database_url))
+    assert rows_of(database_url, second) == rows_of(database_url, first), schedule.listing()
+    assert figures_of(database_url, second) == figures_of(database_url, first)
 
 
 def run_takers(index: Index, url: str, takers: int, rng: random.Random) -> Schedule:
@@ -220,6 +233,7 @@ def run_takers(index: Index, url: str, takers: int, rng: random.Random) -> Sched
     return schedule
 
 
+@pytest.mark.usefixtures("either_tables")
 @some_combinations(("how", ["pause", "abandon"]), ("step", ["sign", "candidates"]))
 def test_pausing_and_abandoning_stop_all_that_take_part(
     server: Server, how: str, step: str, monkeypatch: pytest.MonkeyPatch
@@ -245,4 +259,4 @@ def test_pausing_and_abandoning_stop_all_that_take_part(
         assert (stopped.stage, 0 < known.unfinished < known.slices) == (stage, True)
         if how == "pause":
             reindex.resume()
-            assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
+            assert pairs_of(database, stopped.generation_id) == jaccard_pairs(texts_of(database), 0.3)

@@ -1,6 +1,7 @@
 """Tables of a build are logged, and its statistics cost no more than the collection."""
 
 import psycopg
+import pytest
 
 from nearsim_db import Document, Index
 
@@ -17,6 +18,7 @@ def test_a_permanent_index_is_logged(database_url: str) -> None:
         assert {row[1:] for row in watching.execute(TABLES)} == {("p", True)}
 
 
+@pytest.mark.usefixtures("own_tables")
 def test_a_small_build_does_not_analyze_all_collections(database_url: str) -> None:
     """Statistics over all collections are updated once these have doubled."""
     known = []

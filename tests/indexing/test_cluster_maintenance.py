@@ -66,7 +66,7 @@ def judge(world: World, rng: random.Random) -> None:
 
 
 @pytest.fixture
-def open_connection(connection: Connection) -> Iterator[Connection]:
+def open_connection(either_tables: None, connection: Connection) -> Iterator[Connection]:
     """A connection whose transaction ends before the database is dropped."""
     yield connection
     connection.rollback()
@@ -136,14 +136,15 @@ def large(open_connection: Connection) -> World:
         *(world.collection.collection_id, MAY),
     )
     world.run(
-        "INSERT INTO {signature} (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id)"
-        " SELECT n, 1, 1, gen_random_uuid(), '', 0, CASE WHEN n > 10000 THEN n ELSE 1 END"
+        "INSERT INTO {signature} (generation_id, doc_id, revision, feature_count, feature_digest, sketch,"
+        " numbers_digest, head_id) SELECT {generation_id}, n, 1, 1, gen_random_uuid(), '', 0,"
+        " CASE WHEN n > 10000 THEN n ELSE 1 END"
         " FROM generate_series(1, 20000) AS n"
     )
     world.run(
         "INSERT INTO {similar_pair}"
-        " (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size)"
-        " SELECT 1, n, 1, 1, 1, 1, 1 FROM generate_series(10001, 20000) AS n"
+        " (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size)"
+        " SELECT {generation_id}, 1, n, 1, 1, 1, 1, 1 FROM generate_series(10001, 20000) AS n"
     )
     rebuild_clusters(open_connection, world.context)
     assert set(world.stored().values()) == {(1, True), (1, False)}

@@ -11,7 +11,7 @@ from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.statements import run
 from nearsim_db.store.generation_rows import list_generations
 
-pytestmark = pytest.mark.each_major
+pytestmark = [pytest.mark.each_major, pytest.mark.usefixtures("own_tables")]
 
 STORIES = [Document(f"d{number}", body="one two three four five six seven") for number in range(4)]
 LEAVES = (

@@ -5,6 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing import ingest as ingest_module
@@ -14,6 +15,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import documents
 from nearsim_db.store.documents import StoredDocument
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, stories, texts_of, words
+from tests.builders.relations import leaves_of
 
 COUNT = 40
 BATCH = 8
@@ -52,6 +54,12 @@ def records(given: Sequence[Document], url: str, steps: dict[int, Step]) -> Iter
             with psycopg.connect(url) as connection:
                 steps[position](connection)
         yield record
+
+
+def signature_of(url: str) -> sql.Identifier:
+    """The table that has the signatures of the only generation, attached or not."""
+    (leaves,) = leaves_of(url)
+    return leaves.table("signature")
 
 
 def create(index: Index, *profiles: Iterable[str]) -> None:
@@ -136,7 +144,7 @@ def test_an_ingest_that_ended_early_is_continued(
         with pytest.raises(KeyboardInterrupt):
             index.ingest(records(stories(COUNT), database_url, {27: end}), resumable=True)
     with psycopg.connect(database_url) as connection:
-        connection.execute("DELETE FROM nearsim_index.signature_1 WHERE doc_id % 5 = 0")
+        connection.execute(sql.SQL("DELETE FROM {} WHERE doc_id % 5 = 0").format(signature_of(database_url)))
     with Index.connect(database_url) as index:
         index.add(stories(COUNT))
         assert_exact(index)
@@ -161,7 +169,9 @@ def test_a_paused_build_gets_no_more_signatures(database_url: str) -> None:
         create(index, RECIPE)
         index.ingest(records(stories(COUNT), database_url, {32: run(pause)}))
     with psycopg.connect(database_url) as connection:
-        signed = connection.execute("SELECT count(*) FROM nearsim_index.signature_1").fetchone()
+        signed = connection.execute(
+            sql.SQL("SELECT count(*) FROM {}").format(signature_of(database_url))
+        ).fetchone()
         assert signed is not None and int(str(signed[0])) < COUNT
         connection.execute("UPDATE nearsim.generation SET state = 'building'")
     with Index.connect(database_url) as index:

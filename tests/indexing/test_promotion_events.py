@@ -19,8 +19,8 @@ from tests.builders.selection import some
 from tests.builders.workers import BLOCKED, IDLE, application, ask, wait_until
 from tests.search.test_events import RULES, alike, at_work, unlike, write_often
 
-LIVE = "UPDATE nearsim.generation SET state = 'live' WHERE generation_id = 1"
-RETIRED = "UPDATE nearsim.generation SET state = 'retired' WHERE generation_id = 1"
+LIVE = "UPDATE nearsim.generation SET state = 'live'"
+RETIRED = "UPDATE nearsim.generation SET state = 'retired'"
 TO_PUBLISH = "SELECT count(*) > 0 FROM nearsim.work WHERE stage = 'publish'"
 ALIKE = "one two three four five six"
 
@@ -115,12 +115,13 @@ def test_promotion_writes_two_events(index: Index, database_url: str) -> None:
     with application(database_url) as reading:
         watcher = Watcher(index.database, reading)
         watcher.catch_up()
+        first, _ = index.profiles()[0]
         made = reindex.start(settings=["match.threshold=0.3"])
-        for generation, others in ((made, 1), (index.profiles()[0][0], made.generation_id)):
+        for generation, others in ((made, first), (first, made)):
             last, watcher.generation_id = watcher.consumer.last, generation.generation_id
             promote(index.database, generation, ["ready", "retired"])
             assert [(one.kind, one.generation_id) for one in index.events(last)] == [
-                ("generation_gone", others),
+                ("generation_gone", others.generation_id),
                 ("generation_live", generation.generation_id),
             ]
             watcher.catch_up()
@@ -141,7 +142,7 @@ def test_changes_committed_during_promotion_are_published(index: Index, database
     with application(database_url) as reading, psycopg.connect(database_url) as writing:
         watcher = Watcher(index.database, reading)
         reading.execute(RETIRED)
-        change(writing, INSERT_PAIR, "_1", 1, 2, 0.5)
+        change(writing, INSERT_PAIR, True, 1, 2, 0.5)
         # It has made sure from here on that it need not publish.
         writing.execute("SET CONSTRAINTS ALL IMMEDIATE")
         promoting = Thread(target=reading.execute, args=(LIVE,))

@@ -5,13 +5,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import InputError
 from nearsim_db.indexing import build
-from nearsim_db.records import GenerationId, silent
+from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import generation_rows
+from nearsim_db.store.driver.statements import PARENTS
 from tests.builders.purged_secret import (
     NAME,
     SECRET,
@@ -24,10 +26,12 @@ from tests.builders.purged_secret import (
     traces_of_id,
     with_secret,
 )
+from tests.builders.relations import leaves_of
 from tests.builders.selection import some, some_combinations
 from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
 
 
+@pytest.mark.usefixtures("either_tables")
 def test_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.jsonl"
     kept = '{"file": "a.jsonl", "line": 2, "id": "other", "reason": "no text"}\n'
@@ -49,17 +53,22 @@ def test_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
             f"SELECT nearsim.pin_pair('{NAME}', 'd0', 'none says {WORD}')",
             "ANALYZE nearsim.document, nearsim.verdict",
         )
-        before = traces(database_url, doc_id)
+        before, (leaves,) = traces(database_url, doc_id), leaves_of(database_url)
         assert before.keys() == {
             *("document", "work", "change"),
-            *("signature_1", "band_1", "similar_pair_1", "cluster_member_1", "event", "verdict"),
+            *("event", "verdict"),
+            *map(leaves.name, PARENTS),
         }
         purged = index.purge([NAME, "nobody"], [rejects])
         assert traces(database_url, doc_id) == {}
         assert (purged.deleted, purged.not_found) == ([NAME], ["nobody"])
         ((generation, removed),) = purged.generations
-        assert (generation.state, removed.signatures, removed.pairs) == ("live", 1, before["similar_pair_1"])
-        assert removed.bands == before["band_1"]
+        assert (generation.state, removed.signatures, removed.pairs) == (
+            "live",
+            1,
+            before[leaves.name("similar_pair")],
+        )
+        assert removed.bands == before[leaves.name("band")]
         assert (removed.cluster_rows, purged.rejects) == (1, [(rejects, 1)])
         assert purged.changes == before["change"] + 1
         assert purged.verdicts == before["verdict"] == 2
@@ -90,33 +99,48 @@ def test_twin_becomes_head_after_a_purge(database_url: str) -> None:
         assert traces_of_id(database_url, doc_id) == {}
 
 
+SET_STATE = "UPDATE nearsim.generation SET state = %s WHERE generation_id = %s"
+SET_FINGERPRINT = "UPDATE nearsim.generation SET fingerprint = 'other' WHERE generation_id = %s"
+
+
 @some_combinations(
-    ("state", ["retired", "abandoned", "live"]), ("attached", [True, False]), ("reproducible", [True, False])
+    ("tables", ["own_tables", "shared"]),
+    ("state", ["retired", "abandoned", "live"]),
+    ("attached", [True, False]),
+    ("reproducible", [True, False]),
 )
 def test_purge_covers_generations_of_any_state(
-    database_url: str, state: str, attached: bool, reproducible: bool
+    database_url: str,
+    tables: str,
+    state: str,
+    attached: bool,
+    reproducible: bool,
+    request: pytest.FixtureRequest,
 ) -> None:
+    """Tables that generations share are always attached."""
+    if tables == "own_tables":
+        request.getfixturevalue(tables)
+    attached = attached or tables == "shared"
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), ["match.threshold=0.5"]))
         index.create_profile("other", override(Recipe(), ["match.threshold=0.4"]))
         index.add(with_secret())
         doc_id = doc_id_of(database_url, NAME)
+        other = leaves_of(database_url)[1]
         with psycopg.connect(database_url) as connection:
-            connection.execute("UPDATE nearsim.generation SET state = %s WHERE generation_id = 2", [state])
-        if not attached:
-            parents = ("cluster_member", "similar_pair", "band", "signature")
-            execute(
-                database_url,
-                *(f"ALTER TABLE nearsim.{one} DETACH PARTITION nearsim_index.{one}_2" for one in parents),
-            )
-        if not reproducible:
-            execute(
-                database_url, "UPDATE nearsim.generation SET fingerprint = 'other' WHERE generation_id = 2"
-            )
+            connection.execute(SET_STATE, [state, other.generation_id])
+            for parent in reversed(PARENTS) if not attached else []:
+                connection.execute(
+                    sql.SQL("ALTER TABLE {} DETACH PARTITION {}").format(
+                        sql.Identifier("nearsim", parent), other.table(parent)
+                    )
+                )
+            if not reproducible:
+                connection.execute(SET_FINGERPRINT, [other.generation_id])
         purged = index.purge([NAME])
         assert traces(database_url, doc_id) == {}
         found = {one.generation_id: (one.state, removed) for one, removed in purged.generations}
-        assert found[GenerationId(2)][0] == state
+        assert found[other.generation_id][0] == state
         assert all(removed.signatures == 1 and removed.bands > 0 for _, removed in found.values())
         assert all(removed.pairs == len(TEXTS) and removed.cluster_rows == 1 for _, removed in found.values())
         # Nobody follows what was abandoned.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.errors import NearsimError
@@ -46,6 +47,11 @@ class Signing:
                     (f"d{number}", words(number)),
                 )
         return batch(range(first, last + 1))
+
+    @property
+    def table(self) -> sql.Identifier:
+        """The table of signatures."""
+        return self.context.leaves.table("signature")
 
 
 def batch(numbers: Sequence[int]) -> SignDocuments:
@@ -95,7 +101,7 @@ def test_a_helper_signs_as_this_process_does(database_url: str) -> None:
         encoded = context.encoder.encode([words(number) for number in range(1, 13)], keep_features=True)
         with psycopg.connect(database_url) as connection:
             stored = connection.execute(
-                "SELECT doc_id, sketch, feature_digest FROM nearsim_index.signature_1 ORDER BY doc_id"
+                sql.SQL("SELECT doc_id, sketch, feature_digest FROM {} ORDER BY doc_id").format(signing.table)
             ).fetchall()
         assert [(row[0], bytes(row[1])) for row in stored] == [
             (doc_id, sketch.tobytes()) for doc_id, sketch in enumerate(encoded.sketches, 1)
@@ -126,7 +132,7 @@ def test_a_killed_helper(database_url: str) -> None:
             psycopg.connect(database_url, autocommit=True) as asking,
             psycopg.connect(database_url) as holding,
         ):
-            holding.execute("LOCK nearsim_index.signature_1")
+            holding.execute(sql.SQL("LOCK {}").format(signing.table))
             signer.sign(signing.insert(1, 4))
             wait_until(asking, WAITING)
             helper.process.kill()
@@ -148,7 +154,7 @@ def test_an_error_of_a_helper_is_raised(database_url: str) -> None:
     with helper_signing(database_url) as signing:
         batch_of_one = signing.insert(1, 1)
         with psycopg.connect(database_url, autocommit=True) as connection:
-            connection.execute("ALTER TABLE nearsim_index.signature_1 RENAME COLUMN sketch TO other")
+            connection.execute(sql.SQL("ALTER TABLE {} RENAME COLUMN sketch TO other").format(signing.table))
         signing.signer.sign(batch_of_one)
         with pytest.raises(NearsimError, match="sketch"):
             signing.signer.finish()

@@ -62,6 +62,7 @@ def test_only_trigger_functions_run_with_the_owners_rights(database_url: str) ->
         ).fetchone() == (True,)
 
 
+@pytest.mark.usefixtures("own_tables")
 @pytest.mark.parametrize("isolated", [False, True], ids=["open", "isolated"])
 def test_new_partitions_ignore_default_privileges(database_url: str, isolated: bool) -> None:
     fill(database_url)
@@ -82,7 +83,7 @@ def test_new_partitions_ignore_default_privileges(database_url: str, isolated: b
                 "AND relkind = 'r' AND has_table_privilege(%s, oid, 'SELECT')",
                 (user_of(reader),),
             ).fetchone()
-            assert readable == (2 * len(PARENTS),)
+            assert readable == (3 * len(PARENTS),)
         with psycopg.connect(user) as connection:
             for parent in PARENTS:
                 assert refused(connection, sql.SQL("SELECT FROM {}").format(identifier(f"{parent}_2")))

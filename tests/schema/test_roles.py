@@ -123,6 +123,7 @@ def test_readers_and_writers_write_only_what_their_role_allows(database_url: str
         assert written(database_url, writer) == expected(database_url, {**ASKING, **WRITING})
 
 
+@pytest.mark.usefixtures("own_tables")
 @pytest.mark.parametrize("role", ["nearsim_reader", "nearsim_writer"])
 def test_tables_and_views_can_be_read_but_not_truncated_or_altered(database_url: str, role: str) -> None:
     fill(database_url)

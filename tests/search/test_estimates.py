@@ -13,6 +13,7 @@ from nearsim_db import Document, Index
 from nearsim_db.analysis.report import Options, gather
 from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.command_line import CommandLine
+from tests.builders.relations import leaves_of
 from tests.builders.scrambling import INSERT_PAIR, UPDATE_HEAD, change
 from tests.builders.workers import running
 from tests.servers.databases import Server
@@ -91,6 +92,7 @@ def test_profiles_together_are_verified_if_each_is(url: str) -> None:
     assert found == [("0", "1", False), ("0", "2", True), ("1", "2", False)]
 
 
+@pytest.mark.usefixtures("either_tables")
 def test_events_keep_what_is_verified(index: Index, database_url: str) -> None:
     """Those of the first build and of later changes, after their generation is dropped."""
     profiles = {"estimate": False, **PROFILES, "certain": True}
@@ -104,14 +106,15 @@ def test_events_keep_what_is_verified(index: Index, database_url: str) -> None:
         "SELECT left_id, right_id, verified FROM nearsim.events"
         " WHERE generation_id = %(id)s AND kind = 'pair_found' ORDER BY event_id"
     )
-    for generation_id, is_exact in enumerate(profiles.values(), 1):
+    numbers = [one.generation_id for one in leaves_of(database_url)]
+    for generation_id, is_exact in zip(numbers, profiles.values(), strict=True):
         added = [(1, 2, is_exact), (1, 3, True), (1, 4, is_exact), (2, 4, is_exact)]
         assert ask(database_url, found, id=generation_id) == added
     with psycopg.connect(database_url) as writing:
-        change(writing, UPDATE_HEAD, "_1", 3, 3)
-        change(writing, INSERT_PAIR, "_1", 1, 3, 1)
+        change(writing, UPDATE_HEAD, True, 3, 3)
+        change(writing, INSERT_PAIR, True, 1, 3, 1)
     index.delete_profile("estimate")
-    both = [row for row in ask(database_url, found, id=1) if row[:2] == (1, 3)]
+    both = [row for row in ask(database_url, found, id=numbers[0]) if row[:2] == (1, 3)]
     assert both == [(1, 3, True), (1, 3, False)]
 
 

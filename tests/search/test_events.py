@@ -7,17 +7,22 @@ from threading import Thread
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.search.events import Event
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.worker.worker import Worker
 from tests.builders.engine_hooks import before_commits
 from tests.builders.event_world import Watcher, snapshot
+from tests.builders.relations import leaves_of
 from tests.builders.scrambling import DELETE_MEMBER, INSERT_MEMBER, INSERT_PAIR, change, scramble
 from tests.builders.selection import some
 from tests.builders.workers import BLOCKED, IDLE, Application, application, ask, wait_until
+
+pytestmark = pytest.mark.usefixtures("either_tables")
 
 INSERT_DOCUMENT = (
     b"INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)"
@@ -146,28 +151,30 @@ def test_a_large_cluster_is_not_read_for_one_more_member(index: Index, database_
     index.add(unlike(1))
     with application(database_url) as writing:
         writing.execute(LARGE_CLUSTER)
-        writing.execute("ANALYZE nearsim_index.cluster_member_1")
-        before = index_entries_read(writing)
+        (leaves,) = leaves_of(database_url)
+        writing.execute(sql.SQL("ANALYZE {}").format(leaves.table("cluster_member")))
+        before = index_entries_read(writing, leaves)
         for doc_id in (5_001, 5_002):
-            change(writing, INSERT_MEMBER, "_1", 1, False, doc_id)
-        assert 0 < index_entries_read(writing) - before < 20
+            change(writing, INSERT_MEMBER, True, 1, False, doc_id)
+        assert 0 < index_entries_read(writing, leaves) - before < 20
 
 
-def index_entries_read(connection: Application) -> int:
+def index_entries_read(connection: Application, leaves: Leaves) -> int:
     """The number of index entries of cluster members read so far."""
     connection.execute("SELECT pg_stat_force_next_flush()")
-    asked = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'cluster_member_1'"
-    return int(str(ask(connection, asked)))
+    asked = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = %s"
+    ((read,),) = connection.execute(asked, [leaves.name("cluster_member")]).fetchall()
+    return int(str(read))
 
 
 def test_events_are_in_commit_order(index: Index, database_url: str) -> None:
     index.add(unlike(6))
     last = all_events(index)[-1].event_id
     with psycopg.connect(database_url) as first, psycopg.connect(database_url) as second:
-        change(first, INSERT_PAIR, "_1", 1, 2, 0.5)
-        change(second, INSERT_PAIR, "_1", 3, 4, 0.5)
+        change(first, INSERT_PAIR, True, 1, 2, 0.5)
+        change(second, INSERT_PAIR, True, 3, 4, 0.5)
         second.commit()
-        change(second, INSERT_PAIR, "_1", 5, 6, 0.5)
+        change(second, INSERT_PAIR, True, 5, 6, 0.5)
         # From here on the first has its numbers, and the second must wait for it to be over.
         first.execute("SET CONSTRAINTS ALL IMMEDIATE")
         committing = Thread(target=second.commit)
@@ -238,16 +245,17 @@ def test_dropping_publishes_one_event(index: Index, database_url: str) -> None:
         watcher = Watcher(index.database, reading)
         watcher.catch_up()
         last = int(str(ask(reading, "SELECT max(event_id) FROM nearsim.event")))
+        first, other = (one.generation_id for one in leaves_of(database_url))
         index.delete_profile("other")
         (dropped,) = all_events(index, last)
-        assert (dropped.kind, dropped.profile, dropped.generation_id) == ("generation_gone", None, 2)
+        assert (dropped.kind, dropped.profile, dropped.generation_id) == ("generation_gone", None, other)
         reading.execute("DELETE FROM nearsim.collection")
         rows = reading.execute(
             "SELECT kind, collection_id, generation_id, collection FROM nearsim.events WHERE event_id > %s",
             [dropped.event_id],
         ).fetchall()
-        assert rows == [("generation_gone", 1, 1, None)]
-        assert snapshot(reading).pairs == watcher.state.pairs
+        assert rows == [("generation_gone", 1, first, None)]
+        assert snapshot(reading, first).pairs == watcher.state.pairs
 
 
 def test_generation_that_is_live_again_is_published_again(index: Index, database_url: str) -> None:
@@ -259,7 +267,7 @@ def test_generation_that_is_live_again_is_published_again(index: Index, database
         assert len(pairs) == 2
         writing.execute("UPDATE nearsim.generation SET state = 'retired'")
         last = watcher.consumer.last
-        change(writing, DELETE_MEMBER, "_1", 3)
+        change(writing, DELETE_MEMBER, True, 3)
         assert [one.kind for one in all_events(index, last)] == ["generation_gone"]
         writing.execute("UPDATE nearsim.generation SET state = 'live'")
         watcher.catch_up()
@@ -270,6 +278,7 @@ def test_generation_that_is_live_again_is_published_again(index: Index, database
 
 
 LARGE_CLUSTER = (
-    "INSERT INTO nearsim_index.cluster_member_1 (doc_id, cluster_id, is_survivor)"
-    " SELECT number, 1, number = 1 FROM generate_series(1, 5000) AS number"
+    "INSERT INTO nearsim.cluster_member (generation_id, doc_id, cluster_id, is_survivor)"
+    " SELECT (SELECT generation_id FROM nearsim.generation), number, 1, number = 1"
+    " FROM generate_series(1, 5000) AS number"
 )

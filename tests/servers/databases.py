@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 import psycopg
 from psycopg import sql
 
+from nearsim_db.store import partitions
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.cluster import Cluster
 from nearsim_db.store.schema import revisions
@@ -36,7 +37,7 @@ class Server:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._numbers = itertools.count()
-        self._filled: dict[Fill, str] = {}
+        self._filled: dict[tuple[Fill, int], str] = {}
 
     @contextmanager
     def database(self, fill: Fill | None = None) -> Iterator[str]:
@@ -64,11 +65,12 @@ class Server:
         return name
 
     def _filled_by(self, fill: Fill) -> str:
-        if fill not in self._filled:
+        kind = fill, partitions.MOST_SHARED  # which determines what tables generations have
+        if kind not in self._filled:
             name = self._create(_TEMPLATE)
             fill(self.cluster.dsn(name))
-            self._filled[fill] = name
-        return self._filled[fill]
+            self._filled[kind] = name
+        return self._filled[kind]
 
     def _run(self, command: sql.Composed) -> None:
         with psycopg.connect(self.cluster.dsn("postgres"), autocommit=True) as connection:

@@ -115,18 +115,21 @@ def decide(known: World, one: int, other: int, verdict: str, undone_at: str | No
     )
 
 
+@pytest.mark.usefixtures("either_tables")
 def test_bucket_limit_bounds_additional_candidates(database_url: str) -> None:
     with world(database_url, "match.bucket_limit=2") as known:
+        own = known.generation_id
         heads = {
             one: min(o for o in known.doc_ids if known.features[o] == known.features[one])
             for one in known.doc_ids
         }
         stored = dict.fromkeys(
-            known.ask("SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = 1")
+            known.ask("SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = %s", own)
         )
         members: dict[int, list[int]] = {}
         for bucket, doc_id in known.ask(
-            "SELECT bucket_hash, doc_id FROM nearsim.band WHERE generation_id = 1 ORDER BY 2"
+            "SELECT bucket_hash, doc_id FROM nearsim.band WHERE generation_id = %s ORDER BY 2",
+            own,
         ):
             members.setdefault(bucket, []).append(doc_id)
         for doc_id in known.doc_ids:

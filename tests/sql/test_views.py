@@ -231,6 +231,7 @@ def test_survivors_moved_to_another_collection_are_replaced(whole: World) -> Non
     assert whole.ask("SELECT count(*) FROM nearsim.duplicates WHERE doc_id = %s", kept) == [(0,)]
 
 
+@pytest.mark.usefixtures("own_tables")
 def test_builds_update_row_counts_of_parents(whole: World) -> None:
     for parent in ("signature", "similar_pair", "cluster_member"):
         counted = whole.ask(f"SELECT count(*) FROM nearsim.{parent}")  # noqa: S608

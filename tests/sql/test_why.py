@@ -22,9 +22,11 @@ WHY = "SELECT * FROM nearsim.why(CAST(%s AS bigint), CAST(%s AS bigint))"
 WHY_NOT = "SELECT * FROM nearsim.why_not(CAST(%s AS bigint), CAST(%s AS bigint))"
 
 
+@pytest.mark.usefixtures("either_tables")
 def test_why_shows_everything_about_a_pair(whole: World) -> None:
+    own = whole.generation_id
     clusters = dict(
-        whole.ask("SELECT doc_id, cluster_id FROM nearsim.cluster_member WHERE generation_id = 1")
+        whole.ask("SELECT doc_id, cluster_id FROM nearsim.cluster_member WHERE generation_id = %s", own)
     )
     kinds: Counter[tuple[bool, bool]] = Counter()
     for left, right in list(combinations(whole.doc_ids, 2))[::13]:
@@ -45,7 +47,11 @@ def check_sides(known: World, found: dict[str, object], left: int, right: int) -
     """The two documents and the recipe."""
     assert (found["left_id"], found["right_id"]) == (left, right)
     assert (found["left_external_id"], found["right_external_id"]) == (known.names[left], known.names[right])
-    assert (found["profile"], found["generation_id"], found["threshold"]) == ("default", 1, THRESHOLD)
+    assert (found["profile"], found["generation_id"], found["threshold"]) == (
+        "default",
+        known.generation_id,
+        THRESHOLD,
+    )
     assert found["recipe"] == to_mapping(known.profile.recipe) | {"fields": ["body"]}
 
 
@@ -156,10 +162,14 @@ def rounded(number: float) -> str:
     return str(Decimal(repr(number)).quantize(Decimal("0.0001"), ROUND_HALF_UP))
 
 
+@pytest.mark.usefixtures("either_tables")
 def test_pairs_missed_because_of_the_bucket_limit(database_url: str) -> None:
     with world(database_url, "match.bucket_limit=1") as known:
-        stored = set(known.ask("SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = 1"))
-        heads = dict(known.ask("SELECT doc_id, head_id FROM nearsim.signature WHERE generation_id = 1"))
+        own = known.generation_id
+        stored = set(
+            known.ask("SELECT left_id, right_id FROM nearsim.similar_pair WHERE generation_id = %s", own)
+        )
+        heads = dict(known.ask("SELECT doc_id, head_id FROM nearsim.signature WHERE generation_id = %s", own))
         apart = [
             pair
             for pair in combinations([one for one in known.doc_ids if heads[one] == one], 2)

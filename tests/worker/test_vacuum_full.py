@@ -13,6 +13,8 @@ from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, texts_
 from tests.builders.relations import identifier
 from tests.builders.workers import IDLE, application, ask, running, wait_until
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 _TABLES = (
     "band_1",
     "signature_1",

@@ -19,23 +19,23 @@ BEGIN
     are_compared := min_similarity >= nearsim.least_similarity(known.recipe);
     RETURN QUERY EXECUTE format($query$
         WITH me AS MATERIALIZED (
-            SELECT head_id, sketch, numbers_digest FROM nearsim_index.%1$I WHERE doc_id = $1 AND head_id IS NOT NULL
+            SELECT head_id, sketch, numbers_digest FROM %1$s AS own WHERE doc_id = $1 AND head_id IS NOT NULL
         ), met AS MATERIALIZED (
             SELECT DISTINCT member.doc_id
             FROM me
             CROSS JOIN LATERAL unnest(nearsim.keys_under($4, $5, $6, me.sketch)) AS own (bucket_hash)
             CROSS JOIN LATERAL (
-                SELECT doc_id FROM nearsim_index.%3$I WHERE bucket_hash = own.bucket_hash ORDER BY doc_id
+                SELECT doc_id FROM %3$s AS band WHERE bucket_hash = own.bucket_hash ORDER BY doc_id
                 LIMIT nullif(CAST($4 #>> '{match,bucket_limit}' AS integer), 0)
             ) AS member
             WHERE member.doc_id <> me.head_id
-                AND NOT EXISTS (SELECT FROM nearsim_index.%2$I WHERE left_id = least(me.head_id, member.doc_id)
+                AND NOT EXISTS (SELECT FROM %2$s AS stored WHERE left_id = least(me.head_id, member.doc_id)
                     AND right_id = greatest(me.head_id, member.doc_id))
         )
         SELECT family.doc_id, said.estimate, said.shared_bands, family.numbers_digest <> me.numbers_digest
         FROM me CROSS JOIN met
         CROSS JOIN LATERAL (
-            SELECT sketch FROM nearsim_index.%1$I WHERE doc_id = met.doc_id AND head_id = met.doc_id LIMIT 1
+            SELECT sketch FROM %1$s AS signed WHERE doc_id = met.doc_id AND head_id = met.doc_id LIMIT 1
         ) AS other
         CROSS JOIN LATERAL (
             SELECT nearsim.shared_bands($4, $5, $6, me.sketch, other.sketch) AS bands OFFSET 0
@@ -49,12 +49,13 @@ BEGIN
             WHERE coalesce(cardinality(shared.bands) >= $3, under.meets) AND NOT ($7 AND under.meets) OFFSET 0
         ) AS said
         CROSS JOIN LATERAL (
-            SELECT doc_id, numbers_digest FROM nearsim_index.%1$I WHERE doc_id = met.doc_id
+            SELECT doc_id, numbers_digest FROM %1$s AS signed WHERE doc_id = met.doc_id
             UNION ALL
-            SELECT doc_id, numbers_digest FROM nearsim_index.%1$I WHERE head_id = met.doc_id AND head_id <> doc_id
+            SELECT doc_id, numbers_digest FROM %1$s AS signed WHERE head_id = met.doc_id AND head_id <> doc_id
         ) AS family
         WHERE said.estimate >= $2
-        $query$, 'signature_' || generation_id, 'similar_pair_' || generation_id, 'band_' || generation_id)
+        $query$, nearsim.rows_of('signature', generation_id), nearsim.rows_of('similar_pair', generation_id),
+            nearsim.rows_of('band', generation_id))
         USING doc_id, min_similarity, min_shared_bands, known.recipe, CAST(known.bands AS integer),
             CAST(known.rows AS integer), are_compared;
 END

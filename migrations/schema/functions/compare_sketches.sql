@@ -13,8 +13,8 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;
-    EXECUTE format('SELECT * FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO a USING left_id;
-    EXECUTE format('SELECT * FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO b USING right_id;
+    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id)) INTO a USING left_id;
+    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id)) INTO b USING right_id;
     IF a.sketch IS NULL OR b.sketch IS NULL THEN
         RETURN;
     END IF;
@@ -25,9 +25,9 @@ BEGIN
         SELECT EXISTS (
             SELECT FROM unnest($1) AS own (bucket_hash)
             WHERE own.bucket_hash = ANY ($2) AND ($4 = 0 OR $3 <= coalesce((
-                SELECT doc_id FROM nearsim_index.%I WHERE bucket_hash = own.bucket_hash
+                SELECT doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash
                 ORDER BY doc_id OFFSET greatest($4 - 1, 0) LIMIT 1), $3)))
-        $query$, 'band_' || generation_id)
+        $query$, nearsim.rows_of('band', generation_id))
         INTO are_linked USING nearsim.keys_under(known.recipe, known.bands, known.rows, a.sketch),
             nearsim.keys_under(known.recipe, known.bands, known.rows, b.sketch), least(a.head_id, b.head_id),
             CAST(known.recipe #>> '{match,bucket_limit}' AS integer);

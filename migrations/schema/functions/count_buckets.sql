@@ -5,11 +5,11 @@ RETURNS SETOF record
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashagg = off AS $$
 BEGIN
     IF NOT nearsim.may_see_generation(generation_id)
-        OR to_regclass(format('nearsim_index.%I', 'band_' || generation_id)) IS NULL THEN
+        OR to_regclass('nearsim_index.' || nearsim.leaf_of('band', generation_id)) IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format(
-        'SELECT bucket_hash, count(*) FROM nearsim_index.%I GROUP BY bucket_hash HAVING count(*) > 1', 'band_' || generation_id);
+        'SELECT bucket_hash, count(*) FROM %s AS band GROUP BY bucket_hash HAVING count(*) > 1', nearsim.rows_of('band', generation_id));
 END
 $$;
 COMMENT ON FUNCTION nearsim.count_buckets(integer) IS

@@ -1,14 +1,16 @@
--- A function for each generation, so that sessions plan its statement once. Relies on document_pkey, on the partitions'
+-- A function for each generation with tables of its own, and one for those that share theirs, so that sessions plan its
+-- statement once. Relies on document_pkey, on the partitions'
 -- keys and on verdict_one_current: the same plan for any statistics. Each table is read once for both documents, so that
 -- under isolation the grants are checked once for each table.
 CREATE FUNCTION nearsim.create_evidence(generation_id integer) RETURNS regprocedure
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
     created regprocedure;
+    own_name constant text := nearsim.leaf_of('evidence_of', generation_id);
 BEGIN
     EXECUTE format($function$
         CREATE OR REPLACE FUNCTION nearsim_index.%4$I(
-            first_id bigint, second_id bigint, profile_name text, recipe jsonb, bands smallint, rows smallint,
+            generation integer, first_id bigint, second_id bigint, profile_name text, recipe jsonb, bands smallint, rows smallint,
             threshold double precision, metric text)
         RETURNS SETOF nearsim.pair_evidence
         LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp
@@ -22,15 +24,15 @@ BEGIN
                     FROM nearsim.document
                     LEFT JOIN LATERAL (
                         SELECT signature.* FROM nearsim_index.%1$I AS signature
-                        WHERE signature.doc_id = document.doc_id LIMIT 1
+                        WHERE signature.generation_id = generation AND signature.doc_id = document.doc_id LIMIT 1
                     ) AS own ON true
                     LEFT JOIN LATERAL (
                         SELECT stored.cluster_id FROM nearsim_index.%3$I AS stored
-                        WHERE stored.doc_id = document.doc_id LIMIT 1
+                        WHERE stored.generation_id = generation AND stored.doc_id = document.doc_id LIMIT 1
                     ) AS member ON true
                     WHERE document.doc_id IN (first_id, second_id)
                 )
-                SELECT first_id, second_id, l.external_id, r.external_id, profile_name, %5$s,
+                SELECT first_id, second_id, l.external_id, r.external_id, profile_name, generation,
                     twins.are OR pair.left_id IS NOT NULL, twins.are,
                     CASE WHEN twins.are THEN 1 ELSE pair.similarity END,
                     CAST(nearsim.estimate_under(recipe, l.sketch, r.sketch) AS real),
@@ -54,7 +56,7 @@ BEGIN
                 ) AS twins
                 LEFT JOIN LATERAL (
                     SELECT stored.* FROM nearsim_index.%2$I AS stored
-                    WHERE stored.left_id = least(l.head_id, r.head_id) AND stored.right_id = greatest(l.head_id, r.head_id)
+                    WHERE stored.generation_id = generation AND stored.left_id = least(l.head_id, r.head_id) AND stored.right_id = greatest(l.head_id, r.head_id)
                     LIMIT 1
                 ) AS pair ON true
                 LEFT JOIN LATERAL (
@@ -70,12 +72,12 @@ BEGIN
                 WHERE l.doc_id = first_id AND r.doc_id = second_id;
         END
         $body$
-        $function$, 'signature_' || generation_id, 'similar_pair_' || generation_id, 'cluster_member_' || generation_id,
-        'evidence_of_' || generation_id, generation_id);
+        $function$, nearsim.leaf_of('signature', generation_id), nearsim.leaf_of('similar_pair', generation_id),
+        nearsim.leaf_of('cluster_member', generation_id), own_name);
     SELECT pg_proc.oid INTO STRICT created FROM pg_proc
-    WHERE pronamespace = CAST('nearsim_index' AS regnamespace) AND proname = 'evidence_of_' || generation_id;
+    WHERE pronamespace = CAST('nearsim_index' AS regnamespace) AND proname = own_name;
     EXECUTE format('COMMENT ON FUNCTION %s IS %L', created,
-        format('Internal (used by why): the evidence for two documents in generation %s', generation_id));
+        'Internal (used by why): the evidence for two documents in a generation');
     RETURN created;
 END
 $create$;

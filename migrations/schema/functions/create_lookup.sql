@@ -1,4 +1,5 @@
--- A function for each generation, so that sessions plan its statement once. Relies on the partitions' keys, on the index of
+-- A function for each generation with tables of its own, and one for those that share theirs, so that sessions plan its
+-- statement once. Relies on the partitions' keys, on the index of
 -- similar_pair on right_id, on that of twins on (head_id, doc_id), on document_pkey and on verdict_one_current: the same
 -- plan for any statistics. Heads are sorted by similarity; their documents are read until there are enough, those that
 -- were deleted since they were indexed not counted.
@@ -6,34 +7,35 @@ CREATE FUNCTION nearsim.create_lookup(generation_id integer) RETURNS regprocedur
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
     created regprocedure;
-    is_exact constant boolean := (
-        SELECT nearsim.is_exact(generation.recipe) FROM nearsim.generation
-        WHERE generation.generation_id = create_lookup.generation_id);
+    own_name constant text := nearsim.leaf_of('pairs_of', generation_id);
 BEGIN
     EXECUTE format($function$
         CREATE OR REPLACE FUNCTION nearsim_index.%3$I(
-            asked_id bigint, home integer, least_similarity double precision, least_bands integer, all_bands smallint,
-            metric text, most integer)
+            generation integer, asked_id bigint, home integer, least_similarity double precision, least_bands integer,
+            all_bands smallint, recipe jsonb, most integer)
         RETURNS SETOF nearsim.similar_document
         LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp
         SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $body$
+        DECLARE
+            metric constant text := nearsim.metric_of(recipe);
+            is_exact constant boolean := nearsim.is_exact(recipe);
         BEGIN
             RETURN QUERY
                 WITH me AS MATERIALIZED (
                     SELECT own.head_id, own.feature_count, own.numbers_digest FROM nearsim_index.%1$I AS own
-                    WHERE own.doc_id = asked_id AND own.head_id IS NOT NULL
+                    WHERE own.generation_id = generation AND own.doc_id = asked_id AND own.head_id IS NOT NULL
                 )
                 SELECT family.doc_id, family.external_id, family.title, alike.similarity, alike.estimate,
                     alike.shared_bands, alike.intersection_size, alike.union_size,
                     family.numbers_digest <> (SELECT me.numbers_digest FROM me), said.verdict,
-                    %4$L OR alike.head_id = (SELECT me.head_id FROM me), alike.distance
+                    is_exact OR alike.head_id = (SELECT me.head_id FROM me), alike.distance
                 FROM (
                     SELECT pair.* FROM (
                         SELECT stored.right_id AS head_id, stored.* FROM nearsim_index.%2$I AS stored
-                        WHERE stored.left_id = (SELECT me.head_id FROM me)
+                        WHERE stored.generation_id = generation AND stored.left_id = (SELECT me.head_id FROM me)
                         UNION ALL
                         SELECT stored.left_id, stored.* FROM nearsim_index.%2$I AS stored
-                        WHERE stored.right_id = (SELECT me.head_id FROM me)
+                        WHERE stored.generation_id = generation AND stored.right_id = (SELECT me.head_id FROM me)
                         UNION ALL
                         -- Twins, with the columns of similar_pair.
                         SELECT me.head_id, me.head_id, me.head_id, NULL, 1, 1,
@@ -49,10 +51,10 @@ BEGIN
                     SELECT own.doc_id, own.numbers_digest, named.external_id, named.title
                     FROM (
                         SELECT head.doc_id, head.numbers_digest FROM nearsim_index.%1$I AS head
-                        WHERE head.doc_id = alike.head_id
+                        WHERE head.generation_id = generation AND head.doc_id = alike.head_id
                         UNION ALL
                         SELECT twin.doc_id, twin.numbers_digest FROM nearsim_index.%1$I AS twin
-                        WHERE twin.head_id = alike.head_id AND twin.head_id <> twin.doc_id
+                        WHERE twin.generation_id = generation AND twin.head_id = alike.head_id AND twin.head_id <> twin.doc_id
                         ORDER BY doc_id
                     ) AS own
                     CROSS JOIN LATERAL (
@@ -70,11 +72,11 @@ BEGIN
                 ORDER BY alike.similarity DESC, family.doc_id LIMIT most;
         END
         $body$
-        $function$, 'signature_' || generation_id, 'similar_pair_' || generation_id, 'pairs_of_' || generation_id, is_exact);
+        $function$, nearsim.leaf_of('signature', generation_id), nearsim.leaf_of('similar_pair', generation_id), own_name);
     SELECT pg_proc.oid INTO STRICT created FROM pg_proc
-    WHERE pronamespace = CAST('nearsim_index' AS regnamespace) AND proname = 'pairs_of_' || generation_id;
+    WHERE pronamespace = CAST('nearsim_index' AS regnamespace) AND proname = own_name;
     EXECUTE format('COMMENT ON FUNCTION %s IS %L', created,
-        format('Internal (used by similar_to): the pairs of a document in generation %s, twins expanded', generation_id));
+        'Internal (used by similar_to): the pairs of a document in a generation, twins expanded');
     RETURN created;
 END
 $create$;

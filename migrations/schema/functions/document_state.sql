@@ -14,7 +14,7 @@ BEGIN
     IF NOT FOUND OR NOT nearsim.may_see_generation(generation_id) THEN
         RETURN NULL;
     END IF;
-    EXECUTE format('SELECT doc_id, head_id FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id)
+    EXECUTE format('SELECT doc_id, head_id FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id))
         INTO signed USING doc_id;
     RETURN CASE
         WHEN EXISTS (

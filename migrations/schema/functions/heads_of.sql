@@ -6,7 +6,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS 
 BEGIN
     IF nearsim.may_see_generation(generation_id) THEN
         RETURN QUERY EXECUTE format(
-            'SELECT doc_id, head_id FROM nearsim_index.%I WHERE doc_id = ANY ($1)', 'signature_' || generation_id)
+            'SELECT doc_id, head_id FROM %s AS own WHERE doc_id = ANY ($1)', nearsim.rows_of('signature', generation_id))
             USING doc_ids;
     END IF;
 END

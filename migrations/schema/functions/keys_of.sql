@@ -6,7 +6,7 @@ BEGIN
     IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN NULL;
     END IF;
-    EXECUTE format('SELECT sketch FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id)
+    EXECUTE format('SELECT sketch FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id))
         INTO own USING doc_id;
     RETURN (
         SELECT nearsim.keys_under(generation.recipe, generation.bands, generation.rows, own)

@@ -8,10 +8,10 @@ BEGIN
             SELECT own.head_id, pair.right_id, pair.similarity
             FROM unnest($1) WITH ORDINALITY AS own (head_id, place)
             CROSS JOIN LATERAL (
-                SELECT right_id, similarity FROM nearsim_index.%I
+                SELECT right_id, similarity FROM %s AS stored
                 WHERE left_id = own.head_id AND right_id = ANY ($1[own.place + 1 :]) OFFSET 0
             ) AS pair
-            $query$, 'similar_pair_' || generation_id)
+            $query$, nearsim.rows_of('similar_pair', generation_id))
             USING head_ids;
     END IF;
 END

@@ -8,11 +8,12 @@ BEGIN
     IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN;
     END IF;
-    SELECT profile.collection_id, generation.bands, nearsim.metric_of(generation.recipe) AS metric INTO known
+    SELECT profile.collection_id, generation.bands, generation.recipe INTO known
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
     WHERE generation.generation_id = pairs_of.generation_id;
-    RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, $4, $5, $6, NULL)', 'pairs_of_' || generation_id)
-        USING doc_id, known.collection_id, min_similarity, min_shared_bands, known.bands, known.metric;
+    RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, $4, $5, $6, $7, NULL)',
+        nearsim.leaf_of('pairs_of', generation_id))
+        USING generation_id, doc_id, known.collection_id, min_similarity, min_shared_bands, known.bands, known.recipe;
 END
 $$;
 COMMENT ON FUNCTION nearsim.pairs_of(integer, bigint, double precision, integer) IS

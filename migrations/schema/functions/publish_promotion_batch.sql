@@ -23,10 +23,10 @@ BEGIN
     EXECUTE format($slice$
         WITH pairs AS MATERIALIZED (
             (SELECT left_id AS first_id, right_id AS second_id, similarity, $7 AS verified
-            FROM nearsim_index.%I WHERE (left_id, right_id) > ($4, $5) ORDER BY left_id, right_id LIMIT $6)
+            FROM %s AS stored WHERE (left_id, right_id) > ($4, $5) ORDER BY left_id, right_id LIMIT $6)
             UNION ALL
             (SELECT head_id, doc_id, 1, true
-            FROM nearsim_index.%I WHERE head_id <> doc_id AND (head_id, doc_id) > ($4, $5) ORDER BY head_id, doc_id LIMIT $6)
+            FROM %s AS signed WHERE head_id <> doc_id AND (head_id, doc_id) > ($4, $5) ORDER BY head_id, doc_id LIMIT $6)
             ORDER BY first_id, second_id LIMIT $6
         ), published AS (
             INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity,
@@ -38,7 +38,7 @@ BEGIN
                 SELECT first_id, second_id, similarity, verified, NULL AS survivor_id FROM pairs
                 UNION ALL
                 (SELECT cluster_id, 9223372036854775807, NULL, NULL, doc_id
-                FROM nearsim_index.%I
+                FROM %s AS member
                 WHERE is_survivor AND (cluster_id, 9223372036854775807) > ($4, $5)
                     AND cluster_id <= (
                         SELECT CASE WHEN count(*) < $6 THEN 9223372036854775807 ELSE max(first_id) END FROM pairs)
@@ -50,7 +50,8 @@ BEGIN
         )
         SELECT count(*) OVER () AS published, first_id, second_id FROM published ORDER BY event_id DESC LIMIT 1
         $slice$,
-        'similar_pair_' || generation_id, 'signature_' || generation_id, 'cluster_member_' || generation_id)
+        nearsim.rows_of('similar_pair', generation_id), nearsim.rows_of('signature', generation_id),
+        nearsim.rows_of('cluster_member', generation_id))
     INTO last USING given.collection_id, given.profile_id, generation_id, given.left_id, given.right_id, most,
         given.are_exact;
     IF last.published = most THEN

@@ -9,7 +9,7 @@ BEGIN
     IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN;
     END IF;
-    EXECUTE format('SELECT revision FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id)
+    EXECUTE format('SELECT revision FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id))
         INTO signed USING doc_id;
     SELECT one.revision IS NOT DISTINCT FROM signed INTO is_current
     FROM nearsim.document AS one WHERE one.doc_id = report_unindexed.doc_id;

@@ -28,9 +28,9 @@ BEGIN
         RETURN QUERY SELECT * FROM nearsim.similar_in_buckets(live.generation_id, home, similar_to.doc_id, alike,
             min_similarity, min_shared_bands, similar_to.max_matches);
     ELSE
-        RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, 1, $4, $5, $6)',
-            'pairs_of_' || live.generation_id)
-            USING doc_id, home, coalesce(min_similarity, 0), live.bands, nearsim.metric_of(live.recipe), max_matches;
+        RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, $4, 1, $5, $6, $7)',
+            nearsim.leaf_of('pairs_of', live.generation_id))
+            USING live.generation_id, doc_id, home, coalesce(min_similarity, 0), live.bands, live.recipe, max_matches;
     END IF;
     PERFORM nearsim.report_unindexed(live.generation_id, doc_id, NOT FOUND);
 END

@@ -8,9 +8,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, $4, $5, $6, $7, $8)',
-        'evidence_of_' || live.generation_id)
-        USING least(a, b), greatest(a, b), live.profile_name, live.recipe, live.bands, live.rows, live.threshold,
+    RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, $4, $5, $6, $7, $8, $9)',
+        nearsim.leaf_of('evidence_of', live.generation_id))
+        USING live.generation_id, least(a, b), greatest(a, b), live.profile_name, live.recipe, live.bands, live.rows, live.threshold,
             nearsim.metric_of(live.recipe);
 END
 $$;

@@ -52,7 +52,8 @@ BEGIN
             stakind3, stakind4, stakind5, staop1, staop2, staop3, staop4, staop5, stacoll1, stacoll2, stacoll3, stacoll4, stacoll5)
         VALUES (relation, stored.attnum, false, 0, 8, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     ELSIF distinct_column = 'bucket_hash' AND pg_relation_size(relation) = 0 THEN
-        EXECUTE format('INSERT INTO %s (bucket_hash, doc_id) VALUES (0, 1)', relation);
+        EXECUTE format('INSERT INTO %s (generation_id, bucket_hash, doc_id) VALUES (%s, 0, 1)', relation,
+            CASE WHEN stored.relname = 'band_shared' THEN '1000000' ELSE 'DEFAULT' END);
         EXECUTE format('ALTER TABLE %s ALTER bucket_hash SET (n_distinct = -1), ALTER bucket_hash SET STATISTICS -1', relation);
         EXECUTE format('ANALYZE %s (bucket_hash)', relation);
         EXECUTE format('ALTER TABLE %s ALTER bucket_hash SET STATISTICS 0', relation);
@@ -85,7 +86,7 @@ BEGIN
     CASE
         WHEN relation::text = 'nearsim.collection' THEN PERFORM nearsim.store_distinctness(relation, 'name');
         WHEN relation::text = 'nearsim.document' THEN PERFORM nearsim.store_distinctness(relation, 'external_id');
-        WHEN relation::text ~ '^nearsim_index\.band_[0-9]+$' THEN
+        WHEN relation::text ~ '^nearsim_index\.band_([0-9]+|shared)$' THEN
             PERFORM nearsim.store_distinctness(relation, 'bucket_hash');
         ELSE NULL;
     END CASE;

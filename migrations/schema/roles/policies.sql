@@ -26,6 +26,12 @@ CREATE POLICY granted ON nearsim.similar_pair FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.cluster_member FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
+CREATE POLICY granted ON nearsim_index.signature_shared FOR SELECT
+    USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
+CREATE POLICY granted ON nearsim_index.similar_pair_shared FOR SELECT
+    USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
+CREATE POLICY granted ON nearsim_index.cluster_member_shared FOR SELECT
+    USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.verdict FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
 CREATE POLICY granted ON nearsim.event FOR SELECT

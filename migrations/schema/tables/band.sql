@@ -3,7 +3,7 @@ CREATE TABLE nearsim.band (
     doc_id bigint NOT NULL,
     generation_id integer NOT NULL,
     band_no smallint GENERATED ALWAYS AS ((bucket_hash >> 56) & 255) STORED
-) PARTITION BY LIST (generation_id);
+) PARTITION BY RANGE (generation_id);
 
 COMMENT ON TABLE nearsim.band IS
     'Bands of heads: documents with the same bucket_hash may be similar; band_no is its top byte';

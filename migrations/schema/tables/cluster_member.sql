@@ -3,7 +3,7 @@ CREATE TABLE nearsim.cluster_member (
     doc_id bigint NOT NULL,
     cluster_id bigint NOT NULL,
     is_survivor boolean NOT NULL
-) PARTITION BY LIST (generation_id);
+) PARTITION BY RANGE (generation_id);
 
 COMMENT ON TABLE nearsim.cluster_member IS
     'Clusters: documents connected by pairs, twins included, and the one of each cluster to keep';

@@ -12,7 +12,7 @@ CREATE TABLE nearsim.signature (
          AND (feature_count > 0) = (sketch IS NOT NULL)
          AND (feature_count > 0) = (head_id IS NOT NULL)),
     CONSTRAINT signature_head_first CHECK (head_id <= doc_id)
-) PARTITION BY LIST (generation_id);
+) PARTITION BY RANGE (generation_id);
 ALTER TABLE nearsim.signature ALTER COLUMN sketch SET STORAGE EXTERNAL;
 
 COMMENT ON TABLE nearsim.signature IS 'Indexed documents: number and digest of features, sketch, and head (first document with identical features)';

@@ -14,7 +14,7 @@ CREATE TABLE nearsim.similar_pair (
     CONSTRAINT similar_pair_counts CHECK ((intersection_size IS NULL) = (union_size IS NULL)
         AND intersection_size BETWEEN 0 AND union_size AND union_size > 0),
     CONSTRAINT similar_pair_distance_possible CHECK (distance >= 0)
-) PARTITION BY LIST (generation_id);
+) PARTITION BY RANGE (generation_id);
 
 COMMENT ON TABLE nearsim.similar_pair IS
     'Pairs of heads, left_id < right_id; twins of a head (signature.head_id) have the same pairs';

@@ -31,7 +31,7 @@ BEGIN
             coalesce(bool_or(draft.kind = 'members'), false) AS changes_clusters,
             EXISTS (
                 SELECT FROM pg_inherits
-                WHERE inhrelid = to_regclass(format('nearsim_index.%I', 'signature_' || draft.generation_id))
+                WHERE inhrelid = to_regclass('nearsim_index.' || nearsim.leaf_of('signature', draft.generation_id))
                     AND NOT inhdetachpending
             ) AS is_attached
         FROM nearsim.pending_event AS draft

@@ -26,7 +26,7 @@ FROM nearsim.profile
 JOIN nearsim.collection USING (collection_id)
 LEFT JOIN LATERAL (
     SELECT * FROM nearsim.generation WHERE generation.profile_id = profile.profile_id
-    ORDER BY generation.state = 'live' DESC, generation.generation_id DESC LIMIT 1
+    ORDER BY generation.state = 'live' DESC, generation.created_at DESC, generation.generation_id DESC LIMIT 1
 ) AS generation ON true
 LEFT JOIN LATERAL (
     SELECT CAST(generation.recipe #>> '{match,threshold}' AS double precision) ^ generation.rows AS band

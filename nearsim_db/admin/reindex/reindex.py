@@ -17,7 +17,7 @@ from nearsim_db.search.live_generation import list_of_collection
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import resolve, restore_for_reading
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import diffs, generation_rows, generations
+from nearsim_db.store import diffs, generation_rows, generations, partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_lock_timeout, translate_errors
@@ -84,7 +84,12 @@ class Reindex:
         if detached and (short := profiles.warn_of_index(connection, live, profile)) is not None:
             self._warn(short)
         return generation_rows.create_generation(
-            connection, live.profile_id, profile, live.generation_id, detached=detached
+            connection,
+            live.profile_id,
+            profile,
+            live.generation_id,
+            detached=detached,
+            is_small=partitions.is_small(connection, live.collection_id),
         )
 
     def resume(self, *, detached: bool = False) -> Generation:

@@ -67,7 +67,8 @@ def _check_storage(
         findings.add_table("unlogged_table", name, f"it is unlogged{where}: a server crash would empty it")
     for columns in state.unusable:
         findings.add_table("unusable_index", name, f"the index on ({columns}) is not valid{where}")
-    for columns in _INDEXES[parent]:
+    key = "generation_id, " if findings.generation.leaves.are_shared else ""
+    for columns in (key + own for own in _INDEXES[parent]):
         if columns not in (*state.indexes, *state.unusable):
             findings.add_table("missing_index", name, f"the index on ({columns}) does not exist{where}")
 

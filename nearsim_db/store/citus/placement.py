@@ -9,9 +9,10 @@ import psycopg
 from psycopg import sql
 
 from nearsim_db.errors import DatabaseError
-from nearsim_db.records import CitusUse
+from nearsim_db.records import CitusUse, GenerationId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import (
+    FIRST_SHARED,
     SCHEMA,
     Leaves,
     run,
@@ -192,11 +193,15 @@ def _obstacle(connection: Connection) -> str:
     return ""
 
 
+_PARENT_AND_SHARED = (sql.Identifier(SCHEMA, "band"), Leaves(GenerationId(FIRST_SHARED)).table("band"))
+
+
 def _distribute(connection: Connection) -> None:
     run(connection, "keep_from_nodes")
     for node, reason in run(connection, "join_owners_on_nodes").rows():
         raise DatabaseError(f"{node} refuses this user's membership of nearsim_admin: {reason}")
-    close_policy(connection, sql.Identifier(SCHEMA, "band"))
+    for one in _PARENT_AND_SHARED:
+        close_policy(connection, one)
     for file in files("nearsim_db.store").joinpath("citus/functions").iterdir():
         connection.execute(file.read_bytes())
     run(connection, "set_distributed")
@@ -213,7 +218,8 @@ def _distribute(connection: Connection) -> None:
 
 def _keep_here(connection: Connection) -> None:
     """Make a restored schema that of one server."""
-    run(connection, statement("drop_band_policy", table=sql.Identifier(SCHEMA, "band")))
+    for one in _PARENT_AND_SHARED:
+        run(connection, statement("drop_band_policy", table=one))
     schema = baseline.migrations_directory() / "schema"
     replaced = files("nearsim_db.store").joinpath("citus/functions").iterdir()
     for file in (*(f"functions/{one.name}" for one in replaced), "roles/band_policy.sql"):

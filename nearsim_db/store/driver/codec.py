@@ -18,6 +18,8 @@ from psycopg.adapt import Loader
 from psycopg.pq import Format
 
 from nearsim_db.store.driver.arrays import packed, row_type
+from nearsim_db.store.driver.connection import Connection
+from nearsim_db.store.driver.statements import Leaves
 
 
 def to_bigint(values: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -126,6 +128,16 @@ def copy_columns(
             copy.write(part)
         copy.write(_TRAILER)
     return rows
+
+
+def copy_rows(
+    connection: Connection, leaves: Leaves, parent: str, columns: Sequence[Column], *, freeze: bool = False
+) -> int:
+    """Load rows of a generation into its table, as `copy_columns` does."""
+    if leaves.are_shared:
+        generation = np.full(len(columns[0][1]), leaves.generation_id, np.int32)
+        columns = [*columns, ("generation_id", generation)]
+    return copy_columns(connection.backend, leaves.table(parent), columns, freeze=freeze)
 
 
 def _packed(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:

@@ -21,23 +21,41 @@ SCHEMA = "nearsim"
 INDEX_SCHEMA = "nearsim_index"
 
 
+# Generations of small collections have numbers from here on, and share their tables (schema/shared_tables.sql).
+FIRST_SHARED = 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """Names of one generation's own tables, for statements that must not go through the parents.
+    """Names of the tables of one generation, for statements that must not go through the parents.
 
-    The band table of a `distributed` one is on the nodes of a Citus cluster: its statements are those of citus/sql.
+    A generation of a small collection shares its tables with others. The band table of a `distributed` one is on the
+    nodes of a Citus cluster: its statements are those of citus/sql.
     """
 
     generation_id: GenerationId
     distributed: bool = False
 
+    @property
+    def are_shared(self) -> bool:
+        """Whether the tables have rows of other generations as well."""
+        return self.generation_id >= FIRST_SHARED
+
     def table(self, parent: str) -> sql.Identifier:
         """Return the leaf of a parent, such as nearsim_index.signature_7."""
         return sql.Identifier(INDEX_SCHEMA, self.name(parent))
 
+    def rows(self, parent: str) -> sql.Composable:
+        """Return what has the rows of this generation only, to be read under an alias."""
+        if not self.are_shared:
+            return self.table(parent)
+        return sql.SQL("(SELECT * FROM {} WHERE generation_id = {})").format(
+            self.table(parent), sql.Literal(self.generation_id)
+        )
+
     def name(self, parent: str) -> str:
         """Return the leaf's name without its schema."""
-        return f"{parent}_{self.generation_id}"
+        return f"{parent}_shared" if self.are_shared else f"{parent}_{self.generation_id}"
 
     def qualified(self, parent: str) -> str:
         """Return the leaf's name with its schema, for a parameter that is cast to regclass."""
@@ -48,15 +66,21 @@ PARENTS = ("signature", "band", "similar_pair", "cluster_member")
 
 
 def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) -> sql.Composed:
-    """Return the statement of that name; `{signature}`, `{band}` and so on become the leaves' names.
+    """Return the statement of that name.
 
+    `{signature}`, `{band}` and so on become the rows of the generation, to be read under an alias, `{signature_leaf}`
+    and so on the tables that have them.
     A statement that has placeholders must be executed with parameters, any other without.
     """
     with_names = bool(parts)
     if leaves is not None:
-        parts |= {parent: leaves.table(parent) for parent in PARENTS}
+        parts |= {parent: leaves.rows(parent) for parent in PARENTS}
+        parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["generation_id"] = sql.Literal(leaves.generation_id)
+        parts["key"] = sql.SQL(
+            "generation_id, " if leaves.are_shared else ""
+        )  # of a key, before its other columns
         parts["leaf_comment"] = sql.Literal(
             f"partition of generation {leaves.generation_id}, see nearsim.generations"
         )

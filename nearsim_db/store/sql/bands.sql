@@ -1,29 +1,33 @@
 -- name: truncate_bands
 -- Empty the band table before an interrupted load is repeated.
-TRUNCATE {band}
+TRUNCATE {band_leaf}
+
+-- name: clear_bands
+-- truncate_bands for a table that other generations share. Relies on the key.
+DELETE FROM {band_leaf} WHERE generation_id = {generation_id}
 
 -- name: index_bands
 -- Create the only index after the load; builds and every lookup use it. Its pages have room for a quarter more
 -- rows: full pages split, at 4 KB of write-ahead log each, and are half empty afterwards.
-CREATE UNIQUE INDEX {band_index} ON {band} (bucket_hash, doc_id) WITH (fillfactor = 75)
+CREATE UNIQUE INDEX {band_index} ON {band_leaf} (bucket_hash, doc_id) WITH (fillfactor = 75)
 
 -- name: identify_bands
 -- Identify deleted rows for logical replication by the index: a publication of all tables would otherwise refuse the
 -- deletes.
-ALTER TABLE {band} REPLICA IDENTITY USING INDEX {band_index}
+ALTER TABLE {band_leaf} REPLICA IDENTITY USING INDEX {band_index}
 
 -- name: delete_bands
 -- Delete the band rows of heads by their recomputed keys. Relies on the index on (bucket_hash, doc_id).
-DELETE FROM {band} AS band
+DELETE FROM {band_leaf} AS band
 USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS target (doc_id, bucket_hash)
-WHERE band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
+WHERE band.generation_id = {generation_id} AND band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
 
 -- name: collect_buckets
 -- The buckets of a range that have several members, each with their doc_ids in order, eight bytes a doc_id. One index-only
 -- pass, whose order is that of the members: from PostgreSQL 16 on nothing is sorted, before that each bucket. On a
 -- cluster each node collects its own buckets. Relies on the index on (bucket_hash, doc_id).
 SELECT bucket_hash, string_agg(int8send(doc_id), CAST('' AS bytea) ORDER BY doc_id)
-FROM {band} WHERE bucket_hash BETWEEN %(low)s AND %(high)s
+FROM {band} AS band WHERE bucket_hash BETWEEN %(low)s AND %(high)s
 GROUP BY bucket_hash HAVING count(*) > 1
 
 -- name: look_up_candidates
@@ -36,11 +40,11 @@ FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) 
     AS query (doc_id, bucket_hash, place)
 CROSS JOIN LATERAL (
     SELECT string_agg(int8send(doc_id), NULL) AS members FROM (
-        SELECT doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+        SELECT doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
         ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0) + 1
     ) AS first
 ) AS found
-WHERE EXISTS (SELECT FROM {band} WHERE bucket_hash = query.bucket_hash AND doc_id <> query.doc_id OFFSET 0)
+WHERE EXISTS (SELECT FROM {band} AS band WHERE bucket_hash = query.bucket_hash AND doc_id <> query.doc_id OFFSET 0)
 
 -- name: look_up_members
 -- A slice of the members of buckets over the limit of which a head is an anchor, in doc_id order; look_up_candidates
@@ -48,11 +52,11 @@ WHERE EXISTS (SELECT FROM {band} WHERE bucket_hash = query.bucket_hash AND doc_i
 SELECT DISTINCT member.doc_id
 FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
 CROSS JOIN LATERAL (
-    SELECT doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+    SELECT doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
     ORDER BY doc_id OFFSET %(bucket_limit)s - 1 LIMIT 1
 ) AS last_anchor
 CROSS JOIN LATERAL (
-    SELECT doc_id FROM {band}
+    SELECT doc_id FROM {band} AS band
     WHERE bucket_hash = query.bucket_hash AND doc_id > greatest(last_anchor.doc_id, %(after)s)
     ORDER BY doc_id LIMIT %(batch)s
 ) AS member
@@ -62,10 +66,10 @@ ORDER BY member.doc_id LIMIT %(batch)s
 -- name: read_anchors
 -- Anchors of some buckets, and whether a bucket has more members. Relies on the index on (bucket_hash, doc_id).
 SELECT bucket.bucket_hash, anchor.doc_id, EXISTS (
-    SELECT FROM {band} WHERE bucket_hash = bucket.bucket_hash ORDER BY doc_id OFFSET %(bucket_limit)s)
+    SELECT FROM {band} AS band WHERE bucket_hash = bucket.bucket_hash ORDER BY doc_id OFFSET %(bucket_limit)s)
 FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS q (bucket_hash)) AS bucket
 CROSS JOIN LATERAL (
-    SELECT doc_id FROM {band} WHERE bucket_hash = bucket.bucket_hash
+    SELECT doc_id FROM {band} AS band WHERE bucket_hash = bucket.bucket_hash
     ORDER BY doc_id LIMIT %(bucket_limit)s
 ) AS anchor
 
@@ -80,13 +84,13 @@ WITH bucket AS MATERIALIZED (
             AS sizes
     FROM (
         SELECT bucket_hash, count(*) AS members
-        FROM (SELECT bucket_hash FROM {band} ORDER BY bucket_hash) AS ordered GROUP BY bucket_hash
+        FROM (SELECT bucket_hash FROM {band} AS band ORDER BY bucket_hash) AS ordered GROUP BY bucket_hash
     ) AS counted
 )
 SELECT buckets, coalesce(largest, 0), coalesce(hashes, '{{}}'), coalesce(sizes, '{{}}'), ARRAY(
     SELECT anchor.doc_id FROM unnest(hashes) WITH ORDINALITY AS full_bucket (bucket_hash, place)
     CROSS JOIN LATERAL (
-        SELECT doc_id FROM {band} WHERE bucket_hash = full_bucket.bucket_hash
+        SELECT doc_id FROM {band} AS band WHERE bucket_hash = full_bucket.bucket_hash
         ORDER BY doc_id OFFSET %(bucket_limit)s - 1 LIMIT 1
     ) AS anchor
     ORDER BY full_bucket.place)
@@ -94,7 +98,7 @@ FROM bucket
 
 -- name: analyze_bands
 -- Planner statistics after the load; its rows are frozen, so that nothing is left for VACUUM.
-ANALYZE {band}
+ANALYZE {band_leaf}
 
 -- name: count_buckets
 -- Bucket count, largest size, buckets over the limit and links left out (a pair counts once per bucket). Reads the
@@ -104,5 +108,5 @@ SELECT count(*), coalesce(max(members), 0), count(*) FILTER (WHERE members > %(b
         FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0), 0)
 FROM (
     SELECT count(*) AS members
-    FROM (SELECT bucket_hash FROM {band} ORDER BY bucket_hash) AS ordered GROUP BY bucket_hash
+    FROM (SELECT bucket_hash FROM {band} AS band ORDER BY bucket_hash) AS ordered GROUP BY bucket_hash
 ) AS bucket

@@ -2,7 +2,7 @@
 -- read_ties restricted to equal numbers. Twins with equal numbers are tied to the first of them; pins are ties
 -- whatever the numbers. Relies on the index on head_id and on verdict_collection.
 WITH same_numbers AS (
-    SELECT head_id, numbers_digest, min(doc_id) AS first_id FROM {signature}
+    SELECT head_id, numbers_digest, min(doc_id) AS first_id FROM {signature} AS signature
     WHERE head_id IS NOT NULL GROUP BY head_id, numbers_digest
 )
 SELECT a.first_id, 0, string_agg(int8send(b.first_id), '')
@@ -19,22 +19,22 @@ GROUP BY same_numbers.first_id
 UNION ALL
 SELECT left_id, 2, string_agg(int8send(right_id), '') FROM nearsim.verdict
 WHERE collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
-    AND EXISTS (SELECT FROM {signature} WHERE doc_id = left_id)
-    AND EXISTS (SELECT FROM {signature} WHERE doc_id = right_id)
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
 GROUP BY left_id
 
 -- name: read_ties
 -- All ties between documents: pairs (0), twins with their head (1), and pins between signed documents (2). One row per
 -- document, the other ends packed as eight bytes each. Relies on the key of the pairs, on the index on head_id and on
 -- verdict_collection.
-SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {similar_pair} GROUP BY left_id
+SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {similar_pair} AS similar_pair GROUP BY left_id
 UNION ALL
-SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature} WHERE head_id <> doc_id GROUP BY head_id
+SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
 UNION ALL
 SELECT left_id, 2, string_agg(int8send(right_id), '') FROM nearsim.verdict
 WHERE collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
-    AND EXISTS (SELECT FROM {signature} WHERE doc_id = left_id)
-    AND EXISTS (SELECT FROM {signature} WHERE doc_id = right_id)
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
 GROUP BY left_id
 
 -- name: read_ties_of_same_numbers
@@ -43,14 +43,14 @@ GROUP BY left_id
 WITH class AS MATERIALIZED (
     SELECT requested.head_id, requested.numbers_digest, requested.doc_ids, first.doc_id AS first_id
     FROM (
-        SELECT head_id, numbers_digest, array_agg(doc_id) AS doc_ids FROM {signature}
+        SELECT head_id, numbers_digest, array_agg(doc_id) AS doc_ids FROM {signature} AS signature
         WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id IS NOT NULL
         GROUP BY head_id, numbers_digest
     ) AS requested
     CROSS JOIN LATERAL (
-        SELECT doc_id FROM {signature} WHERE doc_id = requested.head_id AND numbers_digest = requested.numbers_digest
+        SELECT doc_id FROM {signature} AS signature WHERE doc_id = requested.head_id AND numbers_digest = requested.numbers_digest
         UNION ALL
-        (SELECT doc_id FROM {signature}
+        (SELECT doc_id FROM {signature} AS signature
         WHERE head_id = requested.head_id AND head_id <> doc_id AND numbers_digest = requested.numbers_digest
         ORDER BY doc_id LIMIT 1)
         ORDER BY doc_id LIMIT 1
@@ -65,9 +65,9 @@ WITH class AS MATERIALIZED (
 SELECT other.first_id, 0, int8send(first.doc_id)
 FROM other
 CROSS JOIN LATERAL (
-    SELECT doc_id FROM {signature} WHERE doc_id = other.head_id AND numbers_digest = other.numbers_digest
+    SELECT doc_id FROM {signature} AS signature WHERE doc_id = other.head_id AND numbers_digest = other.numbers_digest
     UNION ALL
-    (SELECT doc_id FROM {signature}
+    (SELECT doc_id FROM {signature} AS signature
     WHERE head_id = other.head_id AND head_id <> doc_id AND numbers_digest = other.numbers_digest
     ORDER BY doc_id LIMIT 1)
     ORDER BY doc_id LIMIT 1
@@ -87,30 +87,30 @@ UNION ALL
 SELECT left_id, 2, int8send(right_id) FROM nearsim.verdict
 WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
     AND collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
-    AND EXISTS (SELECT FROM {signature} WHERE doc_id = left_id)
-    AND EXISTS (SELECT FROM {signature} WHERE doc_id = right_id)
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
 
 -- name: read_ties_of
 -- Ties of some documents: pairs (0), head and, for heads, twins (1), pins (2). Of a twin only its head is read. Relies
 -- on the keys and on the indexes on right_id and head_id and those of verdict. (Not LATERAL: the planner would take
 -- every document for a hub with as many pairs as the average.)
-SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {similar_pair}
+SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {similar_pair} AS similar_pair
 WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY left_id
 UNION ALL
-SELECT right_id, 0, string_agg(int8send(left_id), '') FROM {similar_pair}
+SELECT right_id, 0, string_agg(int8send(left_id), '') FROM {similar_pair} AS similar_pair
 WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY right_id
 UNION ALL
-SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature}
+SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature} AS signature
 WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id <> doc_id GROUP BY head_id
 UNION ALL
-SELECT head_id, 1, int8send(doc_id) FROM {signature}
+SELECT head_id, 1, int8send(doc_id) FROM {signature} AS signature
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id <> doc_id
 UNION ALL
 SELECT left_id, 2, int8send(right_id) FROM nearsim.verdict
 WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
     AND collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
-    AND EXISTS (SELECT FROM {signature} WHERE doc_id = left_id)
-    AND EXISTS (SELECT FROM {signature} WHERE doc_id = right_id)
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
 
 -- name: read_similarities
 -- Similarities of pairs named by their documents or by twins of them, packed as eight bytes each in the given order; 0
@@ -126,31 +126,31 @@ LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(one.head_id, other.head
 -- name: read_first_twins
 -- The first twin of each number for some heads: these are tied and untied with the pairs of their head. Relies on the
 -- index on head_id.
-SELECT min(doc_id) FROM {signature}
+SELECT min(doc_id) FROM {signature} AS signature
 WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id <> doc_id
 GROUP BY head_id, numbers_digest
 
 -- name: read_members
 -- Members of all clusters, survivors in rows of their own, packed as eight bytes each. Reads the whole table.
-SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member}
+SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member} AS cluster_member
 GROUP BY cluster_id, is_survivor
 
 -- name: read_members_of
 -- Clusters of some documents. Relies on the leaf's key.
-SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member}
+SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member} AS cluster_member
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 GROUP BY cluster_id, is_survivor
 
 -- name: read_clusters_of
 -- All members of the clusters of some documents. Relies on the leaf's key and on its index on cluster_id.
-SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member}
+SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member} AS cluster_member
 WHERE cluster_id = ANY (ARRAY(
-    SELECT cluster_id FROM {cluster_member} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))))
+    SELECT cluster_id FROM {cluster_member} AS cluster_member WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))))
 GROUP BY cluster_id, is_survivor
 
 -- name: read_survivors
 -- The survivor of each of some clusters. Relies on the leaf's index on (cluster_id, is_survivor, doc_id).
-SELECT cluster_id, is_survivor, int8send(doc_id) FROM {cluster_member}
+SELECT cluster_id, is_survivor, int8send(doc_id) FROM {cluster_member} AS cluster_member
 WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 
 -- name: rank_documents
@@ -169,21 +169,21 @@ LEFT JOIN LATERAL (SELECT * FROM nearsim.document WHERE doc_id = requested.doc_i
 
 -- name: relabel_clusters
 -- Give merged clusters the id of the cluster they are merged into. Relies on the leaf's index on cluster_id.
-UPDATE {cluster_member} AS member SET cluster_id = moved.new_id
+UPDATE {cluster_member_leaf} AS member SET cluster_id = moved.new_id
 FROM unnest(CAST(%(old_ids)s AS bigint[]), CAST(%(new_ids)s AS bigint[])) AS moved (old_id, new_id)
-WHERE member.cluster_id = moved.old_id
+WHERE member.generation_id = {generation_id} AND member.cluster_id = moved.old_id
 
 -- name: delete_members
 -- Delete members that are in no cluster. Relies on the leaf's key.
-DELETE FROM {cluster_member} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+DELETE FROM {cluster_member_leaf} WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: upsert_members
 -- Upsert cluster members. Relies on the leaf's key.
-INSERT INTO {cluster_member} (doc_id, cluster_id, is_survivor)
-SELECT doc_id, cluster_id, survives = 1
+INSERT INTO {cluster_member_leaf} (generation_id, doc_id, cluster_id, is_survivor)
+SELECT {generation_id}, doc_id, cluster_id, survives = 1
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(cluster_ids)s AS bigint[]), CAST(%(survives)s AS smallint[]))
     AS written (doc_id, cluster_id, survives)
-ON CONFLICT (doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
+ON CONFLICT ({key}doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
 
 -- name: read_clusters
 -- Clusters of some size by size, largest first, with survivor, members by external id in doc_id order, and the
@@ -206,7 +206,7 @@ ORDER BY found.size DESC, found.cluster_id
 SELECT coalesce(
     (SELECT member.cluster_id FROM nearsim.document JOIN {cluster_member} AS member USING (doc_id)
         WHERE document.collection_id = %(collection_id)s AND document.external_id = %(name)s),
-    (SELECT cluster_id FROM {cluster_member} WHERE cluster_id = CAST(%(number)s AS bigint) LIMIT 1))
+    (SELECT cluster_id FROM {cluster_member} AS cluster_member WHERE cluster_id = CAST(%(number)s AS bigint) LIMIT 1))
 
 -- name: read_cluster
 -- The documents of a cluster, the survivor first, then the most similar to it; twins have similarity 1, and documents

@@ -1,7 +1,7 @@
 -- name: count_diff_documents
 -- Documents of a generation: all, with features, with an earlier twin. Relies on the indexes of the signatures.
-SELECT (SELECT count(*) FROM {signature}), (SELECT count(*) FROM {signature} WHERE feature_digest IS NOT NULL),
-    (SELECT count(*) FROM {signature} WHERE head_id <> doc_id)
+SELECT (SELECT count(*) FROM {signature} AS signature), (SELECT count(*) FROM {signature} AS signature WHERE feature_digest IS NOT NULL),
+    (SELECT count(*) FROM {signature} AS signature WHERE head_id <> doc_id)
 
 -- name: create_diff_classes
 -- Documents grouped by their heads in two generations: a class is all documents with the same two heads, NULL where a
@@ -10,18 +10,18 @@ SELECT (SELECT count(*) FROM {signature}), (SELECT count(*) FROM {signature} WHE
 CREATE TEMP TABLE diff_class ON COMMIT DROP AS
 WITH live AS (
     SELECT doc_id, min(head_id) AS head_id FROM (
-        SELECT doc_id, head_id FROM {live_signature} WHERE head_id <> doc_id
-        UNION ALL SELECT head_id, head_id FROM {live_signature} WHERE head_id <> doc_id
-        UNION ALL SELECT left_id, left_id FROM {live_pair}
-        UNION ALL SELECT right_id, right_id FROM {live_pair}
+        SELECT doc_id, head_id FROM {live_signature} AS signature WHERE head_id <> doc_id
+        UNION ALL SELECT head_id, head_id FROM {live_signature} AS signature WHERE head_id <> doc_id
+        UNION ALL SELECT left_id, left_id FROM {live_pair} AS pair
+        UNION ALL SELECT right_id, right_id FROM {live_pair} AS pair
     ) AS tied
     GROUP BY doc_id
 ), new AS (
     SELECT doc_id, min(head_id) AS head_id FROM (
-        SELECT doc_id, head_id FROM {new_signature} WHERE head_id <> doc_id
-        UNION ALL SELECT head_id, head_id FROM {new_signature} WHERE head_id <> doc_id
-        UNION ALL SELECT left_id, left_id FROM {new_pair}
-        UNION ALL SELECT right_id, right_id FROM {new_pair}
+        SELECT doc_id, head_id FROM {new_signature} AS signature WHERE head_id <> doc_id
+        UNION ALL SELECT head_id, head_id FROM {new_signature} AS signature WHERE head_id <> doc_id
+        UNION ALL SELECT left_id, left_id FROM {new_pair} AS pair
+        UNION ALL SELECT right_id, right_id FROM {new_pair} AS pair
     ) AS tied
     GROUP BY doc_id
 )

@@ -34,7 +34,7 @@ ORDER BY document.doc_id
 -- Numbers of a collection's documents, and of its duplicates by the last link. Relies on document_collection_doc; reads
 -- all members.
 SELECT (SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s),
-    (SELECT count(*) FROM {cluster_member} WHERE NOT is_survivor)
+    (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE NOT is_survivor)
 
 -- name: count_unindexed
 -- Number of a collection's documents within the age that have no signature of their present revision. Relies on

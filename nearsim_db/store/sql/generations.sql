@@ -36,22 +36,50 @@ UPDATE nearsim.generation SET figures = figures || (
 WHERE generation_id = %(generation_id)s
 
 -- name: create_generation
--- Create a generation, in state building.
+-- Create a generation, in state building; its number says whether it shares its tables.
 INSERT INTO nearsim.generation
-    (profile_id, recipe, fingerprint, bands, rows, expected_recall, replaces, detached)
-VALUES
-    (%(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s, %(expected_recall)s, %(replaces)s, %(detached)s)
+    (generation_id, profile_id, recipe, fingerprint, bands, rows, expected_recall, replaces, detached)
+OVERRIDING SYSTEM VALUE VALUES
+    (CASE WHEN %(is_small)s THEN nextval('nearsim.shared_generation')
+        ELSE nextval('nearsim.generation_generation_id_seq') END, %(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s, %(expected_recall)s, %(replaces)s, %(detached)s)
+RETURNING generation_id
+
+-- name: give_own_tables
+-- Begin a first build again under a number whose tables are its own; no row if it has gone on. Relies on
+-- generation_pkey.
+WITH former AS (
+    DELETE FROM nearsim.generation
+    WHERE generation_id = %(generation_id)s AND state = 'building' AND stage = 'sign' RETURNING *
+)
+INSERT INTO nearsim.generation
+    (generation_id, profile_id, recipe, fingerprint, created_at, bands, rows, expected_recall, replaces, detached)
+OVERRIDING SYSTEM VALUE
+SELECT nextval('nearsim.generation_generation_id_seq'), profile_id, recipe, fingerprint, created_at, bands, rows,
+    expected_recall, replaces, detached
+FROM former
 RETURNING generation_id
 
 -- name: list_generations
--- One generation, those of a collection, or all, by profile and age. Reads all generations.
+-- Generations by profile and age: one, those of a collection, or all. Relies on generation_pkey, on profile_name_key and
+-- on generation_profile.
 SELECT generation_id, profile_id, profile.name, collection_id, collection.name, state, stage,
     recipe, fingerprint, figures, generation.created_at, live_at, bands, rows, replaces, detached,
     distributed, dropping, ready_at, retired_at
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
-WHERE (CAST(%(collection_id)s AS integer) IS NULL OR collection_id = %(collection_id)s)
-    AND (CAST(%(generation_id)s AS integer) IS NULL OR generation_id = %(generation_id)s)
-ORDER BY profile.name, generation_id
+WHERE {chosen}
+ORDER BY profile.name, generation.created_at, generation_id
+
+-- name: list_grown
+-- Live generations that share tables and have more signatures than a number, up to which each is counted. Relies on
+-- generation_one_live and on the key of the signatures.
+SELECT generation_id FROM nearsim.generation
+WHERE state = 'live' AND EXISTS (
+    SELECT FROM nearsim_index.signature_shared AS signature
+    WHERE signature.generation_id = generation.generation_id OFFSET %(most)s)
+
+-- name: find_generations
+-- Which of some generations exist. Relies on generation_pkey.
+SELECT generation_id FROM nearsim.generation WHERE generation_id = ANY(CAST(%(generation_ids)s AS integer[]))
 
 -- name: list_live_generations
 -- The live generations. Relies on generation_one_live.

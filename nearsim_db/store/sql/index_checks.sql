@@ -5,7 +5,7 @@ SELECT doc_id FROM (
     (SELECT doc_id FROM nearsim.document WHERE collection_id = %(collection_id)s AND doc_id > %(after)s
         ORDER BY doc_id LIMIT %(amount)s)
     UNION
-    (SELECT doc_id FROM {signature} WHERE doc_id > %(after)s ORDER BY doc_id LIMIT %(amount)s)
+    (SELECT doc_id FROM {signature} AS signature WHERE doc_id > %(after)s ORDER BY doc_id LIMIT %(amount)s)
 ) AS either
 ORDER BY doc_id LIMIT %(amount)s
 
@@ -15,7 +15,7 @@ ORDER BY doc_id LIMIT %(amount)s
 SELECT doc_id FROM (
     SELECT doc_id FROM nearsim.document WHERE collection_id = %(collection_id)s
     UNION
-    SELECT doc_id FROM {signature}
+    SELECT doc_id FROM {signature} AS signature
 ) AS either
 ORDER BY hashint8extended(doc_id, CAST(%(seed)s AS bigint)), doc_id LIMIT %(amount)s
 
@@ -59,11 +59,11 @@ WHERE NOT EXISTS (
 -- All heads and documents with band rows, by doc_id: whether a head, its sketch (else `empty`), number of band rows, and
 -- XOR of their hashes. Reads both tables, and joins what Citus sums over the nodes on the coordinator.
 WITH summed AS MATERIALIZED (
-    SELECT doc_id, count(*) AS number, bit_xor(bucket_hash) AS hashes FROM {band} GROUP BY doc_id
+    SELECT doc_id, count(*) AS number, bit_xor(bucket_hash) AS hashes FROM {band} AS band GROUP BY doc_id
 )
 SELECT doc_id, head.doc_id IS NOT NULL, coalesce(head.sketch, %(empty)s), coalesce(summed.number, 0),
     coalesce(summed.hashes, 0)
-FROM summed FULL JOIN (SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id) AS head USING (doc_id)
+FROM summed FULL JOIN (SELECT doc_id, sketch FROM {signature} AS signature WHERE head_id = doc_id) AS head USING (doc_id)
 ORDER BY doc_id
 
 -- name: read_pairs_at
@@ -72,15 +72,15 @@ ORDER BY doc_id
 SELECT pair.left_id, pair.right_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate,
     pair.shared_bands, pair.distance, nearsim.is_exact(generation.recipe)
 FROM (
-    SELECT * FROM {similar_pair} WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    SELECT * FROM {similar_pair} AS similar_pair WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
     UNION
-    SELECT * FROM {similar_pair} WHERE %(both)s AND left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    SELECT * FROM {similar_pair} AS similar_pair WHERE %(both)s AND left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 ) AS pair
 CROSS JOIN nearsim.generation WHERE generation.generation_id = {generation_id}
 
 -- name: checksum_leaf
 -- Number of rows of a leaf and XOR of their hashed keys. Reads the whole table or index.
-SELECT count(*), coalesce(bit_xor(hashint8extended({first}, hashint8extended({second}, 0))), 0) FROM {leaf}
+SELECT count(*), coalesce(bit_xor(hashint8extended({first}, hashint8extended({second}, 0))), 0) FROM {leaf} AS leaf
 
 -- name: read_leaf_state
 -- Catalog state of a leaf, no row if it is missing: persistence, attachment, indexed columns of usable and of unusable
@@ -101,34 +101,34 @@ FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass(%(leaf)s)
 
 -- name: find_malformed_sketches
 -- Documents whose sketch has another size than the recipe's. Reads the whole table.
-SELECT doc_id FROM {signature} WHERE octet_length(sketch) <> %(bytes)s ORDER BY doc_id
+SELECT doc_id FROM {signature} AS signature WHERE octet_length(sketch) <> %(bytes)s ORDER BY doc_id
 
 -- name: read_families
 -- Signed documents among some, and all that share a head or a digest with them. Relies on the key and on the indexes
 -- on feature_digest and head_id.
 WITH own AS MATERIALIZED (
-    SELECT doc_id, head_id, feature_digest FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    SELECT doc_id, head_id, feature_digest FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 )
 SELECT doc_id FROM own
 UNION
-SELECT doc_id FROM {signature} WHERE doc_id = ANY(ARRAY(SELECT head_id FROM own))
+SELECT doc_id FROM {signature} AS signature WHERE doc_id = ANY(ARRAY(SELECT head_id FROM own))
 UNION
-SELECT doc_id FROM {signature} WHERE head_id <> doc_id AND head_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+SELECT doc_id FROM {signature} AS signature WHERE head_id <> doc_id AND head_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 UNION
-SELECT doc_id FROM {signature} WHERE head_id <> doc_id AND head_id = ANY(ARRAY(SELECT head_id FROM own))
+SELECT doc_id FROM {signature} AS signature WHERE head_id <> doc_id AND head_id = ANY(ARRAY(SELECT head_id FROM own))
 UNION
-SELECT doc_id FROM {signature} WHERE feature_digest = ANY(ARRAY(SELECT feature_digest FROM own))
+SELECT doc_id FROM {signature} AS signature WHERE feature_digest = ANY(ARRAY(SELECT feature_digest FROM own))
 
 -- name: delete_all_bands
 -- Delete all band rows of some documents without knowing their keys; returns the buckets. Reads the whole table.
-WITH deleted AS (DELETE FROM {band} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING bucket_hash)
+WITH deleted AS (DELETE FROM {band_leaf} WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING bucket_hash)
 SELECT DISTINCT bucket_hash FROM deleted
 
 -- name: delete_pairs
 -- Delete pairs by both ends. Relies on the key.
-DELETE FROM {similar_pair} AS pair
+DELETE FROM {similar_pair_leaf} AS pair
 USING unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS target (left_id, right_id)
-WHERE pair.left_id = target.left_id AND pair.right_id = target.right_id
+WHERE pair.generation_id = {generation_id} AND pair.left_id = target.left_id AND pair.right_id = target.right_id
 
 -- name: read_external_ids
 -- External ids of some documents. Relies on document_pkey.

@@ -14,27 +14,27 @@ FROM (
 ) AS serving
 LEFT JOIN LATERAL (
     WITH twin AS MATERIALIZED (
-        SELECT doc_id FROM {signature} WHERE feature_digest = %(digest)s ORDER BY doc_id LIMIT 1
+        SELECT doc_id FROM {signature} AS signature WHERE feature_digest = %(digest)s ORDER BY doc_id LIMIT 1
     ), linked AS MATERIALIZED (
         SELECT anchor.doc_id
         FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
         CROSS JOIN LATERAL (
-            SELECT doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+            SELECT doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
             ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0)
         ) AS anchor
         UNION
         SELECT doc_id FROM twin
         UNION
         SELECT pair.right_id FROM twin CROSS JOIN LATERAL (
-            SELECT right_id FROM {similar_pair} WHERE left_id = twin.doc_id OFFSET 0) AS pair
+            SELECT right_id FROM {similar_pair} AS similar_pair WHERE left_id = twin.doc_id OFFSET 0) AS pair
         UNION
         SELECT pair.left_id FROM twin CROSS JOIN LATERAL (
-            SELECT left_id FROM {similar_pair} WHERE right_id = twin.doc_id OFFSET 0) AS pair
+            SELECT left_id FROM {similar_pair} AS similar_pair WHERE right_id = twin.doc_id OFFSET 0) AS pair
     )
     SELECT string_agg(int8send(linked.doc_id), '') AS doc_ids, string_agg(head.sketch, '') AS sketches,
         string_agg(uuid_send(head.feature_digest), '') AS digests
     FROM linked CROSS JOIN LATERAL (
-        SELECT sketch, feature_digest FROM {signature}
+        SELECT sketch, feature_digest FROM {signature} AS signature
         WHERE doc_id = linked.doc_id AND head_id = linked.doc_id LIMIT 1
     ) AS head
 ) AS found ON true
@@ -45,7 +45,7 @@ LEFT JOIN LATERAL (
 SELECT query.place, twin.doc_id, named.external_id, named.title
 FROM unnest(CAST(%(digests)s AS uuid[])) WITH ORDINALITY AS query (digest, place)
 CROSS JOIN LATERAL (
-    SELECT doc_id FROM {signature} WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
+    SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
 ) AS twin
 CROSS JOIN LATERAL (
     SELECT external_id, title FROM nearsim.document WHERE doc_id = twin.doc_id LIMIT 1
@@ -62,7 +62,7 @@ CROSS JOIN LATERAL (
     SELECT own.doc_id, named.external_id, named.title, CASE WHEN named.has_text THEN named.body END AS body,
         named.has_text
     FROM (
-        SELECT doc_id FROM {signature} WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
+        SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
     ) AS own
     CROSS JOIN LATERAL (
         SELECT external_id, title, body,
@@ -93,7 +93,7 @@ LEFT JOIN LATERAL (
         CASE WHEN signed.revision <> requested.revision THEN signed.sketch END AS sketch
     FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS requested (doc_id, revision)
     CROSS JOIN LATERAL (
-        SELECT revision, sketch FROM {signature} WHERE doc_id = requested.doc_id LIMIT 1) AS signed
+        SELECT revision, sketch FROM {signature} AS signature WHERE doc_id = requested.doc_id LIMIT 1) AS signed
 ) AS found ON true
 
 -- name: read_active_verdicts

@@ -2,16 +2,16 @@
 -- Insert verified pairs, in key order so that sessions inserting the same pairs do not deadlock. An existing pair is
 -- identical: the digests of its documents determine it. Columns the metric does not define are NULL. Relies on the
 -- key.
-INSERT INTO {similar_pair}
-    (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
-SELECT left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance
+INSERT INTO {similar_pair_leaf}
+    (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
+SELECT {generation_id}, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance
 FROM unnest(
     CAST(%(left_id)s AS bigint[]), CAST(%(right_id)s AS bigint[]), CAST(%(shared_bands)s AS smallint[]),
     CAST(%(estimate)s AS real[]), CAST(%(similarity)s AS double precision[]), CAST(%(intersection_size)s AS integer[]),
     CAST(%(union_size)s AS integer[]), CAST(%(distance)s AS double precision[])
 ) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
 ORDER BY left_id, right_id
-ON CONFLICT (left_id, right_id) DO NOTHING
+ON CONFLICT ({key}left_id, right_id) DO NOTHING
 RETURNING left_id, right_id
 
 -- name: find_stored_pairs
@@ -26,20 +26,21 @@ CROSS JOIN LATERAL (
 
 -- name: lock_heads
 -- Lock heads among some documents until commit, in doc_id order, and return their digests. Relies on the leaf's key.
-SELECT doc_id, feature_digest FROM {signature}
-WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
+SELECT doc_id, feature_digest FROM {signature_leaf}
+WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id FOR KEY SHARE
 
 -- name: finish_pairs
 -- Index the right side after the bulk load, and add the foreign keys to signatures.
-CREATE INDEX ON {similar_pair} (right_id);
-ALTER TABLE {similar_pair} ADD FOREIGN KEY (left_id) REFERENCES {signature} (doc_id) ON DELETE CASCADE;
-ALTER TABLE {similar_pair} ADD FOREIGN KEY (right_id) REFERENCES {signature} (doc_id) ON DELETE CASCADE
+CREATE INDEX ON {similar_pair_leaf} (right_id);
+ALTER TABLE {similar_pair_leaf} ADD FOREIGN KEY (left_id) REFERENCES {signature_leaf} (doc_id) ON DELETE CASCADE;
+ALTER TABLE {similar_pair_leaf} ADD FOREIGN KEY (right_id) REFERENCES {signature_leaf} (doc_id) ON DELETE CASCADE
 
 -- name: delete_pairs_of
 -- Delete pairs of documents that are no longer heads. Relies on the key and on the index on right_id.
-DELETE FROM {similar_pair}
-WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+DELETE FROM {similar_pair_leaf}
+WHERE generation_id = {generation_id}
+    AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: read_pairs
 -- All pairs by external id, twins expanded: every twin of the left with every twin of the right, and twins with each
@@ -74,7 +75,7 @@ JOIN nearsim.document AS b ON b.doc_id = p.right_id
 -- Relies on the leaf's keys and on the indexes on right_id and of twins on (head_id, doc_id).
 WITH self AS MATERIALIZED (
     SELECT head_id, feature_count, nearsim.metric_of(recipe) AS metric, nearsim.is_exact(recipe) AS is_exact
-    FROM {signature} CROSS JOIN (
+    FROM {signature} AS signature CROSS JOIN (
         SELECT recipe FROM nearsim.generation WHERE generation_id = {generation_id}
     ) AS own
     WHERE doc_id = %(doc_id)s AND head_id IS NOT NULL
@@ -100,9 +101,9 @@ FROM (
 CROSS JOIN LATERAL (
     SELECT own.doc_id, named.external_id, named.title
     FROM (
-        SELECT doc_id FROM {signature} WHERE doc_id = alike.head_id
+        SELECT doc_id FROM {signature} AS signature WHERE doc_id = alike.head_id
         UNION ALL
-        SELECT doc_id FROM {signature} WHERE head_id = alike.head_id AND head_id <> doc_id
+        SELECT doc_id FROM {signature} AS signature WHERE head_id = alike.head_id AND head_id <> doc_id
         ORDER BY doc_id
     ) AS own
     CROSS JOIN LATERAL (

@@ -1,35 +1,35 @@
 -- name: create_leaves
 -- A generation's own tables, standalone until loaded: attaching them later locks the parents only briefly. The CHECK
 -- on generation_id spares ATTACH its scan. The parents' owner owns them, and readers get their rights.
-CREATE TABLE IF NOT EXISTS {signature} (
+CREATE TABLE IF NOT EXISTS {signature_leaf} (
     LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
     PRIMARY KEY (doc_id),
     CHECK (generation_id = {generation_id}));
-ALTER TABLE {signature} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-CREATE TABLE IF NOT EXISTS {band} (
+ALTER TABLE {signature_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+CREATE TABLE IF NOT EXISTS {band_leaf} (
     LIKE nearsim.band INCLUDING DEFAULTS INCLUDING GENERATED,
     CHECK (generation_id = {generation_id}));
-ALTER TABLE {band} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-CREATE TABLE IF NOT EXISTS {similar_pair} (
+ALTER TABLE {band_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+CREATE TABLE IF NOT EXISTS {similar_pair_leaf} (
     LIKE nearsim.similar_pair INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
     PRIMARY KEY (left_id, right_id),
     CHECK (generation_id = {generation_id}));
-ALTER TABLE {similar_pair} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-CREATE TABLE IF NOT EXISTS {cluster_member} (
+ALTER TABLE {similar_pair_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+CREATE TABLE IF NOT EXISTS {cluster_member_leaf} (
     LIKE nearsim.cluster_member INCLUDING DEFAULTS,
     PRIMARY KEY (doc_id),
     UNIQUE (cluster_id, is_survivor, doc_id),
     CHECK (generation_id = {generation_id}));
-ALTER TABLE {cluster_member} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-COMMENT ON TABLE {signature} IS {leaf_comment};
-COMMENT ON TABLE {band} IS {leaf_comment};
-COMMENT ON TABLE {similar_pair} IS {leaf_comment};
-COMMENT ON TABLE {cluster_member} IS {leaf_comment};
+ALTER TABLE {cluster_member_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+COMMENT ON TABLE {signature_leaf} IS {leaf_comment};
+COMMENT ON TABLE {band_leaf} IS {leaf_comment};
+COMMENT ON TABLE {similar_pair_leaf} IS {leaf_comment};
+COMMENT ON TABLE {cluster_member_leaf} IS {leaf_comment};
 SELECT nearsim.grant_partition_rights({generation_id})
 
 -- name: attach_leaf
 -- Attach a loaded leaf; its CHECK spares the scan.
-ALTER TABLE {parent} ATTACH PARTITION {leaf} FOR VALUES IN ({generation_id})
+ALTER TABLE {parent} ATTACH PARTITION {leaf} FOR VALUES FROM ({generation_id}) TO ({generation_id} + 1)
 
 -- name: create_capture_triggers
 -- Have triggers capture changes for events.
@@ -55,12 +55,49 @@ ALTER TABLE {parent} DETACH PARTITION {leaf} CONCURRENTLY
 -- name: drop_leaves
 -- Drop a generation's own tables and the functions that read them.
 DROP ROUTINE IF EXISTS {pairs_of}, {evidence_of};
-DROP TABLE IF EXISTS {cluster_member}, {similar_pair}, {band}, {signature}
+DROP TABLE IF EXISTS {cluster_member_leaf}, {similar_pair_leaf}, {band_leaf}, {signature_leaf}
+
+-- name: is_small
+-- Whether a collection has few documents, so that an index of it shares tables with others. Relies on
+-- document_collection_doc, of which no more is read.
+SELECT count(*) <= %(most)s
+FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT %(most)s + 1) AS document
+
+-- name: delete_some_rows
+-- Delete some rows of a generation that is being dropped from tables that it shares, of pairs before signatures; returns
+-- how many. Relies on the keys.
+WITH members AS (
+    DELETE FROM {cluster_member_leaf} WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
+        SELECT ctid FROM {cluster_member_leaf} WHERE generation_id = {generation_id} LIMIT %(most)s)) RETURNING 1
+), pairs AS (
+    DELETE FROM {similar_pair_leaf} WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
+        SELECT ctid FROM {similar_pair_leaf} WHERE generation_id = {generation_id} LIMIT %(most)s)) RETURNING 1
+), bands AS (
+    DELETE FROM {band_leaf} WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
+        SELECT ctid FROM {band_leaf} WHERE generation_id = {generation_id} LIMIT %(most)s)) RETURNING 1
+)
+SELECT (SELECT count(*) FROM members) + (SELECT count(*) FROM pairs) + (SELECT count(*) FROM bands)
+
+-- name: delete_some_signatures
+-- Delete some signatures of a generation that is being dropped, after its other rows. Relies on the key.
+DELETE FROM {signature_leaf} WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
+    SELECT ctid FROM {signature_leaf} WHERE generation_id = {generation_id} LIMIT %(most)s))
+
+-- name: has_grown
+-- Whether a table has more than twice the rows that its statistics know. Catalog only.
+SELECT pg_catalog.pg_stat_get_mod_since_analyze(oid) > 1000 + greatest(reltuples, 0)
+FROM pg_catalog.pg_class WHERE oid = CAST(%(leaf)s AS regclass)
+
+-- name: read_share
+-- The share that a generation has of the signatures in a table, as far as statistics know. Relies on the key.
+SELECT count(*) / greatest(count(*), 1, (
+    SELECT reltuples FROM pg_catalog.pg_class WHERE oid = CAST(%(leaf)s AS regclass)))
+FROM {signature} AS signature
 
 -- name: count_generation
 -- Row counts and sizes of a generation; pairs with twins expanded, as in answers. Relies on the index on head_id.
 WITH family AS MATERIALIZED (
-    SELECT head_id, count(*) + 1 AS members FROM {signature} WHERE head_id <> doc_id GROUP BY head_id
+    SELECT head_id, count(*) + 1 AS members FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
 )
 SELECT count(*), count(*) FILTER (WHERE feature_count = 0), count(*) FILTER (WHERE head_id <> doc_id),
     (SELECT coalesce(sum(coalesce(l.members, 1) * coalesce(r.members, 1)), 0)
@@ -68,11 +105,11 @@ SELECT count(*), count(*) FILTER (WHERE feature_count = 0), count(*) FILTER (WHE
         LEFT JOIN family AS l ON l.head_id = pair.left_id
         LEFT JOIN family AS r ON r.head_id = pair.right_id)
     + (SELECT coalesce(sum(members * (members - 1) / 2), 0) FROM family),
-    (SELECT count(*) FROM {similar_pair}),
-    (SELECT count(DISTINCT cluster_id) FROM {cluster_member}), (SELECT count(*) FROM {cluster_member}),
+    (SELECT count(*) FROM {similar_pair} AS similar_pair),
+    (SELECT count(DISTINCT cluster_id) FROM {cluster_member} AS cluster_member), (SELECT count(*) FROM {cluster_member} AS cluster_member),
     pg_total_relation_size(CAST(%(signature)s AS regclass)), pg_total_relation_size(CAST(%(band)s AS regclass)),
     pg_total_relation_size(CAST(%(pair)s AS regclass))
-FROM {signature}
+FROM {signature} AS signature
 
 -- name: vacuum_leaf
 -- Set visibility for index-only scans and collect planner statistics.

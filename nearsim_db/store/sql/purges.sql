@@ -42,25 +42,26 @@ SELECT pg_catalog.to_regclass(%(leaf)s) IS NOT NULL
 -- name: count_traces
 -- Rows that a generation holds of some documents, band rows by their recomputed keys. Relies on the leaves' keys and
 -- indexes.
-SELECT (SELECT count(*) FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
+SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT count(*) FROM {band} AS band
         JOIN unnest(CAST(%(owners)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS own (doc_id, bucket_hash)
         ON band.bucket_hash = own.bucket_hash AND band.doc_id = own.doc_id),
-    (SELECT count(*) FROM {similar_pair} WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    (SELECT count(*) FROM {similar_pair} AS similar_pair WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
         OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
-    (SELECT count(*) FROM {cluster_member} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
+    (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: delete_document_rows
 -- Delete all rows of some documents from a generation that is not maintained. Reads the whole band table.
 WITH bands AS (
-    DELETE FROM {band} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
+    DELETE FROM {band_leaf} WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 ), pairs AS (
-    DELETE FROM {similar_pair} WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-        OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING left_id
+    DELETE FROM {similar_pair_leaf} WHERE generation_id = {generation_id}
+        AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
+    RETURNING left_id
 ), members AS (
-    DELETE FROM {cluster_member} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
+    DELETE FROM {cluster_member_leaf} WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 ), signatures AS (
-    DELETE FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
+    DELETE FROM {signature_leaf} WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 )
 SELECT (SELECT count(*) FROM signatures), (SELECT count(*) FROM bands), (SELECT count(*) FROM pairs),
     (SELECT count(*) FROM members)
@@ -68,22 +69,22 @@ SELECT (SELECT count(*) FROM signatures), (SELECT count(*) FROM bands), (SELECT 
 -- name: reassign_heads
 -- Make the first remaining twin the head where the head was deleted; it gets no band rows in a generation that is not
 -- maintained. Relies on the index on head_id.
-UPDATE {signature} AS signature SET head_id = first.doc_id
+UPDATE {signature_leaf} AS signature SET head_id = first.doc_id
 FROM (
-    SELECT head_id, min(doc_id) AS doc_id FROM {signature}
+    SELECT head_id, min(doc_id) AS doc_id FROM {signature} AS signature
     WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY head_id
 ) AS first
-WHERE signature.head_id = first.head_id
+WHERE signature.generation_id = {generation_id} AND signature.head_id = first.head_id
 
 -- name: reassign_clusters
 -- Name a cluster after its first remaining member where the document it was named after was deleted. Relies on the
 -- leaf's index on cluster_id.
-UPDATE {cluster_member} AS member SET cluster_id = first.doc_id
+UPDATE {cluster_member_leaf} AS member SET cluster_id = first.doc_id
 FROM (
-    SELECT cluster_id, min(doc_id) AS doc_id FROM {cluster_member}
+    SELECT cluster_id, min(doc_id) AS doc_id FROM {cluster_member} AS cluster_member
     WHERE cluster_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY cluster_id
 ) AS first
-WHERE member.cluster_id = first.cluster_id
+WHERE member.generation_id = {generation_id} AND member.cluster_id = first.cluster_id
 
 -- name: record_purge
 -- Record the purge, on which processes drop cached features of the collection. Relies on collection_pkey.

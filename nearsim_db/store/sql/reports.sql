@@ -105,9 +105,9 @@ LIMIT %(amount)s
 -- often at once, and total number of rows; within one source all count for the first. Counts stored pairs and each
 -- twin with its head, not every two twins. Reads pairs, signatures and documents.
 WITH pair AS (
-    SELECT left_id, right_id FROM {similar_pair}
+    SELECT left_id, right_id FROM {similar_pair} AS similar_pair
     UNION ALL
-    SELECT head_id, doc_id FROM {signature} WHERE head_id <> doc_id
+    SELECT head_id, doc_id FROM {signature} AS signature WHERE head_id <> doc_id
 ), dated AS MATERIALIZED (
     SELECT
         CASE WHEN ordered.is_so THEN a.source ELSE b.source END COLLATE "C" AS one,
@@ -150,7 +150,7 @@ SELECT large.bucket_hash, large.members, large.left_out, first.names,
 FROM (SELECT * FROM bucket ORDER BY members DESC, bucket_hash LIMIT %(amount)s) AS large
 CROSS JOIN LATERAL (
     SELECT array_agg(coalesce(document.title, document.external_id) ORDER BY member.doc_id) AS names
-    FROM (SELECT doc_id FROM {band} WHERE bucket_hash = large.bucket_hash ORDER BY doc_id LIMIT %(members)s) AS member
+    FROM (SELECT doc_id FROM {band} AS band WHERE bucket_hash = large.bucket_hash ORDER BY doc_id LIMIT %(members)s) AS member
     JOIN nearsim.document USING (doc_id)
 ) AS first
 ORDER BY large.members DESC, large.bucket_hash
@@ -159,7 +159,7 @@ ORDER BY large.members DESC, large.bucket_hash
 -- First documents without features, with the length of their texts in characters. Reads all signatures; relies on
 -- document_pkey.
 SELECT document.external_id, document.title, document.source, coalesce(document.body_length, length(document.body), 0)
-FROM (SELECT doc_id FROM {signature} WHERE feature_count = 0 ORDER BY doc_id LIMIT %(amount)s) AS empty
+FROM (SELECT doc_id FROM {signature} AS signature WHERE feature_count = 0 ORDER BY doc_id LIMIT %(amount)s) AS empty
 JOIN nearsim.document USING (doc_id)
 ORDER BY doc_id
 
@@ -168,7 +168,7 @@ ORDER BY doc_id
 SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
     (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
     pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id
-FROM (SELECT * FROM {similar_pair} ORDER BY similarity, left_id, right_id LIMIT %(amount)s) AS pair
+FROM (SELECT * FROM {similar_pair} AS similar_pair ORDER BY similarity, left_id, right_id LIMIT %(amount)s) AS pair
 JOIN {signature} AS l ON l.doc_id = pair.left_id
 JOIN {signature} AS r ON r.doc_id = pair.right_id
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
@@ -197,7 +197,7 @@ SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, 
     pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id
 FROM (
     SELECT min(ARRAY[hashint8extended(left_id, right_id), left_id, right_id]) AS chosen
-    FROM {similar_pair}
+    FROM {similar_pair} AS similar_pair
     GROUP BY least(width_bucket(similarity, %(least)s, 1, %(steps)s), %(steps)s)
 ) AS step
 JOIN {similar_pair} AS pair ON pair.left_id = step.chosen[2] AND pair.right_id = step.chosen[3]

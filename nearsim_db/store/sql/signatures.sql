@@ -1,57 +1,57 @@
 -- name: count_heads
 -- Number of heads. Reads the whole table.
-SELECT count(*) FROM {signature} WHERE head_id = doc_id
+SELECT count(*) FROM {signature} AS signature WHERE head_id = doc_id
 
 -- name: read_head_digests
 -- doc_ids and digests of all heads in order, packed as 24 bytes each. Reads the whole table.
 SELECT coalesce(
     string_agg(int8send(doc_id) || uuid_send(feature_digest), CAST('' AS bytea) ORDER BY doc_id), CAST('' AS bytea))
-FROM {signature} WHERE head_id = doc_id
+FROM {signature} AS signature WHERE head_id = doc_id
 
 -- name: count_features
 -- Documents with features, with exactly one, with none, and total features of heads, known once all are signed. Reads
 -- the whole table.
 SELECT count(*) FILTER (WHERE feature_count > 0), count(*) FILTER (WHERE feature_count = 1),
     count(*) FILTER (WHERE feature_count = 0), coalesce(sum(feature_count) FILTER (WHERE head_id = doc_id), 0)
-FROM {signature}
+FROM {signature} AS signature
 
 -- name: index_signatures
 -- Create the indexes that find twins, after the load. New digests go to any page, so pages have room for a quarter more.
-CREATE INDEX ON {signature} (feature_digest, doc_id) WITH (fillfactor = 75) WHERE feature_digest IS NOT NULL;
-CREATE INDEX ON {signature} (head_id, doc_id) WHERE head_id <> doc_id
+CREATE INDEX ON {signature_leaf} (feature_digest, doc_id) WITH (fillfactor = 75) WHERE feature_digest IS NOT NULL;
+CREATE INDEX ON {signature_leaf} (head_id, doc_id) WHERE head_id <> doc_id
 
 -- name: assign_heads
 -- Assign each twin its head: the smallest doc_id with the same digest. Loaded rows are their own heads, so only digests
 -- of several documents need a change. Relies on the index on feature_digest, read in order.
 WITH twins AS (
     SELECT feature_digest, min(doc_id) AS first_id
-    FROM (SELECT feature_digest, doc_id FROM {signature} WHERE feature_digest IS NOT NULL ORDER BY feature_digest) AS ordered
+    FROM (SELECT feature_digest, doc_id FROM {signature} AS signature WHERE feature_digest IS NOT NULL ORDER BY feature_digest) AS ordered
     GROUP BY feature_digest HAVING count(*) > 1
 )
-UPDATE {signature} AS signature SET head_id = twins.first_id
-FROM twins WHERE signature.feature_digest = twins.feature_digest AND signature.head_id IS DISTINCT FROM twins.first_id
+UPDATE {signature_leaf} AS signature SET head_id = twins.first_id
+FROM twins WHERE signature.generation_id = {generation_id} AND signature.feature_digest = twins.feature_digest AND signature.head_id IS DISTINCT FROM twins.first_id
 
 -- name: read_head_sketches
 -- Sketches of all heads in order, for their band rows. Reads the whole table; relies on the leaf's key for the order.
-SELECT doc_id, sketch FROM {signature} WHERE head_id = doc_id ORDER BY doc_id
+SELECT doc_id, sketch FROM {signature} AS signature WHERE head_id = doc_id ORDER BY doc_id
 
 -- name: stream_heads
 -- Signatures of all heads in order, for verification. Reads the whole table; relies on the leaf's key for the order.
-SELECT doc_id, sketch, feature_digest FROM {signature} WHERE head_id = doc_id ORDER BY doc_id
+SELECT doc_id, sketch, feature_digest FROM {signature} AS signature WHERE head_id = doc_id ORDER BY doc_id
 
 -- name: sample_sketches
 -- Random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.
-SELECT sketch FROM {signature} WHERE feature_digest IS NOT NULL AND head_id = doc_id
+SELECT sketch FROM {signature} AS signature WHERE feature_digest IS NOT NULL AND head_id = doc_id
 ORDER BY feature_digest LIMIT %(size)s
 
 -- name: sample_heads
 -- The heads that sample_sketches reads. Relies on the index on feature_digest.
-SELECT doc_id FROM {signature} WHERE feature_digest IS NOT NULL AND head_id = doc_id
+SELECT doc_id FROM {signature} AS signature WHERE feature_digest IS NOT NULL AND head_id = doc_id
 ORDER BY feature_digest LIMIT %(size)s
 
 -- name: read_sketches
 -- Sketches and digests for verification. Relies on the leaf's key.
-SELECT doc_id, sketch, feature_digest FROM {signature}
+SELECT doc_id, sketch, feature_digest FROM {signature} AS signature
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id
 
@@ -60,26 +60,26 @@ ORDER BY doc_id
 SELECT head.doc_id, head.sketch, head.feature_digest
 FROM (SELECT DISTINCT unnest(CAST(%(digests)s AS uuid[])) AS digest) AS query
 CROSS JOIN LATERAL (
-    SELECT doc_id, sketch, feature_digest FROM {signature}
+    SELECT doc_id, sketch, feature_digest FROM {signature} AS signature
     WHERE feature_digest = query.digest AND head_id = doc_id OFFSET 0
 ) AS head
 
 -- name: read_signatures
 -- Present signatures of some documents. Relies on the leaf's key.
-SELECT doc_id, feature_digest, revision, head_id FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+SELECT doc_id, feature_digest, revision, head_id FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: read_first_documents
 -- First document of each digest, the head of its twins. Relies on the index on (feature_digest, doc_id).
 SELECT query.digest, first.doc_id FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
 CROSS JOIN LATERAL (
-    SELECT doc_id FROM {signature} WHERE feature_digest = query.digest ORDER BY doc_id LIMIT 1
+    SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id LIMIT 1
 ) AS first
 
 -- name: find_duplicate_heads
 -- Digests of heads that have a second head, signed at the same time. Relies on the index on (feature_digest, doc_id).
 SELECT feature_digest FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(digests)s AS uuid[])) AS head (own_id, digest)
 CROSS JOIN LATERAL (
-    SELECT feature_digest FROM {signature}
+    SELECT feature_digest FROM {signature} AS signature
     WHERE feature_digest = head.digest AND head_id = doc_id AND doc_id <> head.own_id LIMIT 1
 ) AS other
 
@@ -93,18 +93,20 @@ WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collecti
 
 -- name: update_revisions
 -- Update revision and numbers of signatures whose features did not change. Relies on the leaf's key.
-UPDATE {signature} AS signature SET revision = now_is.revision, numbers_digest = now_is.numbers_digest
+UPDATE {signature_leaf} AS signature SET revision = now_is.revision, numbers_digest = now_is.numbers_digest
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[]), CAST(%(numbers)s AS bigint[]))
     AS now_is (doc_id, revision, numbers_digest)
-WHERE signature.doc_id = now_is.doc_id
+WHERE signature.generation_id = {generation_id} AND signature.doc_id = now_is.doc_id
 
 -- name: delete_signatures
 -- Delete signatures and, by cascade, their pairs; locked in the order in which inserting pairs locks them. Relies on
 -- the leaf's key.
 WITH locked AS MATERIALIZED (
-    SELECT doc_id FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) ORDER BY doc_id FOR UPDATE
+    SELECT doc_id FROM {signature_leaf}
+    WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) ORDER BY doc_id FOR UPDATE
 )
-DELETE FROM {signature} WHERE doc_id = ANY (ARRAY(SELECT doc_id FROM locked))
+DELETE FROM {signature_leaf}
+WHERE generation_id = {generation_id} AND doc_id = ANY (ARRAY(SELECT doc_id FROM locked))
 
 -- name: reassign_digests
 -- Make the smallest doc_id the head of each of some digests, looked up one by one. Relies on the index on
@@ -113,12 +115,14 @@ WITH twin AS MATERIALIZED (
     SELECT found.* FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
     CROSS JOIN LATERAL (
         SELECT doc_id, feature_digest, head_id, min(doc_id) OVER () AS first_id
-        FROM {signature} WHERE feature_digest = query.digest OFFSET 0
+        FROM {signature} AS signature WHERE feature_digest = query.digest OFFSET 0
     ) AS found
     WHERE found.head_id <> found.first_id
 )
-UPDATE {signature} AS signature SET head_id = twin.first_id
-FROM twin WHERE signature.doc_id = ANY (ARRAY(SELECT doc_id FROM twin)) AND signature.doc_id = twin.doc_id
+UPDATE {signature_leaf} AS signature SET head_id = twin.first_id
+FROM twin
+WHERE signature.generation_id = {generation_id}
+    AND signature.doc_id = ANY (ARRAY(SELECT doc_id FROM twin)) AND signature.doc_id = twin.doc_id
     AND signature.feature_digest = twin.feature_digest
 
 -- name: read_document_state

@@ -25,7 +25,7 @@ SELECT coalesce(string_agg(DISTINCT int8send(found.id), ''), '')
 FROM (
     SELECT doc_id, doc_id AS id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
     UNION ALL
-    SELECT doc_id, cluster_id FROM {cluster_member} WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[]))
+    SELECT doc_id, cluster_id FROM {cluster_member} AS cluster_member WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[]))
 ) AS found
 WHERE EXISTS (
         SELECT FROM nearsim.verdict

@@ -123,13 +123,33 @@ WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0 OR stored.reached > 0
 
 -- name: find_work
 -- Generations and stages with work due, of one collection or of all; work of a generation being built
--- waits. The order makes both subqueries walk their index to the first free row whatever the planner estimates. Relies
--- on work_free and work_tried_before.
+-- waits. Those with work are found by steps through both indexes, however many generations there are. The order makes both
+-- subqueries walk their index to the first free row whatever the planner estimates. Relies on work_free and
+-- work_tried_before.
+WITH RECURSIVE free_work AS (
+    (SELECT generation_id, stage FROM nearsim.work WHERE attempts = 0 AND lease_id IS NULL
+    ORDER BY generation_id, stage LIMIT 1)
+    UNION ALL
+    SELECT next.generation_id, next.stage FROM free_work CROSS JOIN LATERAL (
+        SELECT generation_id, stage FROM nearsim.work
+        WHERE attempts = 0 AND lease_id IS NULL AND (generation_id, stage) > (free_work.generation_id, free_work.stage)
+        ORDER BY generation_id, stage LIMIT 1) AS next
+), tried_work AS (
+    (SELECT generation_id, stage FROM nearsim.work WHERE attempts > 0 AND set_aside_at IS NULL
+    ORDER BY generation_id, stage LIMIT 1)
+    UNION ALL
+    SELECT next.generation_id, next.stage FROM tried_work CROSS JOIN LATERAL (
+        SELECT generation_id, stage FROM nearsim.work
+        WHERE attempts > 0 AND set_aside_at IS NULL
+            AND (generation_id, stage) > (tried_work.generation_id, tried_work.stage)
+        ORDER BY generation_id, stage LIMIT 1) AS next
+)
 SELECT generation.generation_id, stage.name
-FROM nearsim.generation
+FROM (SELECT generation_id, stage FROM free_work UNION SELECT generation_id, stage FROM tried_work) AS queued
+JOIN nearsim.generation USING (generation_id)
 JOIN nearsim.profile USING (profile_id)
 JOIN nearsim.collection USING (collection_id)
-CROSS JOIN unnest(CAST(%(stages)s AS text[])) WITH ORDINALITY AS stage (name, position)
+JOIN unnest(CAST(%(stages)s AS text[])) WITH ORDINALITY AS stage (name, position) ON stage.name = queued.stage
 CROSS JOIN LATERAL (
     (SELECT FROM nearsim.work
     WHERE work.generation_id = generation.generation_id AND work.stage = stage.name AND work.attempts = 0

@@ -17,7 +17,7 @@ from tests.builders.relations import identifier
 from tests.builders.workers import application, running, wait_until
 from tests.servers.databases import Server
 
-pytestmark = pytest.mark.each_major
+pytestmark = [pytest.mark.each_major, pytest.mark.usefixtures("own_tables")]
 
 SHORTLY = 0.3
 

@@ -31,6 +31,8 @@ from tests.builders.reindex_world import (
 )
 from tests.servers.databases import Server
 
+pytestmark = pytest.mark.usefixtures("own_tables")
+
 
 @pytest.fixture
 def url(server: Server) -> Iterator[str]:

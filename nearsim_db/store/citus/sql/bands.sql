@@ -4,7 +4,7 @@
 SELECT array_agg(bucket_hash), array_agg(members)
 FROM (
     SELECT bucket_hash, string_agg(int8send(doc_id), CAST('' AS bytea) ORDER BY doc_id) AS members
-    FROM {band} WHERE bucket_hash BETWEEN %(low)s AND %(high)s
+    FROM {band} AS band WHERE bucket_hash BETWEEN %(low)s AND %(high)s
     GROUP BY bucket_hash HAVING count(*) > 1
 ) AS bucket
 GROUP BY bucket_hash & 63
@@ -18,7 +18,7 @@ FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) 
     AS query (doc_id, bucket_hash, place)
 CROSS JOIN LATERAL (
     SELECT bucket_hash, string_agg(int8send(doc_id), NULL ORDER BY doc_id) AS members FROM (
-        SELECT bucket_hash, doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+        SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
         ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0) + 1
     ) AS first
     GROUP BY bucket_hash HAVING bool_or(doc_id <> query.doc_id)
@@ -32,13 +32,13 @@ SELECT DISTINCT member.doc_id
 FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
 CROSS JOIN LATERAL (
     SELECT bucket_hash, max(doc_id) AS doc_id FROM (
-        SELECT bucket_hash, doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+        SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
         ORDER BY doc_id LIMIT %(bucket_limit)s
     ) AS anchor
     GROUP BY bucket_hash HAVING count(*) = %(bucket_limit)s
 ) AS last_anchor
 CROSS JOIN LATERAL (
-    SELECT bucket_hash, doc_id FROM {band}
+    SELECT bucket_hash, doc_id FROM {band} AS band
     WHERE bucket_hash = last_anchor.bucket_hash AND doc_id > greatest(last_anchor.doc_id, %(after)s)
     ORDER BY doc_id LIMIT %(batch)s
 ) AS member
@@ -53,7 +53,7 @@ CROSS JOIN LATERAL (
     SELECT bucket_hash, doc_id, row_number() OVER (PARTITION BY bucket_hash ORDER BY doc_id) AS place,
         count(*) OVER (PARTITION BY bucket_hash) AS members
     FROM (
-        SELECT bucket_hash, doc_id FROM {band} WHERE bucket_hash = bucket.bucket_hash
+        SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = bucket.bucket_hash
         ORDER BY doc_id LIMIT %(bucket_limit)s + 1
     ) AS first
 ) AS found
@@ -65,10 +65,10 @@ LIMIT 9223372036854775807
 -- on the nodes. Reads the whole index on (bucket_hash, doc_id) twice.
 WITH total AS MATERIALIZED (
     SELECT count(*) AS buckets, coalesce(max(members), 0) AS largest
-    FROM (SELECT bucket_hash, count(*) AS members FROM {band} GROUP BY bucket_hash) AS counted
+    FROM (SELECT bucket_hash, count(*) AS members FROM {band} AS band GROUP BY bucket_hash) AS counted
 ), hot AS MATERIALIZED (
     SELECT bucket_hash, count(*) AS members, (array_agg(doc_id ORDER BY doc_id))[%(bucket_limit)s] AS last_anchor
-    FROM {band} WHERE %(bucket_limit)s > 0 GROUP BY bucket_hash HAVING count(*) > %(bucket_limit)s
+    FROM {band} AS band WHERE %(bucket_limit)s > 0 GROUP BY bucket_hash HAVING count(*) > %(bucket_limit)s
 )
 SELECT (SELECT buckets FROM total), (SELECT largest FROM total),
     coalesce(array_agg(bucket_hash ORDER BY bucket_hash), '{{}}'), coalesce(array_agg(members ORDER BY bucket_hash), '{{}}'),
@@ -100,7 +100,7 @@ WITH bucket AS MATERIALIZED (
     SELECT * FROM bucket ORDER BY members DESC, bucket_hash LIMIT %(amount)s
 ), member AS MATERIALIZED (
     SELECT found.bucket_hash, found.doc_id FROM large CROSS JOIN LATERAL (
-        SELECT bucket_hash, doc_id FROM {band} WHERE bucket_hash = large.bucket_hash ORDER BY doc_id LIMIT %(members)s
+        SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = large.bucket_hash ORDER BY doc_id LIMIT %(members)s
     ) AS found
     LIMIT 9223372036854775807
 )

@@ -6,27 +6,27 @@ WITH anchor AS MATERIALIZED (
     SELECT found.doc_id
     FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
     CROSS JOIN LATERAL (
-        SELECT doc_id FROM {band} WHERE bucket_hash = query.bucket_hash
+        SELECT doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
         ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0)
     ) AS found
     LIMIT 9223372036854775807
 ), twin AS MATERIALIZED (
-    SELECT doc_id FROM {signature} WHERE feature_digest = %(digest)s ORDER BY doc_id LIMIT 1
+    SELECT doc_id FROM {signature} AS signature WHERE feature_digest = %(digest)s ORDER BY doc_id LIMIT 1
 ), linked AS MATERIALIZED (
     SELECT doc_id FROM anchor
     UNION
     SELECT doc_id FROM twin
     UNION
     SELECT pair.right_id FROM twin CROSS JOIN LATERAL (
-        SELECT right_id FROM {similar_pair} WHERE left_id = twin.doc_id OFFSET 0) AS pair
+        SELECT right_id FROM {similar_pair} AS similar_pair WHERE left_id = twin.doc_id OFFSET 0) AS pair
     UNION
     SELECT pair.left_id FROM twin CROSS JOIN LATERAL (
-        SELECT left_id FROM {similar_pair} WHERE right_id = twin.doc_id OFFSET 0) AS pair
+        SELECT left_id FROM {similar_pair} AS similar_pair WHERE right_id = twin.doc_id OFFSET 0) AS pair
 ), found AS MATERIALIZED (
     SELECT string_agg(int8send(linked.doc_id), '') AS doc_ids, string_agg(head.sketch, '') AS sketches,
         string_agg(uuid_send(head.feature_digest), '') AS digests
     FROM linked CROSS JOIN LATERAL (
-        SELECT sketch, feature_digest FROM {signature}
+        SELECT sketch, feature_digest FROM {signature} AS signature
         WHERE doc_id = linked.doc_id AND head_id = linked.doc_id LIMIT 1
     ) AS head
 )

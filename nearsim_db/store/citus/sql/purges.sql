@@ -6,8 +6,8 @@ WITH found AS MATERIALIZED (
     JOIN unnest(CAST(%(owners)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS own (doc_id, bucket_hash)
         ON band.bucket_hash = own.bucket_hash AND band.doc_id = own.doc_id
 )
-SELECT (SELECT count(*) FROM {signature} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
+SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT bands FROM found),
-    (SELECT count(*) FROM {similar_pair} WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    (SELECT count(*) FROM {similar_pair} AS similar_pair WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
         OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
-    (SELECT count(*) FROM {cluster_member} WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
+    (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))

@@ -1,0 +1,105 @@
+"""Collections whose generations share their tables: each has its own pairs, and is dropped alone."""
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from nearsim_db import Index
+from nearsim_db.indexing import ingest
+from nearsim_db.indexing.drop_generation import delete_collection
+from nearsim_db.records import GenerationId
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store import partitions
+from nearsim_db.store.driver.statements import FIRST_SHARED, PARENTS, Leaves
+from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, stories, texts_of
+from tests.builders.relations import leaves_of
+
+pytestmark = pytest.mark.each_major
+
+
+def rows_of(url: str, leaves: Leaves) -> dict[str, list[tuple[object, ...]]]:
+    """All rows that a generation has, by table."""
+    query = sql.SQL("SELECT * FROM {} WHERE generation_id = %s ORDER BY 1, 2, 3")
+    with psycopg.connect(url) as connection:
+        return {
+            parent: connection.execute(query.format(leaves.table(parent)), [leaves.generation_id]).fetchall()
+            for parent in PARENTS
+        }
+
+
+def test_two_collections_side_by_side(database_url: str) -> None:
+    """Each has the pairs of brute force; dropping one leaves none of its rows and all of the other."""
+    with (
+        Index.connect(database_url, collection="a") as one,
+        Index.connect(database_url, collection="b") as other,
+    ):
+        for index, edition in ((one, 0), (other, 0)):
+            index.create_profile("default", override(Recipe(), RECIPE))
+            index.add(stories(40, edition))
+        one.add(stories(20, 1))
+        first, second = leaves_of(database_url)
+        assert first.are_shared and second.are_shared
+        for leaves, name in ((first, "a"), (second, "b")):
+            expected = jaccard_pairs(texts_of(one.database, name), 0.5)
+            assert pairs_of(one.database, leaves.generation_id) == expected != set()
+        assert all(rows_of(database_url, first).values())
+        kept = rows_of(database_url, second)
+        delete_collection(one.database, "a")
+        assert not any(rows_of(database_url, first).values())
+        assert rows_of(database_url, second) == kept and all(kept.values())
+
+
+def test_sql_and_python_name_the_same_tables(database_url: str) -> None:
+    numbers = [1, 7, FIRST_SHARED - 1, FIRST_SHARED, FIRST_SHARED + 1, 2**31 - 1]
+    with psycopg.connect(database_url) as connection:
+        for leaves in map(Leaves, map(GenerationId, numbers)):
+            named = connection.execute(
+                "SELECT nearsim.leaf_of('band', %s)", [leaves.generation_id]
+            ).fetchone()
+            assert named == (leaves.name("band"),)
+
+
+@pytest.mark.parametrize("count", [4, 40], ids=["documents that are there", "documents to come"])
+def test_a_first_build_of_a_large_collection_has_its_own_tables(
+    database_url: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pairs are those of brute force, and nothing is left in the shared tables."""
+    monkeypatch.setattr(ingest, "_BATCH_DOCUMENTS", 8)
+    monkeypatch.setattr(partitions, "MOST_SHARED", 10)
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), RECIPE))
+        (begun,) = leaves_of(database_url)
+        if count < 40:
+            with psycopg.connect(database_url) as connection:
+                connection.cursor().executemany(
+                    "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)",
+                    [(one.external_id, one.body) for one in stories(40)[count:]],
+                )
+        index.add(stories(count))
+        (leaves,) = leaves_of(database_url)
+        assert pairs_of(index.database, leaves.generation_id) == jaccard_pairs(texts_of(index.database), 0.5)
+        assert begun.are_shared and not any(rows_of(database_url, begun).values())
+        assert not leaves.are_shared
+
+
+def test_a_drop_that_was_killed_is_finished(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "_ROWS_AT_ONCE", 10)
+    delete_some, slices = partitions._delete_some, []
+
+    def die(*given: object) -> int:
+        slices.append(given)
+        if len(slices) == 3:
+            raise KeyboardInterrupt
+        return delete_some(*given)  # type: ignore[arg-type]
+
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), RECIPE))
+        index.add(stories(40))
+        (leaves,) = leaves_of(database_url)
+        before = rows_of(database_url, leaves)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(partitions, "_delete_some", die)
+            index.delete_profile("default")
+        assert 0 < len(rows_of(database_url, leaves)["band"]) < len(before["band"])
+        index.delete_profile("default")
+        assert not any(rows_of(database_url, leaves).values()) and leaves_of(database_url) == []
