@@ -1,13 +1,13 @@
--- The tables of generations of small collections, with numbers from 1,000,000 on. A large generation has tables of its own,
+-- The tables of generations of small collections. Those of large ones have numbers from 100,000,000 on and tables of their own,
 -- with smaller keys, which are loaded without indexes and dropped at once.
-CREATE SEQUENCE nearsim.shared_generation AS integer MINVALUE 1000000 OWNED BY nearsim.generation.generation_id;
+CREATE SEQUENCE nearsim.own_generation AS integer MINVALUE 100000000 START 100000001 OWNED BY nearsim.generation.generation_id;
 
 CREATE TABLE nearsim_index.signature_shared PARTITION OF nearsim.signature (PRIMARY KEY (generation_id, doc_id))
-    FOR VALUES FROM (1000000) TO (MAXVALUE);
+    FOR VALUES FROM (MINVALUE) TO (100000000);
 CREATE INDEX ON nearsim_index.signature_shared (generation_id, feature_digest, doc_id) WHERE feature_digest IS NOT NULL;
 CREATE INDEX ON nearsim_index.signature_shared (generation_id, head_id, doc_id) WHERE head_id <> doc_id;
 
-CREATE TABLE nearsim_index.band_shared PARTITION OF nearsim.band FOR VALUES FROM (1000000) TO (MAXVALUE);
+CREATE TABLE nearsim_index.band_shared PARTITION OF nearsim.band FOR VALUES FROM (MINVALUE) TO (100000000);
 CREATE UNIQUE INDEX band_shared_bucket ON nearsim_index.band_shared (generation_id, bucket_hash, doc_id);
 ALTER TABLE nearsim_index.band_shared REPLICA IDENTITY USING INDEX band_shared_bucket;
 
@@ -15,12 +15,12 @@ CREATE TABLE nearsim_index.similar_pair_shared PARTITION OF nearsim.similar_pair
     PRIMARY KEY (generation_id, left_id, right_id),
     FOREIGN KEY (generation_id, left_id) REFERENCES nearsim_index.signature_shared (generation_id, doc_id) ON DELETE CASCADE,
     FOREIGN KEY (generation_id, right_id) REFERENCES nearsim_index.signature_shared (generation_id, doc_id) ON DELETE CASCADE)
-    FOR VALUES FROM (1000000) TO (MAXVALUE);
+    FOR VALUES FROM (MINVALUE) TO (100000000);
 CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, right_id);
 
 CREATE TABLE nearsim_index.cluster_member_shared PARTITION OF nearsim.cluster_member (
     PRIMARY KEY (generation_id, doc_id), UNIQUE (generation_id, cluster_id, is_survivor, doc_id))
-    FOR VALUES FROM (1000000) TO (MAXVALUE);
+    FOR VALUES FROM (MINVALUE) TO (100000000);
 
 COMMENT ON TABLE nearsim_index.signature_shared IS 'rows of the generations of small collections, see nearsim.generations';
 COMMENT ON TABLE nearsim_index.band_shared IS 'rows of the generations of small collections, see nearsim.generations';

@@ -23,7 +23,8 @@ Row = dict[str, Any]
 
 # All ids of the other tenant are such numbers, and all its texts and names contain the word.
 FIRST = 1_770_000_000
-FOREIGN = re.compile(r"\b177\d{7}\b|secret")
+FIRST_GENERATION = 17_700_000  # those of small collections are less than 100,000,000
+FOREIGN = re.compile(r"\b177\d{5}(\d\d)?\b|secret")
 ALIKE = ["the storm closed the ferry for a day", "the storm closed the ferry for a week"]
 
 # Tables that isolation hides completely.
@@ -66,8 +67,7 @@ def tenant(url: str, name: str, word: str) -> dict[str, object]:
 
 
 NOWHERE: dict[str, object] = {
-    **dict.fromkeys(("collection_id", "doc", "probe"), 880_000),
-    "generation": 1_880_000,  # of those that share their tables, as those of both tenants do
+    **dict.fromkeys(("collection_id", "generation", "doc", "probe"), 880_000),
     **{"like": 880_001, "twin": 880_002, "id": "nowhere-0", "twin_id": "nowhere-2"},
     **{"collection": "nowhere", "profile": "default"},
 }
@@ -197,7 +197,9 @@ def two_tenants(server: Server) -> Iterator[World]:
                     )
                 )
             connection.execute(
-                sql.SQL("ALTER SEQUENCE nearsim.shared_generation RESTART {}").format(sql.Literal(FIRST))
+                sql.SQL("ALTER TABLE nearsim.generation ALTER generation_id RESTART {}").format(
+                    sql.Literal(FIRST_GENERATION)
+                )
             )
         foreign = tenant(url, "secret", "secret")
         make_busy(url, foreign)

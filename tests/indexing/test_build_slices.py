@@ -139,9 +139,9 @@ def add_profile(url: str, name: str) -> None:
             "SELECT nextval(CAST(%s AS regclass)), (SELECT max(profile_id) FROM nearsim.profile), "
             "recipe, fingerprint, bands, rows, expected_recall FROM nearsim.generation ORDER BY created_at LIMIT 1",
             [
-                "nearsim.shared_generation"
+                "nearsim.generation_generation_id_seq"
                 if partitions.MOST_SHARED > 0
-                else "nearsim.generation_generation_id_seq"
+                else "nearsim.own_generation"
             ],
         )
 

@@ -21,7 +21,7 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.records import GenerationId
 from nearsim_db.store import lookups
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.driver.statements import FIRST_OWN, Leaves
 from tests.builders.followed_table import pairs
 from tests.builders.near_copies import edited, recipe, text
 from tests.builders.selection import some
@@ -297,7 +297,7 @@ def test_processes_insert_one_of_many_near_copies(index: Index, database_url: st
 
 def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: str) -> None:
     """While one transaction holds a stripe, only transactions that need the stripe wait."""
-    leaves = Leaves(GenerationId(7))
+    leaves = Leaves(GenerationId(FIRST_OWN + 7))
     engine = open_engine(database_url)
     mine, shared, apart = (np.array(keys, np.uint64) for keys in ([5, 1029, 2**60 + 8], [8], [9, 10]))
     with engine.connect() as one, engine.connect() as two, psycopg.connect(database_url) as watching:
@@ -310,7 +310,7 @@ def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: s
         with pytest.raises(psycopg.errors.LockNotAvailable):
             lookups.lock_stripes(two, leaves, shared)
         two.rollback()
-        lookups.lock_stripes(two, Leaves(GenerationId(8)), shared)
+        lookups.lock_stripes(two, Leaves(GenerationId(FIRST_OWN + 8)), shared)
         one.rollback()
         lookups.lock_stripes(two, leaves, shared)
     engine.dispose()
@@ -318,7 +318,7 @@ def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: s
 
 def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -> None:
     """Two callers whose keys cover all stripes in opposite orders never deadlock."""
-    leaves, keys = Leaves(GenerationId(7)), np.arange(64, dtype=np.uint64)
+    leaves, keys = Leaves(GenerationId(FIRST_OWN + 7)), np.arange(64, dtype=np.uint64)
     start = Barrier(2)
     engine = open_engine(database_url)
 

@@ -19,7 +19,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
 from tests.builders.engine_hooks import before_commits
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.selection import some
@@ -357,7 +357,7 @@ def test_any_interleaving_of_sweeps_expires_all_documents(
 
 
 def test_sweep_reads_only_newly_expired_documents(engine: Engine) -> None:
-    leaves = Leaves(GenerationId(7))
+    leaves = Leaves(GenerationId(FIRST_OWN + 7))
     with engine.connect() as connection:
         connection.execute(statement("create_leaves", leaves))
         connection.execute("INSERT INTO nearsim.collection (name) VALUES ('c')")
@@ -367,12 +367,12 @@ def test_sweep_reads_only_newly_expired_documents(engine: Engine) -> None:
             "FROM nearsim.collection, generate_series(1, 20000) AS n"
         )
         connection.execute(
-            "INSERT INTO nearsim_index.signature_7 (doc_id, revision, feature_count, numbers_digest) "
+            "INSERT INTO nearsim_index.signature_100000007 (doc_id, revision, feature_count, numbers_digest) "
             "SELECT doc_id, 1, 0, 0 FROM nearsim.document WHERE doc_id <= 10010"
         )
         connection.execute(statement("index_signatures", leaves))
         connection.commit()
-        connection.execute("ANALYZE nearsim.document, nearsim_index.signature_7")
+        connection.execute("ANALYZE nearsim.document, nearsim_index.signature_100000007")
         row = connection.execute("SELECT collection_id FROM nearsim.collection").fetchone()
         assert row is not None
         now = datetime.now(UTC)

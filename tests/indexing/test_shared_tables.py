@@ -10,7 +10,7 @@ from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.records import GenerationId
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
-from nearsim_db.store.driver.statements import FIRST_SHARED, PARENTS, Leaves
+from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, stories, texts_of
 from tests.builders.relations import leaves_of
 
@@ -50,7 +50,7 @@ def test_two_collections_side_by_side(database_url: str) -> None:
 
 
 def test_sql_and_python_name_the_same_tables(database_url: str) -> None:
-    numbers = [1, 7, FIRST_SHARED - 1, FIRST_SHARED, FIRST_SHARED + 1, 2**31 - 1]
+    numbers = [1, 7, FIRST_OWN - 1, FIRST_OWN, FIRST_OWN + 1, 2**31 - 1]
     with psycopg.connect(database_url) as connection:
         for leaves in map(Leaves, map(GenerationId, numbers)):
             named = connection.execute(

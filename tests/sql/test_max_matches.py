@@ -100,14 +100,17 @@ def test_few_rows_are_read_for_a_document_with_many_matches(database_url: str) -
             assert evidence == [(True, False)]
             assert {table: scans for table, scans, _ in other.execute(READ).fetchall() if scans} == {}
         with psycopg.connect(database_url, autocommit=True) as other:
-            assert other.execute(FUNCTIONS).fetchall() == [("evidence_of_1",), ("pairs_of_1",)]
+            assert other.execute(FUNCTIONS).fetchall() == [
+                ("evidence_of_100000001",),
+                ("pairs_of_100000001",),
+            ]
             index.delete_profile("default")
             assert other.execute(FUNCTIONS).fetchall() == []
 
 
 READ = sql.SQL(
     "SELECT relname, seq_scan, idx_tup_fetch FROM pg_stat_xact_user_tables"
-    " WHERE relname IN ('document', 'signature_1', 'similar_pair_1', 'band_1')"
+    " WHERE relname IN ('document', 'signature_100000001', 'similar_pair_100000001', 'band_100000001')"
 )
 FUNCTIONS = (
     "SELECT proname FROM pg_proc WHERE pronamespace = CAST('nearsim_index' AS regnamespace) ORDER BY 1"

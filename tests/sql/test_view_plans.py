@@ -14,13 +14,13 @@ from nearsim_db.store import bands, partitions
 from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import PARENTS, Leaves, statement
+from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
 from tests.builders.plan_log import nodes
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major
 
-LIVE, RETIRED = Leaves(GenerationId(7)), Leaves(GenerationId(8))
+LIVE, RETIRED = Leaves(GenerationId(FIRST_OWN + 7)), Leaves(GenerationId(FIRST_OWN + 8))
 VIEWS = (
     "live_generations",
     "documents",
@@ -41,7 +41,7 @@ INSERT INTO nearsim.profile (profile_id, collection_id, name) OVERRIDING SYSTEM 
 INSERT INTO nearsim.generation (generation_id, profile_id, recipe, fingerprint, state, bands, rows)
 OVERRIDING SYSTEM VALUE
 SELECT n, 7, '{"match": {"threshold": 0.5, "bucket_limit": 64, "min_shared_bands": 1}}', 'f', state, 32, 4
-FROM (VALUES (7, 'live'), (8, 'retired')) AS made (n, state);
+FROM (VALUES (100000007, 'live'), (100000008, 'retired')) AS made (n, state);
 INSERT INTO nearsim.document (doc_id, collection_id, external_id, title) OVERRIDING SYSTEM VALUE
 SELECT n, 7, 'd' || n, 'Title' FROM generate_series(1, 6000) AS n;
 """
@@ -126,7 +126,9 @@ def test_partitions_of_retired_generations_are_never_executed(analyst: Connectio
 
 
 def test_pairs_are_of_the_live_generation(analyst: Connection) -> None:
-    analyst.execute("DELETE FROM nearsim_index.similar_pair_8; DELETE FROM nearsim_index.signature_8")
+    analyst.execute(
+        "DELETE FROM nearsim_index.similar_pair_100000008; DELETE FROM nearsim_index.signature_100000008"
+    )
     found = run(analyst, "pairs")
     heads, twins = 4800, 600
     own = twins
@@ -163,7 +165,7 @@ def test_one_document_pair_or_cluster_is_found_by_index(analyst: Connection) -> 
     for view, rows in (("clusters", 1), ("duplicates", 19)):
         found = run(analyst, view, "cluster_id = 300")
         assert found[0]["Actual Rows"] == rows
-        assert read(found)["cluster_member_7"] <= 3 * 20
+        assert read(found)["cluster_member_100000007"] <= 3 * 20
 
 
 def test_either_side_of_a_pair_does_not_scan_all_documents(analyst: Connection) -> None:
@@ -184,7 +186,7 @@ def test_parents_are_analyzed_after_they_doubled(analyst: Connection) -> None:
     partitions.analyze_if_stale(analyst)
     assert analyst.execute(known).fetchone() == (12_000,)
     analyst.execute(
-        "DELETE FROM nearsim_index.signature_7 WHERE doc_id > 5000; ANALYZE nearsim_index.signature_7"
+        "DELETE FROM nearsim_index.signature_100000007 WHERE doc_id > 5000; ANALYZE nearsim_index.signature_100000007"
     )
     partitions.analyze_if_stale(analyst)
     assert analyst.execute(known).fetchone() == (12_000,)
@@ -205,8 +207,8 @@ def test_statistics_of_parents_contain_no_text(analyst: Connection) -> None:
 def test_counts_run_no_subplans_and_read_of_twins_or_heads_only(analyst: Connection) -> None:
     found = run(analyst, "pairs", chosen="count(*)")
     assert not [node for node in found if node.get("Parent Relationship") == "SubPlan"]
-    assert "similar_pair_7" not in read(run(analyst, "pairs", "are_twins", "count(*)"))
-    assert "signature_7" not in read(run(analyst, "pairs", "are_heads", "count(*)"))
+    assert "similar_pair_100000007" not in read(run(analyst, "pairs", "are_twins", "count(*)"))
+    assert "signature_100000007" not in read(run(analyst, "pairs", "are_heads", "count(*)"))
 
 
 BUCKETS_OF_TWO = {(n, n + 1, 1) for n in range(2, 6000, 2)}
@@ -218,22 +220,22 @@ def test_candidates_read_and_lock_the_live_partition_only(analyst: Connection) -
         rows = inner.execute("SELECT * FROM nearsim.candidates('c', 'p')").fetchall()
         scans = inner.execute(
             "SELECT relname, coalesce(seq_scan, 0) + coalesce(idx_scan, 0) FROM pg_stat_xact_all_tables "
-            "WHERE relname IN ('band_7', 'band_8')"
+            "WHERE relname IN ('band_100000007', 'band_100000008')"
         ).fetchall()
         locks = inner.execute(
             "SELECT DISTINCT CAST(relation AS regclass)::text FROM pg_locks "
             "WHERE pid = pg_backend_pid() AND CAST(relation AS regclass)::text LIKE 'nearsim_index.band_%'"
         ).fetchall()
     assert set(rows) == BUCKETS_OF_TWO
-    assert sorted(scans) == [("band_7", 1), ("band_8", 0)]
-    assert locks and all(str(table).startswith("nearsim_index.band_7") for (table,) in locks)
+    assert sorted(scans) == [("band_100000007", 1), ("band_100000008", 0)]
+    assert locks and all(str(table).startswith("nearsim_index.band_100000007") for (table,) in locks)
 
 
 def test_the_worked_self_join_reads_the_live_partition_only(analyst: Connection) -> None:
     query = (QUERIES / "self_join.sql").read_text("utf-8").replace("demo", "c").replace("'default'", "'p'")
     assert set(analyst.execute(query.encode()).fetchall()) == BUCKETS_OF_TWO
     executed = read(explained(analyst, query))
-    assert executed["band_7"] == 6000 and "band_8" not in executed
+    assert executed["band_100000007"] == 6000 and "band_100000008" not in executed
 
 
 OTHERS = """

@@ -17,13 +17,13 @@ from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store import bands, build_slices, lookups, pairs, partitions, signatures
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import Leaves, statement
+from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
 from tests.builders.plan_log import nodes
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major
 
-LEAVES = Leaves(GenerationId(7))
+LEAVES = Leaves(GenerationId(FIRST_OWN + 7))
 HEADS, BANDS, LIMIT = 20_000, 8, 16
 HOT = 5
 
@@ -195,28 +195,28 @@ def test_text_lookup_is_index_only_and_bounded(loaded: Connection) -> None:
 def test_twins_are_found_by_index(loaded: Connection) -> None:
     serve(loaded)
     loaded.execute(
-        "INSERT INTO nearsim_index.signature_7 "
+        "INSERT INTO nearsim_index.signature_100000007 "
         "(doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id) "
         "SELECT n, 1, 1, gen_random_uuid(), '\\x00', 0, n FROM generate_series(1, 5000) AS n"
     )
     nodes = plan(loaded, "read_twins", {"digests": [UUID(int=1)]})
-    scans = [node for node in nodes if node.get("Relation Name") == "signature_7"]
+    scans = [node for node in nodes if node.get("Relation Name") == "signature_100000007"]
     assert scans and "Seq Scan" not in {node["Node Type"] for node in scans}
 
 
 def test_heads_are_assigned_by_the_index_on_digests(loaded: Connection) -> None:
     loaded.execute(
-        "INSERT INTO nearsim_index.signature_7 "
+        "INSERT INTO nearsim_index.signature_100000007 "
         "(doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id) "
         "SELECT n, 1, 1, md5((n / 2)::text)::uuid, '\\x00', 0, n FROM generate_series(1, 20000) AS n"
     )
     loaded.execute(statement("index_signatures", LEAVES))
-    loaded.execute("ANALYZE nearsim_index.signature_7")
+    loaded.execute("ANALYZE nearsim_index.signature_100000007")
     digests = [UUID(md5(str(n).encode(), usedforsecurity=False).hexdigest()) for n in range(1, 301)]
     nodes = plan(loaded, "reassign_digests", {"digests": digests})
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}
     heads = loaded.execute(
-        "SELECT doc_id FROM nearsim_index.signature_7 WHERE head_id = doc_id - 1"
+        "SELECT doc_id FROM nearsim_index.signature_100000007 WHERE head_id = doc_id - 1"
     ).fetchall()
     assert sorted(heads) == [(2 * n + 1,) for n in range(1, 301)]
     nodes = plan(loaded, "assign_heads", {})
@@ -268,7 +268,7 @@ def serve(connection: Connection) -> None:
     )
     connection.execute(
         "INSERT INTO nearsim.generation (generation_id, profile_id, recipe, fingerprint, state) "
-        "OVERRIDING SYSTEM VALUE VALUES (7, 7, '{}', 'f', 'live')"
+        "OVERRIDING SYSTEM VALUE VALUES (100000007, 7, '{}', 'f', 'live')"
     )
 
 

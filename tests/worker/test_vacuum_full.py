@@ -16,10 +16,10 @@ from tests.builders.workers import IDLE, application, ask, running, wait_until
 pytestmark = pytest.mark.usefixtures("own_tables")
 
 _TABLES = (
-    "band_1",
-    "signature_1",
-    "similar_pair_1",
-    "cluster_member_1",
+    "band_100000001",
+    "signature_100000001",
+    "similar_pair_100000001",
+    "cluster_member_100000001",
     "document",
     "work",
     "change",

@@ -53,7 +53,7 @@ BEGIN
         VALUES (relation, stored.attnum, false, 0, 8, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     ELSIF distinct_column = 'bucket_hash' AND pg_relation_size(relation) = 0 THEN
         EXECUTE format('INSERT INTO %s (generation_id, bucket_hash, doc_id) VALUES (%s, 0, 1)', relation,
-            CASE WHEN stored.relname = 'band_shared' THEN '1000000' ELSE 'DEFAULT' END);
+            CASE WHEN stored.relname = 'band_shared' THEN '1' ELSE 'DEFAULT' END);
         EXECUTE format('ALTER TABLE %s ALTER bucket_hash SET (n_distinct = -1), ALTER bucket_hash SET STATISTICS -1', relation);
         EXECUTE format('ANALYZE %s (bucket_hash)', relation);
         EXECUTE format('ALTER TABLE %s ALTER bucket_hash SET STATISTICS 0', relation);

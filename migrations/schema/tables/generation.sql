@@ -1,6 +1,6 @@
 -- A generation may be built beside the live one, wait for promotion, and be kept for a rollback.
 CREATE TABLE nearsim.generation (
-    generation_id integer GENERATED ALWAYS AS IDENTITY (MAXVALUE 999999) PRIMARY KEY,
+    generation_id integer GENERATED ALWAYS AS IDENTITY (MAXVALUE 99999999) PRIMARY KEY,
     profile_id integer NOT NULL CONSTRAINT generation_profile_fkey
         REFERENCES nearsim.profile ON DELETE CASCADE,
     state text NOT NULL DEFAULT 'building',
@@ -35,7 +35,7 @@ CREATE INDEX generation_dropping ON nearsim.generation (generation_id) WHERE dro
 
 COMMENT ON TABLE nearsim.generation IS 'One build of a profile''s index, with its complete recipe and its fingerprint';
 COMMENT ON COLUMN nearsim.generation.generation_id IS
-    'Number of the generation, and suffix of its own tables, as in nearsim_index.band_7; from 1,000,000 on that of a small collection, whose rows are in tables as nearsim_index.band_shared';
+    'Number of the generation; from 100,000,000 on that of a large collection, and suffix of its own tables, as in nearsim_index.band_100000007. Others share tables, as nearsim_index.band_shared';
 COMMENT ON COLUMN nearsim.generation.profile_id IS 'The profile';
 COMMENT ON COLUMN nearsim.generation.state IS
     'building, catching_up, ready, live (answers queries), retired, paused or abandoned';

@@ -12,7 +12,6 @@ from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CitusUse, GenerationId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import (
-    FIRST_SHARED,
     SCHEMA,
     Leaves,
     run,
@@ -193,7 +192,7 @@ def _obstacle(connection: Connection) -> str:
     return ""
 
 
-_PARENT_AND_SHARED = (sql.Identifier(SCHEMA, "band"), Leaves(GenerationId(FIRST_SHARED)).table("band"))
+_PARENT_AND_SHARED = (sql.Identifier(SCHEMA, "band"), Leaves(GenerationId(1)).table("band"))
 
 
 def _distribute(connection: Connection) -> None:

@@ -21,8 +21,9 @@ SCHEMA = "nearsim"
 INDEX_SCHEMA = "nearsim_index"
 
 
-# Generations of small collections have numbers from here on, and share their tables (schema/shared_tables.sql).
-FIRST_SHARED = 1_000_000
+# Generations with tables of their own have numbers from here on; those of small collections have smaller ones and share
+# their tables (migrations/schema/shared_tables.sql).
+FIRST_OWN = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,10 @@ class Leaves:
     @property
     def are_shared(self) -> bool:
         """Whether the tables have rows of other generations as well."""
-        return self.generation_id >= FIRST_SHARED
+        return self.generation_id < FIRST_OWN
 
     def table(self, parent: str) -> sql.Identifier:
-        """Return the leaf of a parent, such as nearsim_index.signature_7."""
+        """Return the leaf of a parent, such as nearsim_index.signature_shared."""
         return sql.Identifier(INDEX_SCHEMA, self.name(parent))
 
     def rows(self, parent: str) -> sql.Composable:

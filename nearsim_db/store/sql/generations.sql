@@ -40,8 +40,8 @@ WHERE generation_id = %(generation_id)s
 INSERT INTO nearsim.generation
     (generation_id, profile_id, recipe, fingerprint, bands, rows, expected_recall, replaces, detached)
 OVERRIDING SYSTEM VALUE VALUES
-    (CASE WHEN %(is_small)s THEN nextval('nearsim.shared_generation')
-        ELSE nextval('nearsim.generation_generation_id_seq') END, %(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s, %(expected_recall)s, %(replaces)s, %(detached)s)
+    (CASE WHEN %(is_small)s THEN nextval('nearsim.generation_generation_id_seq')
+        ELSE nextval('nearsim.own_generation') END, %(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s, %(expected_recall)s, %(replaces)s, %(detached)s)
 RETURNING generation_id
 
 -- name: give_own_tables
@@ -54,7 +54,7 @@ WITH former AS (
 INSERT INTO nearsim.generation
     (generation_id, profile_id, recipe, fingerprint, created_at, bands, rows, expected_recall, replaces, detached)
 OVERRIDING SYSTEM VALUE
-SELECT nextval('nearsim.generation_generation_id_seq'), profile_id, recipe, fingerprint, created_at, bands, rows,
+SELECT nextval('nearsim.own_generation'), profile_id, recipe, fingerprint, created_at, bands, rows,
     expected_recall, replaces, detached
 FROM former
 RETURNING generation_id

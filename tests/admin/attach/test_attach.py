@@ -247,7 +247,7 @@ def test_primary_key_of_the_table_is_used(story: Index, app: Application, databa
             "delete_orphans": {"ids": [str(number) for number in range(900)]},
         }
         for name, parameters in statements.items():
-            signature = psycopg.sql.Identifier("nearsim_index", "signature_1")
+            signature = psycopg.sql.Identifier("nearsim_index", "signature_100000001")
             command = psycopg.sql.SQL("EXPLAIN ") + source.statement(name, signature=signature)
             plan = "\n".join(
                 str(row[0])

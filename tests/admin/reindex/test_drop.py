@@ -60,7 +60,7 @@ def nothing_is_left(database: Database) -> bool:
     return states(database) == {2: "live"} and leaf_tables(database) == 4 and counts == [0, 0]
 
 
-@pytest.mark.parametrize("table", ["band_1", "similar_pair"])
+@pytest.mark.parametrize("table", ["band_100000001", "similar_pair"])
 def test_readers_are_not_blocked_by_a_drop_and_are_named(url: str, database: Database, table: str) -> None:
     with reader(url, table) as reading:
         (dropped,) = Reindex(database, "default").drop(patience_seconds=SHORTLY)
@@ -95,7 +95,7 @@ def test_a_waiting_drop_blocks_no_session(url: str, database: Database) -> None:
     assert nothing_is_left(database)
 
 
-@pytest.mark.parametrize("leaf", ["band_1", "band_2"])
+@pytest.mark.parametrize("leaf", ["band_100000001", "band_100000002"])
 def test_an_interrupted_detach_is_finished_by_the_next_drop(url: str, database: Database, leaf: str) -> None:
     with reader(url, "band"), application(url) as other:
         other.execute("SET lock_timeout = '50ms'")
@@ -135,7 +135,7 @@ def test_two_sessions_drop_the_same_generation(url: str, database: Database) -> 
 def test_a_worker_drops_a_generation_that_was_in_use(database_url: str) -> None:
     two_generations(database_url)
     with Database.connect(database_url) as database, running(database_url) as worker:
-        with reader(database_url, "similar_pair_1"):
+        with reader(database_url, "similar_pair_100000001"):
             assert not Reindex(database, "default").drop(patience_seconds=SHORTLY)[0].finished
         worker.wait_for_line("dropped generation 1")
         with application(database_url) as other:

@@ -120,7 +120,7 @@ def test_signatures_without_document_are_faults_and_deleted(url: str) -> None:
             "DELETE FROM nearsim.document WHERE external_id = 'd0'",
             "DELETE FROM nearsim.change",
             "INSERT INTO nearsim.work (generation_id, doc_id, stage)"
-            " SELECT generation_id, doc_id, 'search' FROM nearsim_index.signature_1",
+            " SELECT generation_id, doc_id, 'search' FROM nearsim_index.signature_100000001",
         )
         found = verify_index(database, sample=None).found
         assert ("stray_signature", 1) in [(one.kind, one.count) for one in found.faults]

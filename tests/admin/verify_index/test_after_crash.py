@@ -39,13 +39,15 @@ def test_an_index_damaged_by_a_crash_or_a_disk_is_rebuilt(server_to_kill: AnySer
         with Index.connect(url) as index:
             index.add(Document(f"d{number}", body=f"{_BODY} {number}") for number in range(10))
         with psycopg.connect(url) as connection:
-            connection.execute("ALTER TABLE nearsim_index.similar_pair_1 SET UNLOGGED")
+            connection.execute("ALTER TABLE nearsim_index.similar_pair_100000001 SET UNLOGGED")
         kill(cluster)
         cluster.start()
         with psycopg.connect(url) as connection:
-            assert connection.execute("SELECT count(*) FROM nearsim_index.similar_pair_1").fetchone() == (0,)
-            assert connection.execute("SELECT count(*) FROM nearsim_index.band_1").fetchone() != (0,)
-        assert _kinds(url, sample=5) == [("unlogged_table", "similar_pair_1")]
+            assert connection.execute(
+                "SELECT count(*) FROM nearsim_index.similar_pair_100000001"
+            ).fetchone() == (0,)
+            assert connection.execute("SELECT count(*) FROM nearsim_index.band_100000001").fetchone() != (0,)
+        assert _kinds(url, sample=5) == [("unlogged_table", "similar_pair_100000001")]
         table = f"cluster_member_{_repair(url)}"
 
         file = _file_of(cluster, url, f"nearsim_index.{table}")
