@@ -185,7 +185,7 @@ def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
 def read_bytes(connection: Connection, leaves: Leaves) -> int:
     """Return the size of a generation's tables with indexes as of their last VACUUM; takes no locks."""
     tables = [leaves.qualified(parent) for parent in PARENTS]
-    return int(run(connection, "read_leaf_bytes", tables=tables).value() * _share(connection, leaves))
+    return int(int(run(connection, "read_leaf_bytes", tables=tables).value()) * _share(connection, leaves))
 
 
 def list_lock_holders(connection: Connection, leaves: Leaves) -> list[str]:
