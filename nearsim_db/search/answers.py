@@ -184,12 +184,11 @@ class Answers:
                 raise
             return refuse_document(self.collection, external_id)
 
-    def _ask(self, read: Callable[[Connection], Answer], *, snapshot: bool = False) -> Answer:
-        """Return what `read` finds in one transaction, or in one snapshot."""
-        engine = self.database.engine
+    def _ask(self, read: Callable[[Connection], Answer]) -> Answer:
+        """Return what `read` finds in one snapshot, in which the rows of its generation stay when that is dropped."""
 
         def query() -> Answer:
-            with engine.snapshot() if snapshot else engine.begin() as connection:
+            with self.database.engine.snapshot() as connection:
                 return read(connection)
 
         with translate_errors():
@@ -198,11 +197,11 @@ class Answers:
     def _stream(
         self, read: Callable[[Connection, Generation], Iterator[Answer]], external_id: str | None = None
     ) -> Generator[Answer, None, None]:
-        with translate_errors(), self.database.engine.connect() as connection:
+        with translate_errors(), self.database.engine.snapshot() as connection:
 
             def query() -> tuple[list[Answer], Iterator[Answer]]:
                 rows = read(connection, self._live(connection, external_id))
-                # Once the first row is read, the transaction keeps the tables from being dropped.
+                # Once the first row is read, the transaction keeps tables from being dropped; its snapshot keeps rows.
                 return list(islice(rows, 1)), rows
 
             try:

@@ -112,7 +112,7 @@ class Queries(Answers):
             context = self._contexts.make_if_reproducible(live, plain_characters=FEW_CHARACTERS)
             return explain(connection, live, None if context is None else context.encoder, one, other)
 
-        return self._ask(read, snapshot=True)
+        return self._ask(read)
 
     def serving(self) -> LiveIndex:
         """Return the live generation, ready to be searched.
