@@ -11,9 +11,9 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import VerifyResult, verify_index
 from nearsim_db.errors import ConflictError
+from nearsim_db.records import GenerationId
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.statements import PARENTS
-from tests.builders.relations import identifier
+from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves
 from tests.builders.selection import some
 from tests.servers.databases import Server
 
@@ -54,7 +54,9 @@ def database(server: Server) -> Iterator[Database]:
 
 def _run(database: Database, *commands: LiteralString, generation: int = 1) -> None:
     """Run SQL with a generation's tables filled in, and 3-a, 3-b, 3-c and 4-a as {a}, {b}, {c} and {other}."""
-    names: dict[str, sql.Composable] = {parent: identifier(f"{parent}_{generation}") for parent in PARENTS}
+    leaves = Leaves(GenerationId(generation))
+    names: dict[str, sql.Composable] = {parent: leaves.table(parent) for parent in PARENTS}
+    names["generation"] = sql.Literal(generation)
     for name, external_id in {"a": "3-a", "b": "3-b", "c": "3-c", "other": "4-a"}.items():
         chosen = sql.SQL("(SELECT doc_id FROM nearsim.document WHERE external_id = {})")
         names[name] = chosen.format(sql.Literal(external_id))
@@ -76,11 +78,12 @@ def _content(database: Database, generation: int = 1) -> dict[str, list[tuple[An
         "similar_pair": "left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size",
         "cluster_member": "doc_id, cluster_id, is_survivor",
     }
-    query = sql.SQL("SELECT {columns} FROM {leaf} ORDER BY {columns}")
+    query = sql.SQL("SELECT {columns} FROM {rows} AS rows ORDER BY {columns}")
+    leaves = Leaves(GenerationId(generation))
     with _plain(database) as connection:
         return {
             table: connection.execute(
-                query.format(columns=sql.SQL(names), leaf=identifier(f"{table}_{generation}"))
+                query.format(columns=sql.SQL(names), rows=leaves.rows(table))
             ).fetchall()
             for table, names in columns.items()
         }
@@ -126,8 +129,9 @@ _BREAKS: dict[str, tuple[list[LiteralString], dict[str, int]]] = {
     ),
     "a signature without document": (
         [
-            "INSERT INTO {signature} (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id)"
-            " SELECT 9999, 1, feature_count, feature_digest, sketch, 0, 9999 FROM {signature} WHERE doc_id = {a}"
+            "INSERT INTO {signature} (generation_id, doc_id, revision, feature_count, feature_digest, sketch,"
+            " numbers_digest, head_id) SELECT {generation}, 9999, 1,"
+            " feature_count, feature_digest, sketch, 0, 9999 FROM {signature} WHERE doc_id = {a}"
         ],
         {"stray_signature": 1},
     ),
@@ -136,20 +140,20 @@ _BREAKS: dict[str, tuple[list[LiteralString], dict[str, int]]] = {
         {"missing_bands": 1},
     ),
     "a band row too many": (
-        ["INSERT INTO {band} (bucket_hash, doc_id) SELECT 77, {a}"],
+        ["INSERT INTO {band} (generation_id, bucket_hash, doc_id) SELECT {generation}, 77, {a}"],
         {"stray_bands": 1},
     ),
     "a band row of another hash": (
         [
-            "INSERT INTO {band} (bucket_hash, doc_id)"
-            " SELECT bucket_hash + 1, doc_id FROM {band} WHERE doc_id = {a} AND band_no = 5",
+            "INSERT INTO {band} (generation_id, bucket_hash, doc_id)"
+            " SELECT generation_id, bucket_hash + 1, doc_id FROM {band} WHERE doc_id = {a} AND band_no = 5",
             "DELETE FROM {band} WHERE bucket_hash ="
             " (SELECT min(bucket_hash) FROM {band} WHERE doc_id = {a} AND band_no = 5) AND doc_id = {a}",
         ],
         {"missing_bands": 1},
     ),
     "band rows of no document": (
-        ["INSERT INTO {band} (bucket_hash, doc_id) VALUES (77, 9999)"],
+        ["INSERT INTO {band} (generation_id, bucket_hash, doc_id) VALUES ({generation}, 77, 9999)"],
         {"stray_bands": 1},
     ),
     "another similarity": (
@@ -166,8 +170,8 @@ _BREAKS: dict[str, tuple[list[LiteralString], dict[str, int]]] = {
     ),
     "a pair of unlike documents": (
         [
-            "INSERT INTO {similar_pair} (left_id, right_id, shared_bands, estimate, similarity, intersection_size,"
-            " union_size) VALUES ({a}, {other}, 9, 0.9, 0.9, 9, 10)"
+            "INSERT INTO {similar_pair} (generation_id, left_id, right_id, shared_bands, estimate, similarity,"
+            " intersection_size, union_size) VALUES ({generation}, {a}, {other}, 9, 0.9, 0.9, 9, 10)"
         ],
         {"untrue_pair": 1, "wrong_cluster": 1},
     ),
@@ -225,16 +229,16 @@ def test_queued_changes_are_not_faults(database: Database) -> None:
 
 
 _DAMAGE: dict[str, tuple[list[LiteralString], str]] = {
-    "a dropped index": (["DROP INDEX nearsim_index.band_1_bucket_hash_doc_id_idx"], "missing_index"),
+    "a dropped index": (["DROP INDEX nearsim_index.band_100000001_bucket_hash_doc_id_idx"], "missing_index"),
     "an index is not valid": (
-        ["UPDATE pg_index SET indisvalid = false WHERE indrelid = 'nearsim_index.band_1'::regclass"],
+        ["UPDATE pg_index SET indisvalid = false WHERE indrelid = 'nearsim_index.band_100000001'::regclass"],
         "unusable_index",
     ),
     "an index misses a row": (
         [
-            "UPDATE pg_index SET indisready = false WHERE indrelid = 'nearsim_index.band_1'::regclass",
-            "INSERT INTO {band} (bucket_hash, doc_id) VALUES (77, 1)",
-            "UPDATE pg_index SET indisready = true WHERE indrelid = 'nearsim_index.band_1'::regclass",
+            "UPDATE pg_index SET indisready = false WHERE indrelid = 'nearsim_index.band_100000001'::regclass",
+            "INSERT INTO {band} (generation_id, bucket_hash, doc_id) VALUES ({generation}, 77, 1)",
+            "UPDATE pg_index SET indisready = true WHERE indrelid = 'nearsim_index.band_100000001'::regclass",
         ],
         "wrong_index",
     ),
@@ -244,25 +248,30 @@ _DAMAGE: dict[str, tuple[list[LiteralString], str]] = {
         ["ALTER TABLE nearsim.similar_pair DETACH PARTITION {similar_pair}"],
         "detached_table",
     ),
-    "a dropped key": (["ALTER TABLE {similar_pair} DROP CONSTRAINT similar_pair_1_left_id_fkey"], "missing_constraint"),
+    "a dropped key": (
+        ["ALTER TABLE {similar_pair} DROP CONSTRAINT similar_pair_100000001_left_id_fkey"],
+        "missing_constraint",
+    ),
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("own_tables")
 @pytest.mark.parametrize("damage", some(list(_DAMAGE), "every damage", kept=2))
 def test_damaged_tables_are_reported_and_the_index_rebuilt(database: Database, damage: str) -> None:
     commands, kind = _DAMAGE[damage]
-    before = _content(database)
-    _run(database, *commands)
+    first, second = FIRST_OWN + 1, FIRST_OWN + 2
+    before = _content(database, first)
+    _run(database, *commands, generation=first)
     outcome = _all(database)
     assert _kinds(outcome) == {kind: 1}
     if kind != "wrong_index":
         assert _kinds(verify_index(database, sample=1)) == {kind: 1}
     repaired = _all(database, repair=True)
-    assert repaired.is_repaired and repaired.rebuilt == 2
-    assert _content(database, 2) == before
+    assert repaired.is_repaired and repaired.rebuilt == second
+    assert _content(database, second) == before
     with _plain(database) as connection:
         states = connection.execute("SELECT generation_id, state FROM nearsim.generation").fetchall()
-    assert states == [(2, "live")]
+    assert states == [(second, "live")]
 
 
 def test_many_faults_lead_to_a_rebuild(database: Database) -> None:
@@ -284,14 +293,18 @@ def test_an_index_of_another_scheme_is_reported_and_rebuilt(database: Database) 
     assert _content(database, 2) == before
 
 
+@pytest.mark.usefixtures("own_tables")
 def test_an_index_that_is_not_live_is_not_rebuilt(database: Database) -> None:
-    begun = Reindex(database, "default").start()
+    begun, first = Reindex(database, "default").start(), FIRST_OWN + 1
     _run(database, "DROP TABLE {cluster_member}", generation=begun.generation_id)
     with pytest.raises(ConflictError, match="is ready and cannot be repaired"):
         verify_index(database, generation=begun.generation_id, repair=True)
     Reindex(database, "default").pause()
-    _run(database, "DELETE FROM {similar_pair}", generation=1)
-    assert verify_index(database, generation=1, repair=True).is_repaired
-    _run(database, "UPDATE nearsim.generation SET state = 'abandoned' WHERE generation_id = 2")
+    _run(database, "DELETE FROM {similar_pair}", generation=first)
+    assert verify_index(database, generation=first, repair=True).is_repaired
+    abandon: LiteralString = (
+        "UPDATE nearsim.generation SET state = 'abandoned' WHERE generation_id = {generation}"
+    )
+    _run(database, abandon, generation=begun.generation_id)
     with pytest.raises(ConflictError, match="only a built one can be verified"):
-        verify_index(database, generation=2)
+        verify_index(database, generation=begun.generation_id)
