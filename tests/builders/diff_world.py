@@ -52,18 +52,18 @@ class Written:
         return cls(heads, featureless, tied, clusters, survivors)
 
     def write(self, connection: Connection, leaves: Leaves) -> None:
-        """Create and fill its tables."""
+        """Fill its tables, which are created if they are its own."""
         partitions.create(connection, leaves)
         inner = connection.backend.cursor()
 
         def insert(table: str, columns: str, rows: list[tuple[object, ...]]) -> None:
-            names = columns.split(", ")
+            names = ["generation_id", *columns.split(", ")]
             command = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
                 leaves.table(table),
                 sql.SQL(", ").join(map(sql.Identifier, names)),
                 sql.SQL(", ").join([sql.Placeholder()] * len(names)),
             )
-            inner.executemany(command, rows)
+            inner.executemany(command, [(leaves.generation_id, *row) for row in rows])
 
         insert(
             "signature",

@@ -244,7 +244,9 @@ WHERE own.doc_id = 308 AND other.doc_id <> 308 AND generation_id =
 """
 
 
-@pytest.mark.parametrize("generation", [str(LIVE.generation_id), "(SELECT max(generation_id) FROM nearsim.live_generations)"])
+@pytest.mark.parametrize(
+    "generation", [str(LIVE.generation_id), "(SELECT max(generation_id) FROM nearsim.live_generations)"]
+)
 def test_a_join_of_bands_finds_the_buckets_of_one_document_by_index(
     analyst: Connection, generation: str
 ) -> None:

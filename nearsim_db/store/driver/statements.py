@@ -79,9 +79,8 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["generation_id"] = sql.Literal(leaves.generation_id)
-        parts["key"] = sql.SQL(
-            "generation_id, " if leaves.are_shared else ""
-        )  # of a key, before its other columns
+        # Before the other columns of a key
+        parts["shared_key"] = sql.SQL("generation_id, " if leaves.are_shared else "")
         parts["leaf_comment"] = sql.Literal(
             f"partition of generation {leaves.generation_id}, see nearsim.generations"
         )

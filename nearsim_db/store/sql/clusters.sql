@@ -183,7 +183,7 @@ INSERT INTO {cluster_member_leaf} (generation_id, doc_id, cluster_id, is_survivo
 SELECT {generation_id}, doc_id, cluster_id, survives = 1
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(cluster_ids)s AS bigint[]), CAST(%(survives)s AS smallint[]))
     AS written (doc_id, cluster_id, survives)
-ON CONFLICT ({key}doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
+ON CONFLICT ({shared_key}doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
 
 -- name: read_clusters
 -- Clusters of some size by size, largest first, with survivor, members by external id in doc_id order, and the

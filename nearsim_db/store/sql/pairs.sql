@@ -11,7 +11,7 @@ FROM unnest(
     CAST(%(union_size)s AS integer[]), CAST(%(distance)s AS double precision[])
 ) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
 ORDER BY left_id, right_id
-ON CONFLICT ({key}left_id, right_id) DO NOTHING
+ON CONFLICT ({shared_key}left_id, right_id) DO NOTHING
 RETURNING left_id, right_id
 
 -- name: find_stored_pairs

@@ -11,6 +11,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import diffs
 from nearsim_db.store.diffs import DiffPair, GenerationTables
 from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.driver.statements import FIRST_OWN
 from tests.builders.diff_world import Ids, Written, leaves
 
 EVERYTHING = 10_000
@@ -52,8 +53,14 @@ def check_samples(
             assert (None if tie is None else tie.similarity) == known.get(pair)
 
 
-@pytest.mark.parametrize("most_classes", [0, 6, 100])
-def test_random_generations(database_url: str, most_classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("most_classes", "numbers"),
+    [(0, (901, 902)), (6, (FIRST_OWN + 901, FIRST_OWN + 902)), (100, (901, FIRST_OWN + 902))],
+    ids=["shared tables", "own tables", "either"],
+)
+def test_random_generations(
+    database_url: str, most_classes: int, numbers: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(diffs, "_MOST_CLASSES", most_classes)
     engine = open_engine(database_url)
     totals: Counter[str] = Counter()
@@ -63,7 +70,7 @@ def test_random_generations(database_url: str, most_classes: int, monkeypatch: p
         live, new = (Written.random(rng, documents) for _ in range(2))
         before, after = live.expanded(), new.expanded()
         with diffs.comparing(engine) as connection:
-            both = GenerationTables(leaves(901), leaves(902))
+            both = GenerationTables(*map(leaves, numbers))
             live.write(connection, both.live)
             new.write(connection, both.new)
             counted = diffs.count_documents(connection, both.live)
