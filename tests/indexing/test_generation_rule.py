@@ -54,9 +54,11 @@ def assert_holds_the_documents(index: Index) -> None:
         rows = read(connection, "SELECT doc_id, revision, body FROM nearsim.document ORDER BY doc_id")
         for generation, _ in index.profiles():
             encoded = index._contexts.make(generation).encoder.encode([body for _, _, body in rows])
-            table = generation.leaves.table("signature")
+            rows_of = generation.leaves.rows("signature")
             signed = connection.execute(
-                sql.SQL("SELECT doc_id, revision, feature_digest FROM {} ORDER BY doc_id").format(table)
+                sql.SQL("SELECT doc_id, revision, feature_digest FROM {} AS own ORDER BY doc_id").format(
+                    rows_of
+                )
             )
             assert signed.fetchall() == [
                 (doc_id, revision, UUID(bytes=digest.tobytes()))

@@ -384,5 +384,5 @@ def test_sweep_reads_only_newly_expired_documents(engine: Engine) -> None:
         nodes = plan(connection, "find_expired", parameters)
         connection.rollback()
     reads = [node for node in nodes if node.get("Index Name") or "Seq" in node["Node Type"]]
-    assert {node.get("Index Name") for node in reads} == {"document_age", "signature_7_pkey"}
+    assert {node.get("Index Name") for node in reads} == {"document_age", "signature_100000007_pkey"}
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in reads) <= 250

@@ -58,11 +58,12 @@ def signatures(index: Index, leaves: Leaves) -> str:
 
 @contextmanager
 def refused(index: Index, state: str, *tables: str) -> Iterator[None]:
-    """Storing signatures, and deleting what is in other tables, fails with this SQLSTATE during the block."""
+    """Storing signatures, and splitting a batch of nearsim.work, fails with this SQLSTATE during the block."""
     for table in tables:
-        events = "DELETE" if table == "nearsim.work" else "INSERT"
-        command = f"CREATE TRIGGER refuse BEFORE {events} ON {table} EXECUTE FUNCTION public.fail('{state}')"
-        run(index, command)
+        event = "INSERT"
+        if table == "nearsim.work":
+            event, table = "DELETE", f"{table} FOR EACH ROW WHEN (OLD.doc_ids IS NOT NULL)"
+        run(index, f"CREATE TRIGGER refuse BEFORE {event} ON {table} EXECUTE FUNCTION public.fail('{state}')")
     yield
     for table in tables:
         run(index, f"DROP TRIGGER refuse ON {table}")
