@@ -64,6 +64,13 @@ def test_statements_for_citus_replace_others_with_the_same_parameters() -> None:
         assert _parameters(text) == _parameters(local[name]), name
 
 
+def test_rows_of_a_generation_are_read_under_an_alias() -> None:
+    """They are a subquery where generations share a table; before PostgreSQL 16 it needs one."""
+    rows = r"(?:(?:live|new|other|whole|part)_)?(?:signature|band|(?:similar_)?pair|(?:cluster_)?member)"
+    for name, text in [*BLOCKS, *REPLACED_BLOCKS]:
+        assert re.findall(rf"\{{{rows}\}}(?! AS \w).*", text) == [], name
+
+
 def test_what_citus_replaces_has_not_changed_since_it_was_compared() -> None:
     local = dict(BLOCKS)
     originals = {name: local[name] for name, _ in REPLACED_BLOCKS}

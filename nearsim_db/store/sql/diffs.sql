@@ -245,8 +245,8 @@ CROSS JOIN LATERAL (
                 WHERE twin.{head} = tie.right_id AND twin.{other_head} = class.{other_head})
             + (SELECT coalesce(sum(paired.documents), 0)
                 FROM (
-                    SELECT right_id FROM {other_pair} WHERE left_id = class.{other_head}
-                    UNION ALL SELECT left_id FROM {other_pair} WHERE right_id = class.{other_head}
+                    SELECT right_id FROM {other_pair} AS pair WHERE left_id = class.{other_head}
+                    UNION ALL SELECT left_id FROM {other_pair} AS pair WHERE right_id = class.{other_head}
                 ) AS partner (head_id)
                 JOIN diff_class AS paired
                     ON paired.{head} = tie.right_id AND paired.{other_head} = partner.head_id)
