@@ -52,6 +52,7 @@ class ReadDocument:
 
     `replaced` counts the characters that PostgreSQL cannot store (NUL, lone surrogates) or that were not UTF-8,
     each replaced by U+FFFD. `unreadable_date` says why the document has no date though its record has one.
+    `is_numbered`: its id is its place, since the record has none.
     """
 
     document: Document
@@ -59,6 +60,7 @@ class ReadDocument:
     line: int
     replaced: int = 0
     unreadable_date: str | None = None
+    is_numbered: bool = False
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from nearsim_db.readers import (
     open_vectors,
     refuse_overwriting_inputs,
 )
+from nearsim_db.readers.contract import ID
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import open_output
@@ -193,7 +194,7 @@ class DedupeInput:
     def __init__(self, source: Source, parts: Sequence[Input], beside: VectorFile) -> None:
         self.reasons, self.summary, self._beside = RejectReasons(), IngestSummary(), beside
         self._positions = [array("q") for _ in parts]
-        self._current, self._position = array("q"), 0
+        self._current, self._position, self._id_field = array("q"), 0, source.fields.id
         self._records = VectorLengthCheck(self.reasons.counted(beside.joined(self._noted(source, parts))))
 
     def _noted(self, source: Source, parts: Sequence[Input]) -> Iterator[ReadDocument | Reject]:
@@ -236,6 +237,8 @@ class DedupeInput:
         progress("read", summary.read, summary.read)
         if summary.read and summary.rejected == summary.read:
             raise InputError(f"{none_usable(summary.read)} ({self.reasons.frequent()})")
+        if summary.read and self.reasons.all_are_numbered and self._id_field != ID:
+            raise InputError(f"no record has the id '{self._id_field}'; name another field with --id-field")
 
     def refuse_replacing(self, output: Path, inputs: Sequence[Path], most_rejected: int | None) -> None:
         """Raise InputError if the output would replace an input of which more records were rejected."""

@@ -123,7 +123,14 @@ class FileOptions:
             "Character between the columns of CSV and TSV files; tab is a tab. (default: by the suffix)"
         ),
     ] = None
-    id_field: Annotated[str, typer.Option(metavar="KEY", help="Field or column that holds the id.")] = "id"
+    id_field: Annotated[
+        str,
+        typer.Option(
+            metavar="KEY",
+            help="Field or column that holds the id; a.b is b within a, and a,b joins two. Without any, file and line "
+            "are the id.",
+        ),
+    ] = "id"
     title_field: Annotated[str, _field("title")] = "title"
     body_field: Annotated[
         str | None,
@@ -147,7 +154,7 @@ class FileOptions:
 
     def fields(self) -> "Fields":
         """Return which fields hold what."""
-        from nearsim_db.readers.contract import Fields
+        from nearsim_db.readers.contract import ID, Fields
 
         return Fields(
             self.id_field,
@@ -156,6 +163,7 @@ class FileOptions:
             self.source_field,
             self.url_field,
             self.published_field,
+            ids="whole" if self.id_field == ID else "required",
         )
 
 

@@ -1,6 +1,7 @@
 """Arrow files, as stream or file, and folders of Arrow or Parquet files such as Hugging Face datasets saves."""
 
 import json
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ TABLES = (ARROW, ".parquet")
 _FILE_MARK = b"ARROW1\0\0"
 _MOST_DECOMPRESSED = 1_000_000_000
 _SPLITS, _STATE = "dataset_dict.json", "state.json"
+_PART = re.compile(r"(?P<name>.+)-[0-9]{5,}-of-[0-9]{5,}\.[a-z]+")
 _OF_DATASETS = (_SPLITS, _STATE, "dataset_info.json")
 
 
@@ -114,6 +116,17 @@ def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]
         for one in found
         if isinstance(one, LeftOut) or one.name not in _OF_DATASETS
     ]
+
+
+def split_of(path: Path) -> Path:
+    """Return the split of a data set that a file is a part of, by its name as `datasets` writes it; otherwise the file.
+
+    That of train/data-00000-of-00002.arrow is train, that of data/train-00000-of-00002.parquet is data/train.
+    """
+    part = _PART.fullmatch(path.name)
+    if part is None:
+        return path
+    return path.parent if part["name"] == "data" else path.parent / part["name"]
 
 
 def _names(path: Path, key: str) -> list[str]:

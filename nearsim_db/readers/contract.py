@@ -2,27 +2,31 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import ReadDocument, Reject
+
+ID = "id"  # the field that holds the id unless another one is named
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
     """The columns or keys of a file by purpose; without `body` it is 'text', or else 'body'.
 
-    Unless `id_required`, the line of a record without an id is its id.
+    A name with dots, such as 'meta.id', is a path into objects unless a key is called so; 'a,b' as the id joins two.
+    `ids`: a record without an id is rejected ("required"), also if the first record of its file has one ("whole"), or
+    never ("optional"); otherwise its place is its id, as in 'stories.jsonl:7'.
     """
 
-    id: str = "id"
+    id: str = ID
     title: str = "title"
     body: str | None = None
     source: str = "source"
     url: str = "url"
     published_at: str = "published_at"
     vector: str = "vector"
-    id_required: bool = True
+    ids: Literal["required", "whole", "optional"] = "required"
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ class RowMaker:
         if len(row) != len(self._header):
             return Reject(self._file, line, self._wrong_length(len(row)))
         external_id = "" if self._id == _ABSENT else row[self._id]
-        if not external_id and self._fields.id_required:
+        if not external_id and self._fields.ids != "optional" and self._id != _ABSENT:
             return Reject(self._file, line, self._empty_id)
         is_empty = not self._has_text and row[self._vector].strip() in ("", "null")
         is_long = len(external_id) > ACCEPTED_ID_CHARACTERS

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from math import isnan
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.contract import ID, Fields
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -74,20 +74,31 @@ def in_utc(moment: datetime) -> datetime:
 MAX_ID_BYTES = 1024
 ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4  # with any characters
 _KEYS_CHARACTERS, _COLUMNS_CHARACTERS = 200, 500
+_LARGEST_EXACT = 2**53  # beyond it, floats of different integers are equal
+_ESCAPED = str.maketrans({":": r"\:", "\\": r"\\"})  # in the parts of an id that has several
 
 
 class DocumentMaker:
-    """Makes the documents of one file."""
+    """Makes the documents of one file.
 
-    def __init__(self, file: str, fields: Fields) -> None:
+    Records without an id are numbered by their line, or, of a file that is a part of a split of a data set, by their
+    row in the split: its name, and the number of rows in the files before.
+    """
+
+    def __init__(self, file: str, fields: Fields, split: tuple[str, int] | None = None) -> None:
         self._file = file
         self._fields = fields
+        self._split, self._rows_before = split or (file, 0)
+        self._has_ids: bool | None = None if fields.ids == "whole" else fields.ids == "required"
+        self._id_parts = tuple(fields.id.split(","))
         named = {fields.id, fields.title, fields.source, fields.url, fields.published_at, fields.vector}
         if fields.body is None:
             self.body_names = tuple(name for name in ("text", "body") if name not in named)
         else:
             self.body_names = (fields.body,)
-        self.named = frozenset(named.union(self.body_names))
+        in_id = {name for name in self._id_parts if "." in name}
+        self.named = frozenset(named.union(self.body_names, in_id))
+        self._paths = tuple(name for name in self.named if "." in name)
         texts = (fields.id, fields.title, *self.body_names[:1])
         self._texts = texts if len(set(texts)) == 3 else None
         bodies = " or ".join(f"'{name}'" for name in self.body_names)
@@ -95,11 +106,16 @@ class DocumentMaker:
 
     def check_columns(self, names: list[str]) -> None:
         """Raise InputError if the column of the id or every text is missing from the columns of the file."""
-        if self._fields.id_required and self._fields.id not in names:
+        has_id = self._fields.id in names or all(_is_among(one, names) for one in self._id_parts)
+        if self._has_ids is None:
+            self._has_ids = has_id
+        is_named = self._fields.id != ID
+        if not has_id and (self._has_ids or is_named):
             raise InputError(
                 f"no column '{self._fields.id}' in {self._file}; name it with --id-field (columns: {_listed(names)})"
             )
-        if set(names).isdisjoint((self._fields.title, self._fields.vector, *self.body_names)):
+        texts = (self._fields.title, self._fields.vector, *self.body_names)
+        if not any(_is_among(one, names) for one in texts):
             raise InputError(
                 f"{self._missing_text} in {self._file}; name one with --title-field or --body-field "
                 f"(columns: {_listed(names)})"
@@ -121,18 +137,40 @@ class DocumentMaker:
                 and isinstance(title, str)
                 and isinstance(body, str)
             ):
+                self._has_ids = self._has_ids is not False
                 return ReadDocument(Document(plain_id, title, body), self._file, line)
-        if self._fields.id_required and self._fields.id not in record:
+        if self._has_ids and len(self._id_parts) == 1 and not self._paths and self._fields.id not in record:
             return Reject(self._file, line, _no_id(record, self._fields.id))
+        if self._paths:
+            record = {
+                **{path: value for path in self._paths if (value := _at(record, path)) is not None},
+                **record,
+            }
         external_id = None
         try:
-            if not self._fields.id_required and record.get(self._fields.id) in (None, ""):
-                external_id = str(line)
-            else:
-                external_id = checked_id(record, self._fields.id)
-            return self._document(record, external_id, line)
+            external_id, is_numbered = self._id(record, line)
+            made = self._document(record, external_id, line)
         except InputError as error:
             return Reject(self._file, line, str(error), external_id)
+        made.is_numbered = is_numbered
+        return made
+
+    def _id(self, record: Mapping[str, object], line: int) -> tuple[str, bool]:
+        """Return the id of a record, and whether it is its place."""
+        parts = (self._fields.id,) if self._fields.id in record else self._id_parts
+        if self._has_ids and len(parts) == 1:
+            return checked_id(record, parts[0]), False
+        if self._has_ids is None:
+            self._has_ids = all(part in record for part in parts)
+        if not self._has_ids:
+            place = f"{self._split}:{self._rows_before + line}"
+            if self._fields.ids == "optional":
+                try:
+                    return _joined_id(record, parts), False
+                except InputError:
+                    return place, True
+            return checked_id({"id": place}, "id"), True
+        return _joined_id(record, parts), False
 
     def _document(self, record: Mapping[str, object], external_id: str, line: int) -> ReadDocument:
         if self._fields.body is not None and self._fields.body not in record:
@@ -191,8 +229,34 @@ def _listed(names: list[str]) -> str:
     return clean(", ".join(names))[0][:_COLUMNS_CHARACTERS]
 
 
+def _is_among(name: str, columns: list[str]) -> bool:
+    """Whether a field, or the object that it is in, is a column."""
+    return name in columns or name.partition(".")[0] in columns
+
+
+def _at(record: Mapping[str, object], path: str) -> object:
+    """Return what is at a path such as 'meta.id', None if nothing is."""
+    value: object = record
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _joined_id(record: Mapping[str, object], names: tuple[str, ...]) -> str:
+    if len(names) == 1:
+        return checked_id(record, names[0])
+    joined = ":".join(checked_id(record, name).translate(_ESCAPED) for name in names)
+    return checked_id({",".join(names): joined}, ",".join(names))
+
+
 def checked_id(record: Mapping[str, object], name: str) -> str:
     value = record.get(name)
+    if type(value) is float:
+        if value.is_integer() and abs(value) >= _LARGEST_EXACT:
+            raise InputError(
+                f"'{name}' is {value!r}, a float that may stand for several integers; write it as a string"
+            )
+        value = None if isnan(value) else str(int(value)) if value.is_integer() else str(value)
     if type(value) is int and value.bit_length() <= 8 * MAX_ID_BYTES:  # Python refuses to print longer ones
         value = str(value)
     if value is None or (isinstance(value, str) and not value):  # pandas.NA and arrays cannot be compared
@@ -200,7 +264,7 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
             raise InputError(f"'{name}' is empty")
         raise InputError(_no_id(record, name))
     if not isinstance(value, str):
-        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or an integer")
+        raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or a number")
     if clean(value)[1]:
         raise InputError(
             f"'{name}' {shown(value)} contains NUL, a lone surrogate or bytes that are not UTF-8"

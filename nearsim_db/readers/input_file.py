@@ -69,7 +69,8 @@ class InputFile:
     unless `follow_links`, even if the path became one just now.
     Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
     of the format. `begun` is the content, in pieces of UTF-8, if reading it has begun;
-    `original` is the path of which this file is a copy.
+    `original` is the path of which this file is a copy; `split` names the split of a data set that it is part of, with
+    the number of rows in the parts before.
     """
 
     path: Path
@@ -82,6 +83,7 @@ class InputFile:
     delimiter: str | None = None
     begun: Iterator[bytes] | None = None
     original: Path | None = None
+    split: tuple[str, int] | None = None
 
     @property
     def name(self) -> str:

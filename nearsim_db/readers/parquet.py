@@ -219,7 +219,7 @@ def documents_of(
     file: InputFile, fields: Fields, names: list[str], rows: Iterable[dict[str, Any] | None]
 ) -> Iterator[ReadDocument | Reject]:
     """Make documents from rows with these columns. Raises InputError if required columns are missing."""
-    maker = DocumentMaker(file.name, fields)
+    maker = DocumentMaker(file.name, fields, file.split)
     maker.check_columns(names)
     for number, row in enumerate(rows, 1):
         if row is None or sum(len(value) for value in row.values() if isinstance(value, str)) > file.limit:

@@ -69,7 +69,7 @@ class RejectReasons:
     """
 
     def __init__(self) -> None:
-        self._read = self._rejected = self._undated = 0
+        self._read = self._rejected = self._undated = self._numbered = 0
         self._reasons: Counter[str] = Counter()
         self._first_date = ""
         self.fields = FieldUse()
@@ -80,6 +80,7 @@ class RejectReasons:
             self._read += 1
             if isinstance(record, ReadDocument):
                 self.fields.note(record.document)
+                self._numbered += record.is_numbered
                 if record.unreadable_date is not None:
                     self._undated += 1
                     self._first_date = self._first_date or f"{place_of(record)}: {record.unreadable_date}"
@@ -103,11 +104,22 @@ class RejectReasons:
         return f"{self._rejected:,} of {count_of(self._read, 'record')} {were} rejected ({self.frequent()})"
 
     def warnings(self) -> list[str]:
-        """Return warnings if most of several records were rejected, and if dates could not be read."""
-        rejected = self.rejected()
+        """Return warnings if most of several records were rejected or numbered, and if dates could not be read."""
+        rejected, found = self.rejected(), self.of_dates()
+        if self._numbered:
+            found = [
+                f"{count_of(self._numbered, 'record')} without an id: their ids are file and line, so that lines added "
+                "above would change them; if a field holds the id, name it with --id-field",
+                *found,
+            ]
         if rejected is None or self._rejected < _FEWEST_REJECTS or 2 * self._rejected <= self._read:
-            return self.of_dates()
-        return [rejected, *self.of_dates()]
+            return found
+        return [rejected, *found]
+
+    @property
+    def all_are_numbered(self) -> bool:
+        """Whether no record that can be used has an id of its own."""
+        return self._numbered == self._read - self._rejected
 
     def of_dates(self) -> list[str]:
         """Return a warning if dates could not be read, or a hint if another field holds them."""

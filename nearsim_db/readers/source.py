@@ -1,12 +1,13 @@
 """The files and folders to read, text files (each is one document), and the progress of reading."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from nearsim_db.errors import InputError, count_of
-from nearsim_db.readers.arrow import ARROW, TABLES, find_tables, read_arrow
+from nearsim_db.readers.arrow import ARROW, TABLES, find_tables, read_arrow, split_of
 from nearsim_db.readers.contract import Fields, Reader, Reading
 from nearsim_db.readers.decoding import DECOMPRESSORS, control_share
 from nearsim_db.readers.delimited import read_csv, read_tsv
@@ -95,7 +96,7 @@ class Source:
         originals: Mapping[Path, Path] | None = None,
     ) -> None:
         self.paths = tuple(STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths)
-        self._fields = fields
+        self.fields = fields
         self.reading = reading
         self._originals = originals or {}
         self._progress = ReadProgress()
@@ -142,15 +143,20 @@ class Source:
     def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
         """Read the documents of one of the paths; adds to `bytes_read`."""
         kind = self.type_of(path)
-        return READERS[kind](self.file(path), self._fields) if kind else self._read_folder(path)
+        return READERS[kind](self.file(path), self.fields) if kind else self._read_folder(path)
 
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
         tables = find_tables(folder, follow_links=self.reading.follow_links)
+        rows: Counter[str] = Counter()
         for found in tables:
             if isinstance(found, LeftOut):
                 yield Reject(InputFile(found.path).name, 0, found.reason)
-            else:
-                yield from READERS[found.suffix.lower()](self.file(found), self._fields)
+                continue
+            split = split_of(found)
+            file = replace(self.file(found), split=(InputFile(split).name, rows[str(split)]))
+            for record in READERS[found.suffix.lower()](file, self.fields):
+                rows[str(split)] += 1
+                yield record
         if not tables:
             yield from self._read_texts(folder)
 

@@ -75,7 +75,39 @@ def test_records_need_no_id(nearsim: CommandLine, tmp_path: Path, unique: Path) 
         assert [found[name] for name in ("read", "unique", "duplicates", "rejected")] == [3, 2, 1, 0]
         (pair,) = map(json.loads, pairs.read_text().splitlines())
         assert (pair["left_place"]["record"], pair["right_place"]["record"]) == (1, 3)
+        assert (pair["left"], pair["right"]) == tuple(
+            f"{given}:{pair[f'{side}_place']['line']}" for side in ("left", "right")
+        )
         assert "'key'" in nearsim.fail("dedupe", given, "-o", unique, "--id-field", "key")
+
+
+def test_no_record_is_lost_for_its_id(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    values: list[object] = ["a", "a", 7, 7.0, 1.5, None, "", True, {"$oid": "x"}, ["a"], "x" * 2_000, 1e300]
+    records: list[dict[str, object]] = [
+        {"id": value, "text": " ".join(f"{at}x{n}" for n in range(9))} for at, value in enumerate(values)
+    ]
+    path = write_jsonl(tmp_path / "in.jsonl", [*records, {"text": "none of its own"}])
+    pairs = tmp_path / "pairs.jsonl"
+    done = nearsim.succeed("dedupe", path, path, "-o", unique, "--pairs", pairs, "--json").document()
+    assert [done[name] for name in ("read", "unique", "duplicates", "rejected")] == [26, 13, 13, 0]
+    assert unique.read_bytes() == path.read_bytes()
+    found = [json.loads(line)["left"] for line in pairs.read_text().splitlines()]
+    numbered = [f"{path}:{line}" for line in (6, 7, 8, 9, 10, 11, 12, 13)]
+    assert found == ["a", "a", "7", "7", "1.5", *numbered]
+
+
+def test_ids_in_objects_and_of_several_fields(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    records: list[dict[str, object]] = [
+        {"meta": {"id": 1, "of": "a:b"}, "author": {"name": "wire"}, "n": 2, "text": STORM},
+        {"meta": {"id": 2, "of": "a"}, "author": {"name": "blog"}, "n": "b:2", "text": STORM},
+    ]
+    path, pairs = write_jsonl(tmp_path / "in.jsonl", records), tmp_path / "pairs.jsonl"
+    for field, ids in (("meta.id", ["1", "2"]), ("meta.of,n", ["a\\:b:2", "a:b\\:2"])):
+        options = ("--id-field", field, "--source-field", "author.name", "--set", "cluster.keep=source:blog")
+        nearsim.succeed("dedupe", path, "-o", unique, "--pairs", pairs, *options)
+        assert [json.loads(pairs.read_text())[side] for side in ("left", "right")] == ids
+        assert json.loads(unique.read_text())["n"] == "b:2"
+    assert "'meta.no'" in nearsim.fail("dedupe", path, "-o", unique, "--id-field", "meta.no")
 
 
 def test_csv_stays_csv_and_standard_input_is_spooled(

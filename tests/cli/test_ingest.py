@@ -124,6 +124,22 @@ def test_an_output_file_is_not_written_through_a_link_of_another_name(
     assert (tmp_path / "pairs.csv").read_text().startswith("left,right")
 
 
+def test_records_are_numbered_where_their_file_has_no_ids(nearsim: CommandLine, tmp_path: Path) -> None:
+    without = write_jsonl(tmp_path / "1.jsonl", [{"text": STORM}, {"text": HARVEST}])
+    partly = write_jsonl(tmp_path / "2.jsonl", [{"id": 5, "text": BRIDGE}, {"text": HARVEST}])
+    (table := tmp_path / "3.csv").write_text(f"text\n{STORM}\n{STORM}\n")
+    ran = nearsim.succeed("ingest", without, partly, table, "--json")
+    assert [ran.document()[name] for name in ("read", "inserted", "rejected")] == [6, 5, 1]
+    assert "warning: 4 records without an id: their ids are file and line" in ran.err
+    assert [row["id"] for row in nearsim.succeed("export", "--keep", "all").rows()] == [
+        *(f"{without}:{line}" for line in (1, 2)), "5", *(f"{table}:{line}" for line in (2, 3)),
+    ]  # fmt: skip
+    assert nearsim.succeed("ingest", without, "--json").document()["unchanged"] == 2
+    assert "none of the 2 records is usable" in nearsim.fail(
+        "ingest", without, "--id-field", "key", "-c", "other"
+    )
+
+
 def test_records_that_replace_those_of_another_file_are_counted(nearsim: CommandLine, tmp_path: Path) -> None:
     first = write_jsonl(tmp_path / "1.jsonl", [{"id": "a", "text": STORM}, {"id": "b", "text": HARVEST}])
     second = write_jsonl(tmp_path / "2.jsonl", [{"id": "a", "text": BRIDGE}, {"id": "b", "text": HARVEST}])

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers import Source
+from nearsim_db.readers import Fields, Source
 from nearsim_db.records import ReadDocument, Reject
 
 
@@ -65,6 +65,29 @@ def test_a_saved_dataset_of_splits_is_read_in_their_order(tmp_path: Path) -> Non
     save_dataset(tmp_path / "all" / "test", table(3))
     (tmp_path / "all" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     assert ids(tmp_path / "all") == ["1", "2", "3"]
+
+
+def test_rows_without_ids_are_numbered_in_their_split(tmp_path: Path) -> None:
+    without, numbered = table(1, 2).drop_columns("id"), Fields(ids="whole")
+    save_dataset(tmp_path / "all" / "train", without, without)
+    save_dataset(tmp_path / "all" / "test", without)
+    (tmp_path / "all" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    (tmp_path / "hub" / "data").mkdir(parents=True)
+    for name in ("train-00000-of-00002", "train-00001-of-00002", "test-00000-of-00001", "more"):
+        pyarrow.parquet.write_table(without, tmp_path / "hub" / "data" / f"{name}.parquet")
+    for folder, splits in (
+        ("all", {"train": 4, "test": 2}),
+        ("hub", {"data/more.parquet": 2, "data/test": 2, "data/train": 4}),
+    ):
+        read = [one for one in Source([tmp_path / folder], numbered) if isinstance(one, ReadDocument)]
+        assert [one.document.external_id for one in read] == [
+            f"{tmp_path / folder / split}:{row}"
+            for split, rows in splits.items()
+            for row in range(1, rows + 1)
+        ]
+        assert all(one.is_numbered and one.line in (1, 2) for one in read)
+    with pytest.raises(InputError, match="no column 'id'"):
+        list(Source([tmp_path / "hub"]))
 
 
 def test_a_folder_of_parquet_files_names_what_it_leaves_out(tmp_path: Path) -> None:

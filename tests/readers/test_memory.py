@@ -122,10 +122,11 @@ def test_values_that_cannot_be_stored_are_rejected_by_name() -> None:
 
 def test_ids_and_anything_that_is_no_document() -> None:
     given: list[Any] = [Document(np.int64(7)), Document(np.str_("name")), Document(7.5), {"id": "a"}, None]  # type: ignore[arg-type]
-    made, named, *rejected = from_documents(given)
+    made, named, half, *rejected = from_documents(given)
     assert isinstance(made, ReadDocument) and made.document.external_id == "7"
+    assert isinstance(half, ReadDocument) and half.document.external_id == "7.5"
     assert isinstance(named, ReadDocument) and type(named.document.external_id) is str
-    assert [one.line for one in rejected if isinstance(one, Reject)] == [3, 4, 5]
+    assert [one.line for one in rejected if isinstance(one, Reject)] == [4, 5]
 
 
 # The second is the number of the record that it is fit for: a vector, and no date.

@@ -77,9 +77,7 @@ def dedupe(
         with outcome.progress() as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
         originals = dict(zip(readable, files, strict=True))
-        fields = replace(
-            file_options.fields(), id_required=vectors is not None or file_options.id_field != "id"
-        )
+        fields = replace(file_options.fields(), ids="optional" if vectors is None else "required")
         source = Source(readable, fields, reading=reading, originals=originals)
         with outcome.progress(source) as progress:
             summary = run(

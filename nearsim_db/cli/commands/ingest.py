@@ -1,7 +1,7 @@
 """The commands `nearsim ingest` and `nearsim build`: add documents to a collection, and finish its index."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,7 +75,7 @@ class _SourceOptions(inputs.VectorFileOptions, _Query):
             )
         from nearsim_db.indexing.query_source import QuerySource
 
-        return QuerySource(self.from_url, self.from_sql, self.fields())
+        return QuerySource(self.from_url, self.from_sql, replace(self.fields(), ids="required"))
 
 
 @dataclass(eq=False, repr=False)
