@@ -87,6 +87,22 @@ def coming(database: Database) -> Generation:
         return generation_rows.list_generations(connection)[-1]
 
 
+def stored(database: Database) -> set[int]:
+    """The generations that have tables, detached ones included, or rows in those that several share."""
+    tables = (
+        "SELECT relname FROM pg_class WHERE relnamespace = CAST('nearsim_index' AS regnamespace) "
+        "AND relname ~ '_([0-9]+|shared)$' AND relkind = 'r'"
+    )
+    rows = psycopg.sql.SQL("SELECT DISTINCT generation_id FROM {}")
+    found: set[int] = set()
+    with database.transaction() as connection:
+        for name in run(connection, tables).values():
+            suffix = name.rpartition("_")[2]
+            shared = suffix == "shared"
+            found.update(run(connection, rows.format(identifier(name))).values() if shared else [int(suffix)])
+    return found
+
+
 def leaf_tables(database: Database) -> int:
     """How many tables of generations there are, detached ones included."""
     query = (

@@ -2,24 +2,28 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import psycopg
 import pytest
 
-from nearsim_db import Database
+from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing import drop_generation
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.store import generation_rows, partitions
-from nearsim_db.store.driver.statements import run
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, run
 from nearsim_db.store.generation_rows import Generation
-from tests.builders.reindex_world import coming, fill, leaf_tables, pairs_of, reader, states
+from tests.builders.reindex_world import Killed, coming, fill, pairs_of, reader, states, stored, stories
 from tests.builders.relations import identifier
 from tests.builders.workers import application, running, wait_until
 from tests.servers.databases import Server
 
-pytestmark = [pytest.mark.each_major, pytest.mark.usefixtures("own_tables")]
+pytestmark = pytest.mark.each_major
 
 SHORTLY = 0.3
+OWN = FIRST_OWN + 1  # the first generation with tables of its own
 
 
 def two_generations(url: str) -> None:
@@ -52,15 +56,20 @@ def retired(database: Database) -> Generation:
 
 
 def nothing_is_left(database: Database) -> bool:
-    """Whether only the live generation is there, with its four tables, and nothing is queued for another."""
-    rest = "SELECT count(*) FROM nearsim.work WHERE generation_id = 1"
+    """Whether only the live generation is there, with its tables or rows, and nothing is queued for another."""
+    rest = (
+        "SELECT count(*) FROM nearsim.work "
+        "WHERE generation_id NOT IN (SELECT generation_id FROM nearsim.live_generations)"
+    )
     pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending"
     with database.transaction() as connection:
         counts = [run(connection, query).value() for query in (rest, pending)]
-    return states(database) == {2: "live"} and leaf_tables(database) == 4 and counts == [0, 0]
+    live = coming(database).generation_id
+    return states(database) == {live: "live"} and stored(database) == {live} and counts == [0, 0]
 
 
-@pytest.mark.parametrize("table", ["band_100000001", "similar_pair"])
+@pytest.mark.usefixtures("own_tables")
+@pytest.mark.parametrize("table", [f"band_{OWN}", "similar_pair"])
 def test_readers_are_not_blocked_by_a_drop_and_are_named(url: str, database: Database, table: str) -> None:
     with reader(url, table) as reading:
         (dropped,) = Reindex(database, "default").drop(patience_seconds=SHORTLY)
@@ -68,12 +77,33 @@ def test_readers_are_not_blocked_by_a_drop_and_are_named(url: str, database: Dat
         assert any(
             f"process {reading.info.backend_pid}" in one and "dashboard" in one for one in dropped.held_by
         )
-        assert states(database) == {1: "abandoned", 2: "live"} and retired(database).dropping
-        assert pairs_of(database, 2)
+        assert list(states(database).values()) == ["abandoned", "live"] and retired(database).dropping
+        assert pairs_of(database, coming(database).generation_id)
     (dropped,) = Reindex(database, "default").drop()
     assert dropped.finished and nothing_is_left(database)
 
 
+def test_rows_are_dropped_beside_readers_and_writers(url: str, database: Database) -> None:
+    """Where tables are shared, a drop waits for nobody, nobody waits for it, and a snapshot keeps its rows."""
+    query = "SELECT count(*), sum(similarity) FROM nearsim.similar_pair WHERE generation_id = %s"
+    former, tables = retired(database).generation_id, ("signature", "band", "similar_pair", "cluster_member")
+    with (
+        reader(url, *tables, *(f"{one}_shared" for one in tables)),
+        Index.connect(url, collection="other") as other,
+        psycopg.connect(url) as reading,
+    ):
+        reading.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        before = reading.execute(query, [former]).fetchone()
+        reading.execute("SET lock_timeout = '50ms'")
+        other.add(stories(8))
+        (dropped,) = Reindex(database, "default").drop(patience_seconds=0.0)
+        assert dropped.finished
+        assert reading.execute(query, [former]).fetchone() == before != (0, None)
+    delete_collection(other.database, "other")
+    assert nothing_is_left(database)
+
+
+@pytest.mark.usefixtures("own_tables")
 @pytest.mark.slow("waits for a lock")
 def test_a_waiting_drop_blocks_no_session(url: str, database: Database) -> None:
     """While a drop waits for a reader, other sessions read every parent and write through the triggers."""
@@ -84,8 +114,9 @@ def test_a_waiting_drop_blocks_no_session(url: str, database: Database) -> None:
             rounds = 0
             while not waiting.done():
                 for table in ("signature", "band", "similar_pair", "cluster_member"):
-                    query = "SELECT count(*) FROM nearsim.{} WHERE generation_id = 2"
-                    other.execute(psycopg.sql.SQL(query).format(psycopg.sql.Identifier(table)))
+                    query = "SELECT count(*) FROM nearsim.{} WHERE generation_id = %s"
+                    named = psycopg.sql.SQL(query).format(psycopg.sql.Identifier(table))
+                    other.execute(named, [OWN + 1])
                 other.execute("UPDATE nearsim.document SET title = title || 'x' WHERE external_id = 'd1'")
                 other.execute("SELECT count(*) FROM nearsim.pairs")
                 rounds += 1
@@ -95,7 +126,8 @@ def test_a_waiting_drop_blocks_no_session(url: str, database: Database) -> None:
     assert nothing_is_left(database)
 
 
-@pytest.mark.parametrize("leaf", ["band_100000001", "band_100000002"])
+@pytest.mark.usefixtures("own_tables")
+@pytest.mark.parametrize("leaf", [f"band_{OWN}", f"band_{OWN + 1}"])
 def test_an_interrupted_detach_is_finished_by_the_next_drop(url: str, database: Database, leaf: str) -> None:
     with reader(url, "band"), application(url) as other:
         other.execute("SET lock_timeout = '50ms'")
@@ -108,22 +140,51 @@ def test_an_interrupted_detach_is_finished_by_the_next_drop(url: str, database: 
     assert dropped.finished and nothing_is_left(database)
 
 
+@pytest.mark.usefixtures("own_tables")
 def test_a_drop_killed_at_any_step_is_finished(database: Database) -> None:
     with database.transaction() as connection:
-        connection.execute(
-            "UPDATE nearsim.generation SET state = 'abandoned', dropping = true WHERE generation_id = 1"
+        run(
+            connection,
+            "UPDATE nearsim.generation SET state = 'abandoned', dropping = true WHERE state = 'retired'",
         )
     with database.engine.connect(autocommit=True) as connection:
         partitions.detach(connection, retired(database).leaves)
         partitions.detach(connection, retired(database).leaves)
-    assert leaf_tables(database) == 8
+    assert stored(database) == {OWN, OWN + 1}
     reindex = Reindex(database, "default")
     assert reindex.drop(reindex.find_droppable(every=True))[0].finished
     assert nothing_is_left(database)
     assert reindex.drop(reindex.find_droppable(every=True)) == []
 
 
-def test_two_sessions_drop_the_same_generation(url: str, database: Database) -> None:
+def test_a_drop_of_rows_killed_many_times_is_finished(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "_ROWS_AT_ONCE", 500)
+    delete_some = partitions._delete_some
+    turns = count()
+
+    def die_every_third_time(connection: Connection, leaves: Leaves) -> int:
+        if next(turns) % 3 == 2:
+            raise Killed
+        return delete_some(connection, leaves)
+
+    monkeypatch.setattr(partitions, "_delete_some", die_every_third_time)
+    reindex, kills, before = Reindex(database, "default"), 0, pairs_of(database, 2)
+    while droppable := reindex.find_droppable(every=True):
+        try:
+            reindex.drop(droppable)
+        except Killed:
+            kills += 1
+            assert states(database) == {1: "abandoned", 2: "live"} and pairs_of(database, 2) == before
+    assert kills > 5 and nothing_is_left(database)
+
+
+@pytest.mark.usefixtures("either_tables")
+def test_two_sessions_drop_the_same_generation(
+    url: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "_ROWS_AT_ONCE", 100)
     generation = retired(database)
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(drop_generation.drop, database.engine, generation) for _ in range(2)]
@@ -131,14 +192,29 @@ def test_two_sessions_drop_the_same_generation(url: str, database: Database) -> 
     assert nothing_is_left(database)
 
 
+@pytest.mark.usefixtures("own_tables")
 @pytest.mark.slow("starts a process")
 def test_a_worker_drops_a_generation_that_was_in_use(database_url: str) -> None:
     two_generations(database_url)
     with Database.connect(database_url) as database, running(database_url) as worker:
-        with reader(database_url, "similar_pair_100000001"):
+        with reader(database_url, f"similar_pair_{OWN}"):
             assert not Reindex(database, "default").drop(patience_seconds=SHORTLY)[0].finished
-        worker.wait_for_line("dropped generation 1")
+        worker.wait_for_line(f"dropped generation {OWN}")
         with application(database_url) as other:
-            wait_until(other, "SELECT NOT EXISTS (SELECT FROM nearsim.generation WHERE generation_id = 1)")
+            wait_until(other, "SELECT count(*) = 1 FROM nearsim.generation")
         assert nothing_is_left(database)
         assert coming(database).state == "live"
+
+
+@pytest.mark.slow("starts a process")
+def test_a_worker_finishes_a_drop_of_rows(database_url: str) -> None:
+    two_generations(database_url)
+    with Database.connect(database_url) as database:
+        with database.transaction() as connection:
+            run(
+                connection,
+                "UPDATE nearsim.generation SET state = 'abandoned', dropping = true WHERE state = 'retired'",
+            )
+        with running(database_url) as worker:
+            worker.wait_for_line("dropped generation 1")
+        assert nothing_is_left(database)

@@ -6,7 +6,7 @@ import pytest
 
 from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.store.driver.statements import run
+from nearsim_db.store.driver.statements import PARENTS, run
 from tests.builders.followed_table import assert_as_ingested, words, write
 from tests.builders.reindex_world import LOWER, fill, jaccard_pairs, pairs_of, texts_of
 from tests.builders.workers import Application
@@ -63,8 +63,9 @@ def test_both_generations_are_kept_current_with_an_attached_table(app: Applicati
     assert_as_ingested(story.database, app, story)
 
 
+@pytest.mark.usefixtures("own_tables")
 def test_tables_of_a_new_generation_are_logged(filled: Database) -> None:
-    Reindex(filled, "default").start(detached=False)
-    unlogged = "SELECT count(*) FROM pg_class WHERE relname ~ '_2$' AND relpersistence <> 'p'"
+    made = Reindex(filled, "default").start()
+    tables = "SELECT relpersistence, count(*) FROM pg_class WHERE relname ~ %(ending)s AND relkind = 'r' GROUP BY 1"
     with filled.transaction() as connection:
-        assert run(connection, unlogged.encode()).value() == 0
+        assert run(connection, tables, ending=f"_{made.generation_id}$").rows() == [("p", len(PARENTS))]

@@ -31,7 +31,7 @@ from tests.builders.reindex_world import (
 )
 from tests.servers.databases import Server
 
-pytestmark = pytest.mark.usefixtures("own_tables")
+pytestmark = pytest.mark.usefixtures("either_tables")
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_documents_changed_during_verification_are_searched_again(
             if step == "candidates" and total and done > total / 2:
                 if how == "killed":
                     raise Killed
-                if states(database)[2] == "building":
+                if coming(database).state == "building":
                     reindex.pause()
 
         with pytest.raises((BuildStoppedError, Killed)):
@@ -77,7 +77,7 @@ def test_documents_changed_during_verification_are_searched_again(
             back = "UPDATE nearsim.document SET body = %(was)s WHERE external_id = 'd0'"
             connection.execute(back, {"was": was})
         reindex.resume()
-        assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
+        assert pairs_of(database, coming(database).generation_id) == jaccard_pairs(texts_of(database), 0.3)
 
 
 def test_a_generation_created_during_a_purge_drops_the_texts_too(url: str) -> None:
@@ -103,7 +103,7 @@ def test_a_generation_created_during_a_purge_drops_the_texts_too(url: str) -> No
             pass
         Reindex(database, "default", progress=progress).start(settings=LOWER)
         assert traces_of_id(url, doc_id) == {}
-        assert pairs_of(database, 2) == jaccard_pairs(texts_of(database), 0.3)
+        assert pairs_of(database, coming(database).generation_id) == jaccard_pairs(texts_of(database), 0.3)
 
 
 def run_one(database: Database, query: LiteralString) -> int:
@@ -120,7 +120,7 @@ def test_signatures_without_document_are_faults_and_deleted(url: str) -> None:
             "DELETE FROM nearsim.document WHERE external_id = 'd0'",
             "DELETE FROM nearsim.change",
             "INSERT INTO nearsim.work (generation_id, doc_id, stage)"
-            " SELECT generation_id, doc_id, 'search' FROM nearsim_index.signature_100000001",
+            " SELECT generation_id, doc_id, 'search' FROM nearsim.signature",
         )
         found = verify_index(database, sample=None).found
         assert ("stray_signature", 1) in [(one.kind, one.count) for one in found.faults]
@@ -134,22 +134,23 @@ def test_work_for_an_irreproducible_generation_is_not_backlog(
     monkeypatch.setenv("NEARSIM_DATABASE_URL", url)
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)
-        reindex.promote()
+        _, former = reindex.promote()
         run(
             database,
-            "UPDATE nearsim.generation SET fingerprint = 'another' WHERE generation_id = 1",
-            "INSERT INTO nearsim.work (generation_id, doc_id, stage) SELECT 1, doc_id, 'sign' FROM nearsim.document",
+            "UPDATE nearsim.generation SET fingerprint = 'another' WHERE state = 'retired'",
+            "INSERT INTO nearsim.work (generation_id, doc_id, stage) SELECT generation_id, doc_id, 'sign' "
+            "FROM nearsim.document, nearsim.generation WHERE state = 'retired'",
             "UPDATE nearsim.work SET queued_at = now() - interval '1 day'",
         )
         findings = [
             one for one in doctor.examine() if one.verdict != "ok" and one.check in ("workers", "reindexes")
         ]
         (finding,) = findings
-        assert "generation 1" in finding.finding and "cannot be written to" in finding.finding
-        assert finding.advice.startswith("nearsim reindex drop -g 1, or ")
+        assert f"generation {former}" in finding.finding and "cannot be written to" in finding.finding
+        assert finding.advice.startswith(f"nearsim reindex drop -g {former}, or ")
         assert [one.remedy_where_refused for one in reindex.status()] == [finding.advice, None]
         with database.transaction() as connection:
-            waiting = backlog.read_backlog(connection, None, [GenerationId(1)])
+            waiting = backlog.read_backlog(connection, None, [GenerationId(former or 0)])
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 40, 0)
 
 
@@ -160,7 +161,9 @@ def test_work_of_an_abandoned_generation_is_not_backlog(url: str) -> None:
         # As left by who was at it then.
         run(
             database,
-            "INSERT INTO nearsim.work (generation_id, doc_id, stage) VALUES (2, 1, 'sign'), (2, 2, 'link')",
+            "INSERT INTO nearsim.work (generation_id, doc_id, stage) SELECT generation_id, doc_id, item.stage "
+            "FROM nearsim.generation, (VALUES (1, 'sign'), (2, 'link')) AS item (doc_id, stage) "
+            "WHERE state = 'abandoned'",
         )
         with database.transaction() as connection:
             waiting = backlog.read_backlog(connection, None)
@@ -175,20 +178,21 @@ def test_work_of_an_abandoned_generation_is_not_backlog(url: str) -> None:
 def test_a_rolled_back_generation_is_up_to_date(url: str, how: str) -> None:
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)
-        reindex.promote()
+        new, old = reindex.promote()
+        assert old is not None
         run(
             database,
             "UPDATE nearsim.document SET body = (SELECT body FROM nearsim.document WHERE external_id = 'd4')"
             " WHERE external_id = 'd0'",
         )
-        assert ("d0", "d4") not in pairs_of(database, 1)
+        assert ("d0", "d4") not in pairs_of(database, old)
         if how == "rollback":
             reindex.rollback()
         else:
-            reindex.promote(1)
-        assert states(database) == {1: "live", 2: "retired"}
-        assert pairs_of(database, 1) == jaccard_pairs(texts_of(database), 0.5)
+            reindex.promote(old)
+        assert states(database) == {old: "live", new.generation_id: "retired"}
+        assert pairs_of(database, old) == jaccard_pairs(texts_of(database), 0.5)
         with pytest.raises(
-            NotFoundError, match=r"generation 2 is retired; .* nearsim reindex diff --generation 2"
+            NotFoundError, match=r"generation (\d+) is retired; .* nearsim reindex diff --generation \1"
         ):
             reindex.diff()

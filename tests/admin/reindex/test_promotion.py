@@ -12,12 +12,13 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.reindex.reindex import promote
 from nearsim_db.errors import ConflictError
 from nearsim_db.store import generation_rows
+from nearsim_db.store.driver.statements import PARENTS
 from tests.builders.reindex_world import LOWER, fill, pairs_of, reader, states
+from tests.builders.relations import leaves_of
 from tests.builders.workers import application, ask, wait_until
 from tests.servers.databases import Server
 
 SWITCHES = 50
-PARENTS = ("signature", "band", "similar_pair", "cluster_member")
 
 
 def ready(url: str) -> None:
@@ -69,10 +70,13 @@ def test_readers_see_exactly_one_live_generation(url: str, database: Database) -
     assert len(expected) == len(set(expected.values())) == 2 and seen
 
 
+@pytest.mark.usefixtures("either_tables")
 def test_a_promotion_does_not_wait_for_readers(url: str, database: Database) -> None:
-    with reader(url, "generation", "profile", *PARENTS, *(f"{one}_{id}" for one in PARENTS for id in (1, 2))):
-        assert Reindex(database, "default").promote()[1] == 1
-        assert Reindex(database, "default").rollback()[1] == 2
+    old, new = leaves_of(url)
+    tables = [leaves.name(parent) for leaves in (old, new) for parent in PARENTS]
+    with reader(url, "generation", "profile", *PARENTS, *tables):
+        assert Reindex(database, "default").promote()[1] == old.generation_id
+        assert Reindex(database, "default").rollback()[1] == new.generation_id
 
 
 def test_a_waiting_promotion_does_not_block_writers(url: str, database: Database) -> None:
