@@ -139,7 +139,7 @@ class _Lookup:
         if not evidence:
             return []
         evidences = list(evidence.values())
-        twins = lookups.read_twins(self.connection, self.context.leaves, list(evidence))
+        twins = self._read_twins(list(evidence))
         return [
             Found(doc_id, Match(**evidences[place - 1].figures(), external_id=external_id, title=title))
             for place, doc_id, external_id, title in twins
@@ -183,6 +183,8 @@ class _Lookup:
         twins = lookups.read_candidates(
             self.connection, context.leaves, context.collection_id, digests, unread, most + 1
         )
+        if twins is None:
+            raise GenerationReplacedError
         texts = [StoredDocument(DocId(one.doc_id), 0, one.title, one.body) for one in twins if one.has_text]
         rows = {doc_id: row for doc_id, row in zip(unread, screened.right.tolist(), strict=True) if doc_id}
         features |= current_features(context, signed, rows, texts)
@@ -198,6 +200,12 @@ class _Lookup:
             for one in twins
             if one.external_id != self.wanted.replaced and (known := evidences[one.place - 1]) is not None
         ]
+
+    def _read_twins(self, digests: list[UUID]) -> list[tuple[int, int, str, str | None]]:
+        twins = lookups.read_twins(self.connection, self.context.leaves, digests)
+        if twins is None:
+            raise GenerationReplacedError
+        return twins
 
     def _known_features(self, signed: Signatures, screened: Screened) -> tuple[Features, list[int]]:
         """Return the known features, and the doc_ids of candidates whose texts are needed, 0 for the others."""
@@ -230,7 +238,7 @@ class _Lookup:
         if missing:
             # The head was deleted or changed and is not signed again yet; its twins have the features that it had.
             digests = list(missing)
-            twins = lookups.read_twins(self.connection, self.context.leaves, digests)
+            twins = self._read_twins(digests)
             doc_ids = np.array([doc_id for _, doc_id, _, _ in twins], np.int64)
             held = Signatures(doc_ids, signed.sketches[:0], [digests[place - 1] for place, *_ in twins])
             for at, ids in read_features(self.connection, self.context, held, range(len(twins))).items():

@@ -73,10 +73,15 @@ def look_up_anchors(
 
 def read_twins(
     connection: Connection, leaves: Leaves, digests: Sequence[UUID]
-) -> list[tuple[int, int, str, str | None]]:
-    """Return (position of the digest from 1, doc_id, external id, title) of all documents with some digests."""
+) -> list[tuple[int, int, str, str | None]] | None:
+    """Return (position of the digest from 1, doc_id, external id, title) of all documents with some digests.
+
+    None if the generation is being dropped.
+    """
     parameters = {"digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16"))}
-    rows = _fetch(connection, "read_twins", leaves, parameters)
+    rows = _fetch_known(connection, "read_twins", leaves, parameters)
+    if rows is None:
+        return None
     return [(position, doc_id, external_id, title) for position, doc_id, external_id, title in rows]
 
 
@@ -101,10 +106,10 @@ def read_candidates(
     digests: Sequence[UUID],
     unread: Sequence[int],
     most: int,
-) -> list[Twin]:
+) -> list[Twin] | None:
     """Return the first documents with each of some digests, at most `most`, with the bodies of those in `unread`.
 
-    `unread` has a doc_id for each digest, 0 for none.
+    `unread` has a doc_id for each digest, 0 for none. None if the generation is being dropped.
     """
     parameters = {
         "collection_id": collection_id,
@@ -112,7 +117,8 @@ def read_candidates(
         "unread": packed_ids(unread),
         "most": most,
     }
-    return [Twin(*row) for row in _fetch(connection, "read_candidates", leaves, parameters)]
+    rows = _fetch_known(connection, "read_candidates", leaves, parameters)
+    return None if rows is None else [Twin(*row) for row in rows]
 
 
 def lock_stripes(connection: Connection, leaves: Leaves, keys: NDArray[np.uint64]) -> None:
@@ -141,7 +147,7 @@ def read_signed(
         "revisions": packed_ids(revisions),
         "purged_at": purged_at,
     }
-    rows = _fetch_live(connection, "read_result_set", leaves, parameters)
+    rows = _fetch_known(connection, "read_result_set", leaves, parameters)
     return None if rows is None else [(doc_id, revision, sketch) for doc_id, revision, sketch in rows]
 
 
@@ -149,7 +155,7 @@ def read_verdicts(
     connection: Connection, leaves: Leaves, purged_at: datetime | None
 ) -> list[tuple[int, int, bool]] | None:
     """Return the active verdicts as (left_id, right_id, whether pinned); None as for `read_signed`."""
-    rows = _fetch_live(connection, "read_active_verdicts", leaves, {"purged_at": purged_at})
+    rows = _fetch_known(connection, "read_active_verdicts", leaves, {"purged_at": purged_at})
     return None if rows is None else [(left, right, is_pin) for left, right, is_pin in rows]
 
 
@@ -164,10 +170,10 @@ def _fetch(
     return run(connection, _composed(name, leaves), None, "prepared", **parameters).rows()
 
 
-def _fetch_live(
+def _fetch_known(
     connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
 ) -> list[tuple[Any, ...]] | None:
-    """Return the rows of a live generation, an all-NULL row means none; None if it is not live."""
+    """Return the rows of a generation, an all-NULL row means none; None if it is not live, or not there."""
     rows = _fetch(connection, name, leaves, parameters)
     if not rows:
         return None

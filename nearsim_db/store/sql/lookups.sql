@@ -40,38 +40,52 @@ LEFT JOIN LATERAL (
 ) AS found ON true
 
 -- name: read_twins
--- Documents with some digests, by external id and title, and the position of their digest from 1. The same plan with
--- any statistics. Relies on the index on (feature_digest, doc_id) and document_pkey.
-SELECT query.place, twin.doc_id, named.external_id, named.title
-FROM unnest(CAST(%(digests)s AS uuid[])) WITH ORDINALITY AS query (digest, place)
-CROSS JOIN LATERAL (
-    SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
-) AS twin
-CROSS JOIN LATERAL (
-    SELECT external_id, title FROM nearsim.document WHERE doc_id = twin.doc_id LIMIT 1
-) AS named
-ORDER BY twin.doc_id
+-- Documents with some digests, by external id and title, and the position of their digest from 1. One row of NULLs if
+-- there are none; no row if the generation is being dropped, whose rows may be gone. The same plan with any statistics.
+-- Relies on the index on (feature_digest, doc_id) and document_pkey.
+SELECT found.place, found.doc_id, found.external_id, found.title
+FROM (
+    SELECT FROM nearsim.generation WHERE generation_id = {generation_id} AND state <> 'abandoned'
+) AS kept
+LEFT JOIN LATERAL (
+    SELECT query.place, twin.doc_id, named.external_id, named.title
+    FROM unnest(CAST(%(digests)s AS uuid[])) WITH ORDINALITY AS query (digest, place)
+    CROSS JOIN LATERAL (
+        SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
+    ) AS twin
+    CROSS JOIN LATERAL (
+        SELECT external_id, title FROM nearsim.document WHERE doc_id = twin.doc_id LIMIT 1
+    ) AS named
+) AS found ON true
+ORDER BY found.doc_id
 
 -- name: read_candidates
 -- The first documents with each of some digests, as in read_twins, with the body of one of them if it is requested and
 -- in the collection. A deleted document does not count. Relies on the index on (feature_digest, doc_id) and
 -- document_pkey.
-SELECT query.place, twin.doc_id, twin.external_id, twin.title, twin.body, twin.has_text
-FROM unnest(CAST(%(digests)s AS uuid[]), CAST(%(unread)s AS bigint[])) WITH ORDINALITY AS query (digest, unread, place)
-CROSS JOIN LATERAL (
-    SELECT own.doc_id, named.external_id, named.title, CASE WHEN named.has_text THEN named.body END AS body,
-        named.has_text
-    FROM (
-        SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
-    ) AS own
+SELECT found.place, found.doc_id, found.external_id, found.title, found.body, found.has_text
+FROM (
+    SELECT FROM nearsim.generation WHERE generation_id = {generation_id} AND state <> 'abandoned'
+) AS kept
+LEFT JOIN LATERAL (
+    SELECT query.place, twin.doc_id, twin.external_id, twin.title, twin.body, twin.has_text
+    FROM unnest(CAST(%(digests)s AS uuid[]), CAST(%(unread)s AS bigint[]))
+        WITH ORDINALITY AS query (digest, unread, place)
     CROSS JOIN LATERAL (
-        SELECT external_id, title, body,
-            doc_id = query.unread AND collection_id = %(collection_id)s AND body_digest IS NULL AS has_text
-        FROM nearsim.document WHERE doc_id = own.doc_id LIMIT 1
-    ) AS named
-    ORDER BY own.doc_id LIMIT %(most)s
-) AS twin
-ORDER BY query.place, twin.doc_id
+        SELECT own.doc_id, named.external_id, named.title, CASE WHEN named.has_text THEN named.body END AS body,
+            named.has_text
+        FROM (
+            SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
+        ) AS own
+        CROSS JOIN LATERAL (
+            SELECT external_id, title, body,
+                doc_id = query.unread AND collection_id = %(collection_id)s AND body_digest IS NULL AS has_text
+            FROM nearsim.document WHERE doc_id = own.doc_id LIMIT 1
+        ) AS named
+        ORDER BY own.doc_id LIMIT %(most)s
+    ) AS twin
+) AS found ON true
+ORDER BY found.place, found.doc_id
 
 -- name: lock_stripes
 -- Take advisory locks in the given order, until the transaction ends.
