@@ -24,7 +24,7 @@ Connection = psycopg.Connection[tuple[object, ...]]
 COLLECTION, PROFILE = "living", "benchmark"
 _BACKLOG = """
 SELECT (SELECT count(*) FROM nearsim.change)
-    + (SELECT count(*) FROM nearsim.queued_work WHERE set_aside_at IS NULL AND stage <> 'link'),
+    + (SELECT count(*) FROM nearsim_index.queued_work WHERE set_aside_at IS NULL AND stage <> 'link'),
     (SELECT count(*) FROM nearsim.work WHERE set_aside_at IS NULL AND stage = 'link'),
     (SELECT count(*) FROM nearsim.work WHERE set_aside_at IS NOT NULL)
 """

@@ -157,7 +157,7 @@ def isolated(url: str) -> Iterator[dict[str, Session]]:
         admin.execute("CREATE ROLE lookups_tenant; CREATE ROLE lookups_bypass BYPASSRLS")
         admin.execute("GRANT nearsim_reader TO lookups_tenant, lookups_bypass")
         admin.execute(
-            "INSERT INTO nearsim.collection_access (collection_id, role_name) "
+            "INSERT INTO nearsim_index.collection_access (collection_id, role_name) "
             "SELECT collection_id, 'lookups_tenant' FROM nearsim.collection WHERE name = %s",
             (COLLECTION,),
         )
@@ -172,7 +172,7 @@ def isolated(url: str) -> Iterator[dict[str, Session]]:
             session.close()
         with psycopg.connect(url, autocommit=True) as admin:
             admin.execute("SELECT nearsim.set_isolation(false)")
-            admin.execute("DELETE FROM nearsim.collection_access WHERE role_name = 'lookups_tenant'")
+            admin.execute("DELETE FROM nearsim_index.collection_access WHERE role_name = 'lookups_tenant'")
             admin.execute("DROP ROLE lookups_tenant, lookups_bypass")
 
 

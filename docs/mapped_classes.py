@@ -32,8 +32,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "verdicts": ("verdict_id",),
 }
 # Tables that only nearsim reads and writes.
-INTERNAL = {"alembic_version", "attachment", "build_slice", "change", "collection_access", "lease"}
-INTERNAL |= {"pending_event", "schema_floor", "work"}
+INTERNAL = {"alembic_version", "change", "work"}
 OTHER_NAMES = ("Base", "View", "include_name", "include_object", "metadata")
 RELATIONSHIPS: Mapping[str, tuple[str, ...]] = {
     "document": ('collection: Mapped["Collection"] = relationship()',),

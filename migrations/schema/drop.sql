@@ -2,7 +2,7 @@
 -- attached to a table: its triggers would stay behind, and its texts are only there.
 DO $$
 BEGIN
-    IF EXISTS (SELECT FROM nearsim.attachment) THEN
+    IF EXISTS (SELECT FROM nearsim_index.attachment) THEN
         RAISE EXCEPTION 'there are collections that are attached to a table of an application'
             USING HINT = 'Detach each with: nearsim detach COLLECTION [--keep]';
     END IF;

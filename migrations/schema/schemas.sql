@@ -3,8 +3,8 @@
 SELECT set_config('citus.enable_ddl_propagation', 'off', true)
 WHERE current_setting('citus.enable_ddl_propagation', true) IS NOT NULL;
 
--- nearsim holds Alembic's version table, so it exists before this runs. nearsim_index holds the partitions of the index, a
--- set of tables per generation; a role that may not create schemas can be given both.
+-- nearsim holds Alembic's version table, so it exists before this runs. nearsim_index holds what only nearsim uses: the
+-- partitions of the index, leases, slices of builds, views that policies need; a role that may not create schemas can be given both.
 DO $$
 BEGIN
     IF to_regnamespace('nearsim_index') IS NULL THEN
@@ -17,7 +17,7 @@ BEGIN
     END IF;
     IF (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = 'nearsim_index') THEN
         COMMENT ON SCHEMA nearsim_index IS
-            'Partitions of nearsim.signature, band, similar_pair and cluster_member, one of each per generation';
+            'Internal: partitions of nearsim.signature, band, similar_pair and cluster_member; leases, slices of builds, attachments';
     END IF;
 END
 $$;

@@ -20,7 +20,7 @@ depends_on = None
 SCHEMA = Path(__file__).parents[1] / "schema"
 
 FLOOR = sa.text(
-    "INSERT INTO nearsim.schema_floor (oldest_revision, baseline_digest) VALUES (:revision, :digest)"
+    "INSERT INTO nearsim_index.schema_floor (oldest_revision, baseline_digest) VALUES (:revision, :digest)"
 )
 
 

@@ -205,7 +205,7 @@ class Generation(Base):
         Integer,
         Identity(always=True),
         primary_key=True,
-        comment="Number of the generation, and suffix of its own tables, as in nearsim_index.band_7; from 1,000,000 on that of a small collection, whose rows are in tables as nearsim_index.band_shared",
+        comment="Number of the generation; from 100,000,000 on that of a large collection, and suffix of its own tables, as in nearsim_index.band_100000007. Others share tables, as nearsim_index.band_shared",
     )
     profile_id: Mapped[int] = mapped_column(
         Integer,

@@ -42,7 +42,7 @@ def test_a_worker_without_heartbeat_is_not_running(other: Application, connectio
     (found,) = findings("workers")
     assert found.verdict == "warning"
     assert re.fullmatch(r"1 running: host:17; 9 changes waiting, the oldest for 36\d\d s", found.finding)
-    other.execute("UPDATE nearsim.lease SET beat_at = now() - interval '67 s'")
+    other.execute("UPDATE nearsim_index.lease SET beat_at = now() - interval '67 s'")
     (found,) = findings("workers")
     assert found.verdict == "warning"
     silent = r"host:17 has sent no heartbeat for (6[7-9]|7\d) s; 9 changes waiting, the oldest for 36\d\d s"
@@ -64,7 +64,7 @@ def test_no_worker_is_to_be_started_beside_a_running_one(other: Application, con
     connection.commit()
     (found,) = findings("builds")
     assert found.verdict == "warning" and "start a worker" not in found.advice
-    other.execute("UPDATE nearsim.lease SET beat_at = now() - interval '67 s'")
+    other.execute("UPDATE nearsim_index.lease SET beat_at = now() - interval '67 s'")
     assert "start a worker" in findings("builds")[0].advice
 
 

@@ -93,7 +93,8 @@ def test_tables_are_read_under_a_policy_or_not_at_all(world: World) -> None:
                 assert row == (name != "alembic_version",), name
     with psycopg.connect(world.url) as connection:
         assert connection.execute(
-            "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'nearsim'::regnamespace "
+            "SELECT relname, reloptions FROM pg_class "
+            "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) "
             "AND relkind = 'v' AND NOT coalesce(reloptions @> ARRAY['security_invoker=true'], false) ORDER BY 1"
         ).fetchall() == [
             ("granted_generations", ["security_barrier=true"]),
@@ -126,9 +127,7 @@ def test_partitions_show_only_the_readers_tenant(world: World) -> None:
 
 
 def test_live_generations_of_the_readers_tenant_are_visible(world: World) -> None:
-    looks = (
-        "SELECT collection_id, profile, generation_id FROM nearsim.visible_profiles ORDER BY collection_id"
-    )
+    looks = "SELECT collection_id, profile, generation_id FROM nearsim_index.visible_profiles ORDER BY collection_id"
     own, foreign = (
         (given["collection_id"], given["profile"], given["generation"])
         for given in (world.own, world.foreign)
@@ -140,8 +139,8 @@ def test_live_generations_of_the_readers_tenant_are_visible(world: World) -> Non
 
 def test_work_and_changes_of_the_readers_tenant_are_visible(world: World) -> None:
     looks = (
-        "SELECT 'work', generation_id FROM nearsim.visible_work "
-        "UNION ALL SELECT 'change', collection_id FROM nearsim.visible_changes"
+        "SELECT 'work', generation_id FROM nearsim_index.visible_work "
+        "UNION ALL SELECT 'change', collection_id FROM nearsim_index.visible_changes"
     )
     own = [("change", world.own["collection_id"]), ("work", world.own["generation"])]
     foreign = {("change", world.foreign["collection_id"]), ("work", world.foreign["generation"])}
@@ -199,9 +198,7 @@ def test_functions_and_views_do_not_read_rows_of_the_other_tenant(world: World) 
             for trial in TRIALS.values():
                 outcome(connection, trial, given)
         for name in views:
-            reading = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM {}").format(
-                sql.Identifier("nearsim", name)
-            )
+            reading = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM {}").format(identifier(name))
             try:
                 with connection.transaction():
                     (plan,) = connection.execute(reading).fetchone() or (None,)

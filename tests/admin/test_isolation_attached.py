@@ -83,14 +83,16 @@ def test_updating_the_view_writes_nothing(tenants: Tenants, app: Application) ->
     rows = app.execute("SELECT * FROM story ORDER BY 1").fetchall()
     with application(tenants.own) as connection:
         texts = connection.execute(
-            "UPDATE nearsim.attached_texts SET body = 'overwritten' RETURNING body"
+            "UPDATE nearsim_index.attached_texts SET body = 'overwritten' RETURNING body"
         ).fetchall()
         assert sorted(texts) == sorted((row[2],) for row in rows)
         with pytest.raises(pg.InsufficientPrivilege):
-            connection.execute("UPDATE nearsim.attached_texts SET doc_id = 1")
+            connection.execute("UPDATE nearsim_index.attached_texts SET doc_id = 1")
     with application(tenants.url) as connection:
         assert (
-            len(connection.execute("UPDATE nearsim.attached_texts SET body = '' RETURNING 1").fetchall())
+            len(
+                connection.execute("UPDATE nearsim_index.attached_texts SET body = '' RETURNING 1").fetchall()
+            )
             == 20
         )
     assert app.execute("SELECT * FROM nearsim.document ORDER BY 1").fetchall() == before
@@ -98,11 +100,11 @@ def test_updating_the_view_writes_nothing(tenants: Tenants, app: Application) ->
 
 
 def test_trigger_ignores_a_forged_doc_id(tenants: Tenants, app: Application) -> None:
-    app.execute("GRANT ALL ON nearsim.attached_texts TO PUBLIC")
+    app.execute("GRANT ALL ON nearsim_index.attached_texts TO PUBLIC")
     app.execute("GRANT EXECUTE ON FUNCTION nearsim.read_attached_text() TO PUBLIC")
     with application(tenants.other) as connection:
         forged = connection.execute(
-            "UPDATE nearsim.attached_texts SET doc_id = %s RETURNING doc_id", (tenants.doc_id,)
+            "UPDATE nearsim_index.attached_texts SET doc_id = %s RETURNING doc_id", (tenants.doc_id,)
         ).fetchall()
         assert len(forged) == 10 and (tenants.doc_id,) not in forged
         connection.execute(
@@ -114,7 +116,7 @@ def test_trigger_ignores_a_forged_doc_id(tenants: Tenants, app: Application) -> 
             "CREATE TRIGGER mine INSTEAD OF UPDATE ON public.mine "
             "FOR EACH ROW EXECUTE FUNCTION nearsim.read_attached_text()"
         )
-        with pytest.raises(pg.InsufficientPrivilege, match=r"belongs to nearsim\.attached_texts"):
+        with pytest.raises(pg.InsufficientPrivilege, match=r"belongs to nearsim_index\.attached_texts"):
             connection.execute("UPDATE public.mine SET body = ''")
 
 

@@ -10,6 +10,7 @@ from nearsim_db.admin import access
 from nearsim_db.admin.doctor.server import check_roles
 from nearsim_db.store.database import Database
 from tests.builders.logins import fill, login, user_of
+from tests.builders.relations import identifier
 
 pytestmark = pytest.mark.each_major
 
@@ -71,7 +72,7 @@ def test_members_who_may_change_what_others_see_are_warned_of(database_url: str)
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
                     connection.execute(command)
             for table in ("document", "verdict", "work", "collection_access"):
-                deletion = sql.SQL("DELETE FROM nearsim.{}").format(sql.Identifier(table))
+                deletion = sql.SQL("DELETE FROM {}").format(identifier(table))
                 assert connection.execute(deletion).rowcount == 0
             connection.execute("SELECT setval('nearsim.document_doc_id_seq', 1)")
             if "pg_maintain" in existing:

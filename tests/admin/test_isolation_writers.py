@@ -63,7 +63,8 @@ def test_a_writer_cannot_change_another_tenant(world: World) -> None:
             "VALUES ({doc}, 1, 'mine')",
             "UPDATE nearsim.document SET revision = 1",
             "INSERT INTO nearsim.collection (name) VALUES ('secret')",
-            "INSERT INTO nearsim.collection_access (collection_id, role_name) VALUES ({collection_id}, current_user)",
+            "INSERT INTO nearsim_index.collection_access (collection_id, role_name) "
+            "VALUES ({collection_id}, current_user)",
             "SELECT nextval('nearsim.document_doc_id_seq')",
             "TRUNCATE nearsim.document",
             "SELECT nearsim.set_isolation(false)",

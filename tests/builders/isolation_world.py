@@ -148,7 +148,7 @@ def make_busy(url: str, given: dict[str, object]) -> None:
     """Give a tenant queued and failed work, an attached table, and captured changes of every kind."""
     with psycopg.connect(url) as connection:
         for command in (
-            "INSERT INTO nearsim.attachment (collection_id, relation, id_column, text_column) "
+            "INSERT INTO nearsim_index.attachment (collection_id, relation, id_column, text_column) "
             "VALUES ({collection_id}, 'pg_catalog.pg_class', 'secret', 'secret')",
             "INSERT INTO nearsim.change (collection_id, doc_id) "
             "VALUES ({collection_id}, {doc}), ({collection_id}, NULL)",
@@ -156,7 +156,7 @@ def make_busy(url: str, given: dict[str, object]) -> None:
             "INSERT INTO nearsim.work (generation_id, stage, doc_id) VALUES ({generation}, 'compare', 0)",
             "INSERT INTO nearsim.work (generation_id, stage, doc_id, attempts, error) "
             "VALUES ({generation}, 'sign', {doc}, 2, 'secret')",
-            "INSERT INTO nearsim.lease (worker) VALUES ('secret:1')",
+            "INSERT INTO nearsim_index.lease (worker) VALUES ('secret:1')",
         ):
             values = {name: sql.Literal(value) for name, value in given.items()}
             connection.execute(sql.SQL(command).format(**values))

@@ -68,7 +68,7 @@ class World:
         """Delete all documents and their index; doc_ids up to 19 stay free for late commits."""
         self.run(
             (
-                "TRUNCATE nearsim.document, nearsim.work, nearsim.lease, {signature}, {band}, {similar_pair},"
+                "TRUNCATE nearsim.document, nearsim.work, nearsim_index.lease, {signature}, {band}, {similar_pair},"
                 " {cluster_member}",
                 (),
             ),

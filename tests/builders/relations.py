@@ -1,4 +1,4 @@
-"""Tables and views by name: tables of generations are in nearsim_index, everything else in nearsim."""
+"""Tables and views by name: tables of generations and internal ones are in nearsim_index, the others in nearsim."""
 
 import re
 
@@ -8,6 +8,11 @@ from psycopg import sql
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver.statements import Leaves
 
+_INTERNAL = {
+    *("attachment", "attached_texts", "build_slice", "collection_access", "granted_generations", "lease"),
+    *("pending_event", "queued_work", "schema_floor", "visible_changes", "visible_profiles", "visible_work"),
+}
+
 
 def is_partition(name: str) -> bool:
     """Whether it is a table of a generation, as band_7, or of several, as band_shared."""
@@ -16,7 +21,7 @@ def is_partition(name: str) -> bool:
 
 def identifier(name: str) -> sql.Identifier:
     """The table or view with its schema."""
-    return sql.Identifier("nearsim_index" if is_partition(name) else "nearsim", name)
+    return sql.Identifier("nearsim_index" if name in _INTERNAL or is_partition(name) else "nearsim", name)
 
 
 def leaves_of(url: str) -> list[Leaves]:

@@ -22,7 +22,10 @@ PROGRAM = (
     "from nearsim_db.indexing import catch_up; catch_up._LEAST_DOCUMENTS = 0; "
     "from nearsim_db.cli import main; main()"
 )
-BOTH_WAIT = "SELECT count(*) = 2 FROM pg_locks WHERE NOT granted AND relation = CAST('nearsim.build_slice' AS regclass)"
+BOTH_WAIT = (
+    "SELECT count(*) = 2 FROM pg_locks "
+    "WHERE NOT granted AND relation = CAST('nearsim_index.build_slice' AS regclass)"
+)
 COUNT = 300
 
 
@@ -45,7 +48,7 @@ def interrupt(nearsim: CommandLine, database_url: str) -> Callable[..., str]:
             psycopg.connect(database_url, autocommit=True) as asking,
             psycopg.connect(database_url) as holding,
         ):
-            holding.execute("LOCK TABLE nearsim.build_slice IN EXCLUSIVE MODE")
+            holding.execute("LOCK TABLE nearsim_index.build_slice IN EXCLUSIVE MODE")
             with subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, *map(str, arguments), "--jobs", "2"],
                 env={**os.environ, **nearsim.environment},

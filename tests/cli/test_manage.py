@@ -131,7 +131,7 @@ def test_doctor_finds_an_unfinished_build(filled: CommandLine, database_url: str
         assert "profile 'default' is being built (stage pairs)" in filled.fail(*command)
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE nearsim.alembic_version SET version_num = '9999'")
-        connection.execute("UPDATE nearsim.schema_floor SET oldest_revision = '9999'")
+        connection.execute("UPDATE nearsim_index.schema_floor SET oldest_revision = '9999'")
     outcome = filled.run("doctor", "--json")
     (problem,) = [one for one in outcome.document()["checks"] if one["verdict"] == "problem"]
     assert (outcome.exit_code, outcome.document()["ok"], problem["check"]) == (1, False, "schema")

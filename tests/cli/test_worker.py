@@ -80,7 +80,7 @@ def test_a_stopped_worker_finishes_its_batch(
             wait_until(other, BLOCKED)
             worker.signal(number)
         assert worker.wait() == code
-    assert ask(other, "SELECT count(*) FROM nearsim.lease") == 0
+    assert ask(other, "SELECT count(*) FROM nearsim_index.lease") == 0
     assert ask(other, "SELECT count(*) FROM nearsim.work WHERE stage = 'sign' OR lease_id IS NOT NULL") == 0
     assert ask(other, "SELECT count(*) FROM nearsim.signature") == 100
 

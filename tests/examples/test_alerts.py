@@ -106,7 +106,7 @@ def silent_worker(database: Database, monitor: Monitor, stack: ExitStack) -> Non
     connection = stack.enter_context(database.engine.connect())
     leases.open_lease(connection, "host:17")
     connection.commit()
-    run(database, "UPDATE nearsim.lease SET beat_at = now() - interval '1 min'")
+    run(database, "UPDATE nearsim_index.lease SET beat_at = now() - interval '1 min'")
 
 
 def set_aside(database: Database, monitor: Monitor, stack: ExitStack) -> None:

@@ -47,7 +47,7 @@ def index(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]
         yield opened
 
 
-ALL_SIGNED = "SELECT NOT EXISTS (SELECT FROM nearsim.build_slice WHERE stage = 'sign' AND NOT done)"
+ALL_SIGNED = "SELECT NOT EXISTS (SELECT FROM nearsim_index.build_slice WHERE stage = 'sign' AND NOT done)"
 WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
 
 

@@ -7,7 +7,7 @@ from nearsim_db import Document, Index
 
 TABLES = """
 SELECT relname, relpersistence::text, EXISTS (SELECT FROM pg_inherits WHERE inhrelid = pg_class.oid)
-FROM pg_class WHERE relnamespace = 'nearsim_index'::regnamespace AND relkind = 'r' ORDER BY relname
+FROM pg_class WHERE relnamespace = 'nearsim_index'::regnamespace AND relkind = 'r' AND relname ~ '_([0-9]+|shared)$'
 """
 KNOWN = "SELECT reltuples FROM pg_class WHERE oid = 'nearsim.signature'::regclass"
 

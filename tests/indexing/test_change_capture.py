@@ -185,7 +185,7 @@ def test_writers_wait_for_neither_dispatchers_nor_builds(backend: Backend, datab
     """Documents can be written while every other table is locked."""
     backend.execute("SET statement_timeout = '20s'")
     with psycopg.connect(database_url) as session:
-        session.execute("LOCK TABLE nearsim.profile, nearsim.generation, nearsim.work, nearsim.lease")
+        session.execute("LOCK TABLE nearsim.profile, nearsim.generation, nearsim.work, nearsim_index.lease")
         session.execute("LOCK TABLE nearsim.signature, nearsim.band, nearsim.similar_pair")
         session.execute("SELECT FROM nearsim.change FOR UPDATE")
         backend.execute(EDIT)

@@ -103,7 +103,7 @@ def check(world: World) -> None:
     )
     left = (
         "SELECT 'work', doc_id FROM nearsim.work UNION ALL SELECT 'change', doc_id FROM nearsim.change"
-        " UNION ALL SELECT 'lease', lease_id FROM nearsim.lease"
+        " UNION ALL SELECT 'lease', lease_id FROM nearsim_index.lease"
     )
     assert world.run((left, ())) == []
 

@@ -19,11 +19,11 @@ from tests.builders.selection import some
 FOLDER = baseline.migrations_directory() / "schema"
 NOT_APPLIED = {"drop"}
 MADE_BY_OTHERS = {
-    "another digest": "UPDATE nearsim.schema_floor SET baseline_digest = 'ab12'",
-    "revision 0015": "ALTER TABLE nearsim.schema_floor DROP COLUMN baseline_digest;"
+    "another digest": "UPDATE nearsim_index.schema_floor SET baseline_digest = 'ab12'",
+    "revision 0015": "ALTER TABLE nearsim_index.schema_floor DROP COLUMN baseline_digest;"
     " UPDATE nearsim.alembic_version SET version_num = '0015'",
-    "revision 0002": "DROP TABLE nearsim.schema_floor; UPDATE nearsim.alembic_version SET version_num = '0002'",
-    "an older revision 0001": "DROP TABLE nearsim.schema_floor",
+    "revision 0002": "DROP TABLE nearsim_index.schema_floor; UPDATE nearsim.alembic_version SET version_num = '0002'",
+    "an older revision 0001": "DROP TABLE nearsim_index.schema_floor",
 }
 REFUSED = r"development version of nearsim .* export .* drop the schemas .* nearsim db init"
 

@@ -10,11 +10,13 @@ FROM (
     SELECT CASE relkind WHEN 'v' THEN 'view' ELSE 'table' END AS kind, CAST(relname AS text) AS name,
         obj_description(oid, 'pg_class') AS comment
     FROM pg_class
-    WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v') AND NOT relispartition
+    WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)
+        AND relkind IN ('r', 'p', 'v') AND NOT relispartition
     UNION ALL
     SELECT 'column', relname || '.' || attname, col_description(attrelid, attnum)
     FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-    WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v') AND NOT relispartition
+    WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)
+        AND relkind IN ('r', 'p', 'v') AND NOT relispartition
         AND attnum > 0 AND NOT attisdropped
     UNION ALL
     SELECT 'attribute', relname || '.' || attname, col_description(attrelid, attnum)

@@ -12,17 +12,20 @@ from nearsim_db.errors import SchemaError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import SCHEMA, run, statement
+from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, run, statement
 from nearsim_db.store.schema import alembic_runs, revisions
+from tests.builders.relations import is_partition
 
 ROOT = Path(__file__).parents[2]
 TABLES = {path.stem for path in (ROOT / "migrations" / "schema" / "tables").glob("*.sql")}
 
 
 def table_names(engine: Engine) -> set[str]:
-    """The tables of the schema, Alembic's own left out."""
+    """The tables of the schemas but Alembic's own and partitions."""
     with alembic_runs.separate_session(engine) as connection:
-        return set(inspect(connection).get_table_names(schema=SCHEMA)) - {"alembic_version"}
+        found = inspect(connection)
+        both = {*found.get_table_names(schema=SCHEMA), *found.get_table_names(schema=INDEX_SCHEMA)}
+        return {name for name in both if name != "alembic_version" and not is_partition(name)}
 
 
 @pytest.mark.each_major
@@ -54,7 +57,7 @@ def pretend(engine: Engine, revision: str, oldest_revision: str) -> None:
     with engine.begin() as connection:
         connection.execute("UPDATE nearsim.alembic_version SET version_num = %(to)s", {"to": revision})
         connection.execute(
-            "UPDATE nearsim.schema_floor SET oldest_revision = %(to)s", {"to": oldest_revision}
+            "UPDATE nearsim_index.schema_floor SET oldest_revision = %(to)s", {"to": oldest_revision}
         )
 
 
@@ -103,7 +106,8 @@ FROM pg_proc WHERE pronamespace = 'nearsim'::regnamespace
 UNION ALL
 SELECT 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(oid), NULL FROM pg_trigger WHERE NOT tgisinternal
 UNION ALL
-SELECT 'content', version_num, oldest_revision, baseline_digest, NULL FROM nearsim.alembic_version, nearsim.schema_floor
+SELECT 'content', version_num, oldest_revision, baseline_digest, NULL
+FROM nearsim.alembic_version, nearsim_index.schema_floor
 """
 
 

@@ -77,7 +77,7 @@ def test_documents_survive_the_export_from_a_refused_schema(home: Path, tmp_path
     before = stored(address)
     assert len(before) == len(ROWS)
     with psycopg.connect(address) as connection:
-        connection.execute("UPDATE nearsim.schema_floor SET baseline_digest = repeat('0', 64)")
+        connection.execute("UPDATE nearsim_index.schema_floor SET baseline_digest = repeat('0', 64)")
     script = commands("Before the first release")
     assert re.search(r"^psql .*tour\.jsonl$", script, re.DOTALL | re.MULTILINE)
     run(script, tmp_path, home)

@@ -61,7 +61,7 @@ def test_events_equal_the_changes_of_a_transaction(index: Index, database_url: s
             watcher.look()
             assert watcher.consumer.survivors == watcher.state.survivors()
         assert len(watcher.kinds) == 10
-        assert ask(reading, "SELECT count(*) FROM nearsim.pending_event") == 0
+        assert ask(reading, "SELECT count(*) FROM nearsim_index.pending_event") == 0
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProc
         locking.execute("LOCK TABLE nearsim.document IN ACCESS EXCLUSIVE MODE")
         worker.signal(signal.SIGCONT)
         wait_until(other, BLOCKED)
-        assert ask(other, "SELECT count(*) FROM nearsim.queued_work WHERE lease_id IS NOT NULL") == 200
+        assert ask(other, "SELECT count(*) FROM nearsim_index.queued_work WHERE lease_id IS NOT NULL") == 200
         worker.signal(signal.SIGSTOP)
 
 
@@ -127,7 +127,7 @@ def test_a_worker_without_heartbeat_loses_its_lease_and_stores_nothing(
         assert ask(other, SIGNED) == before
         silent.signal(signal.SIGTERM)
         assert silent.wait() == 0
-    assert ask(other, "SELECT count(*) FROM nearsim.lease") == 0
+    assert ask(other, "SELECT count(*) FROM nearsim_index.lease") == 0
 
 
 @pytest.mark.slow("repeats failing work")

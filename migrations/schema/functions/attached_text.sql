@@ -7,11 +7,11 @@ DECLARE
 BEGIN
     IF CAST(current_setting('transaction_read_only') AS boolean) THEN
         SELECT nearsim.source_text(relation, id_column, text_column, external_id) INTO found
-        FROM nearsim.document LEFT JOIN nearsim.attachment USING (collection_id)
+        FROM nearsim.document LEFT JOIN nearsim_index.attachment USING (collection_id)
         WHERE document.doc_id = attached_text.doc_id;
         RETURN found;
     END IF;
-    UPDATE nearsim.attached_texts AS asked SET body = NULL
+    UPDATE nearsim_index.attached_texts AS asked SET body = NULL
     WHERE asked.doc_id = attached_text.doc_id RETURNING asked.body INTO found;
     RETURN found;
 END

@@ -18,19 +18,19 @@ BEGIN
         INTO signed USING doc_id;
     RETURN CASE
         WHEN EXISTS (
-            SELECT FROM nearsim.visible_work AS work WHERE work.generation_id = document_state.generation_id
+            SELECT FROM nearsim_index.visible_work AS work WHERE work.generation_id = document_state.generation_id
                 AND work.stage IN ('sign', 'search', 'anchor')
                 AND work.doc_id IN (document_state.doc_id, signed.head_id) AND work.set_aside_at IS NOT NULL)
             THEN 'was set aside'
         WHEN EXISTS (
-            SELECT FROM nearsim.visible_work AS work WHERE work.generation_id = document_state.generation_id
+            SELECT FROM nearsim_index.visible_work AS work WHERE work.generation_id = document_state.generation_id
                 AND work.stage IN ('sign', 'search', 'anchor')
                 AND work.doc_id IN (document_state.doc_id, signed.head_id) AND work.set_aside_at IS NULL)
             OR EXISTS (
-                SELECT FROM nearsim.visible_work AS work
+                SELECT FROM nearsim_index.visible_work AS work
                 WHERE work.generation_id = document_state.generation_id AND work.stage = 'compare')
             OR EXISTS (
-                SELECT FROM nearsim.visible_changes AS change WHERE change.doc_id = document_state.doc_id OR change.collection_id IS NULL
+                SELECT FROM nearsim_index.visible_changes AS change WHERE change.doc_id = document_state.doc_id OR change.collection_id IS NULL
                     OR change.collection_id = known.collection_id AND change.doc_id IS NULL
                         AND coalesce(change.external_id, known.external_id) = known.external_id)
             THEN 'waits to be indexed'

@@ -1,7 +1,7 @@
 CREATE FUNCTION nearsim.granted_generation_ids() RETURNS integer[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN ARRAY(SELECT granted.generation_id FROM nearsim.granted_generations AS granted);
+    RETURN ARRAY(SELECT granted.generation_id FROM nearsim_index.granted_generations AS granted);
 END
 $$;
 COMMENT ON FUNCTION nearsim.granted_generation_ids() IS

@@ -14,7 +14,7 @@ BEGIN
             CAST(first.recipe #>> '{match,threshold}' AS double precision),
             CAST(first.recipe #>> '{match,min_shared_bands}' AS integer), first.recipe
         FROM (
-            SELECT known.*, count(*) OVER () AS profiles FROM nearsim.visible_profiles AS known
+            SELECT known.*, count(*) OVER () AS profiles FROM nearsim_index.visible_profiles AS known
             WHERE known.collection_id = live_generation.collection_id
                 AND known.profile = coalesce(live_generation.profile, known.profile)
             ORDER BY known.profile <> 'default' LIMIT 1

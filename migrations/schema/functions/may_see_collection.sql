@@ -4,7 +4,7 @@ CREATE FUNCTION nearsim.may_see_collection(collection_id integer) RETURNS boolea
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (
-        SELECT FROM nearsim.collection_access AS access WHERE access.collection_id = may_see_collection.collection_id);
+        SELECT FROM nearsim_index.collection_access AS access WHERE access.collection_id = may_see_collection.collection_id);
 END
 $$;
 COMMENT ON FUNCTION nearsim.may_see_collection(integer) IS

@@ -3,7 +3,7 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF row_security_active(CAST('nearsim.document' AS regclass)) THEN
         RETURN EXISTS (
-            SELECT FROM nearsim.granted_generations AS granted
+            SELECT FROM nearsim_index.granted_generations AS granted
             WHERE granted.generation_id = may_see_generation.generation_id);
     END IF;
     RETURN EXISTS (

@@ -19,7 +19,7 @@ BEGIN
     WITH touched AS (
         SELECT DISTINCT ON (was.doc_id) was.doc_id, was.is_survivor,
             CASE WHEN was.cluster_id <= through THEN was.cluster_id END AS cluster_id
-        FROM nearsim.pending_event AS draft
+        FROM nearsim_index.pending_event AS draft
         CROSS JOIN LATERAL unnest(draft.doc_ids, draft.cluster_ids, draft.survive)
             AS was (doc_id, cluster_id, is_survivor)
         WHERE draft.pending_id >= publish_cluster_events.first_draft AND draft.generation_id = publish_cluster_events.generation_id

@@ -15,7 +15,7 @@ BEGIN
         nearsim.is_exact(generation.recipe) AS are_exact INTO through
     FROM nearsim.generation WHERE generation.generation_id = publish_pair_events.generation_id;
     IF NOT EXISTS (
-        SELECT FROM nearsim.pending_event AS draft
+        SELECT FROM nearsim_index.pending_event AS draft
         WHERE draft.pending_id >= publish_pair_events.first_draft AND draft.generation_id = publish_pair_events.generation_id
             AND draft.kind = 'pairs_before')
     THEN
@@ -24,7 +24,7 @@ BEGIN
         SELECT publish_pair_events.collection_id, publish_pair_events.profile_id, publish_pair_events.generation_id,
             'pair_found', pair.left_id, pair.right_id, coalesce(pair.similarity, 1),
             pair.similarity IS NULL OR through.are_exact
-        FROM nearsim.pending_event AS draft
+        FROM nearsim_index.pending_event AS draft
         CROSS JOIN LATERAL unnest(draft.left_ids, draft.right_ids, draft.similarities)
             AS pair (left_id, right_id, similarity)
         WHERE draft.pending_id >= publish_pair_events.first_draft AND draft.generation_id = publish_pair_events.generation_id
@@ -38,7 +38,7 @@ BEGIN
     WITH step AS (
         SELECT draft.pending_id, draft.kind = 'pairs_after' AS came, pair.left_id, pair.right_id,
             coalesce(pair.similarity, 1) AS similarity, pair.similarity IS NULL OR through.are_exact AS verified
-        FROM nearsim.pending_event AS draft
+        FROM nearsim_index.pending_event AS draft
         CROSS JOIN LATERAL unnest(draft.left_ids, draft.right_ids, draft.similarities)
             AS pair (left_id, right_id, similarity)
         WHERE draft.pending_id >= publish_pair_events.first_draft AND draft.generation_id = publish_pair_events.generation_id

@@ -1,23 +1,23 @@
 -- ARRAY(...) and (SELECT function()) are evaluated once per query, and = ANY of either is an index condition. The function
 -- is for tables that views read many times: its plan is cached, while a subquery is planned for each time. Its CAST
 -- distinguishes the array from = ANY (subquery). Partitions get their policies from grant_partition_rights.
-CREATE POLICY own ON nearsim.collection_access FOR SELECT
+CREATE POLICY own ON nearsim_index.collection_access FOR SELECT
     USING (pg_has_role(to_regrole(quote_ident(role_name)), 'USAGE'));
 CREATE POLICY granted ON nearsim.collection FOR SELECT
-    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY granted ON nearsim.document FOR SELECT
-    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY granted_insert ON nearsim.document FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(
-        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
 CREATE POLICY granted_update ON nearsim.document FOR UPDATE
     USING (collection_id = ANY (ARRAY(
-        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
 CREATE POLICY granted_delete ON nearsim.document FOR DELETE
     USING (collection_id = ANY (ARRAY(
-        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
 CREATE POLICY granted ON nearsim.profile FOR SELECT
-    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY granted ON nearsim.generation FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.signature FOR SELECT
@@ -33,30 +33,30 @@ CREATE POLICY granted ON nearsim_index.similar_pair_shared FOR SELECT
 CREATE POLICY granted ON nearsim_index.cluster_member_shared FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim.verdict FOR SELECT
-    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY granted ON nearsim.event FOR SELECT
-    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
-CREATE POLICY granted ON nearsim.attachment FOR SELECT
-    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
+CREATE POLICY granted ON nearsim_index.attachment FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 -- A verdict names its documents itself, so these must be in its collection, too.
 CREATE POLICY granted_insert ON nearsim.verdict FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(
-        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write))
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write))
         AND 2 = (SELECT count(*) FROM nearsim.document
             WHERE document.doc_id IN (left_id, right_id) AND document.collection_id = verdict.collection_id));
 CREATE POLICY granted_update ON nearsim.verdict FOR UPDATE
     USING (collection_id = ANY (ARRAY(
-        SELECT access.collection_id FROM nearsim.collection_access AS access WHERE access.may_write)));
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
 -- A collection may be granted to several tenants; a tenant's lookup requests are not visible to the others.
 CREATE POLICY own ON nearsim.probe FOR SELECT
-    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access))
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access))
         AND pg_has_role(to_regrole(quote_ident(asked_by)), 'USAGE'));
 CREATE POLICY granted_insert ON nearsim.probe FOR INSERT
-    WITH CHECK (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim.collection_access AS access)));
+    WITH CHECK (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY own ON nearsim.probe_match FOR SELECT
     USING (EXISTS (SELECT FROM nearsim.probe WHERE probe.probe_id = probe_match.probe_id));
 -- Not tenant data: everyone reads it, also under isolation.
-CREATE POLICY everybody ON nearsim.schema_floor FOR SELECT USING (true);
+CREATE POLICY everybody ON nearsim_index.schema_floor FOR SELECT USING (true);
 
 CREATE FUNCTION nearsim.set_isolation(wanted boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

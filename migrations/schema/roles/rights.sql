@@ -14,11 +14,11 @@ BEGIN
     END IF;
     REVOKE ALL ON SCHEMA nearsim, nearsim_index FROM PUBLIC, nearsim_reader, nearsim_writer;
     REVOKE ALL ON ALL TABLES IN SCHEMA nearsim, nearsim_index FROM PUBLIC, nearsim_reader, nearsim_writer;
-    REVOKE ALL ON ALL SEQUENCES IN SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
+    REVOKE ALL ON ALL SEQUENCES IN SCHEMA nearsim, nearsim_index FROM PUBLIC, nearsim_reader, nearsim_writer;
     REVOKE ALL ON ALL ROUTINES IN SCHEMA nearsim FROM PUBLIC, nearsim_reader, nearsim_writer;
     GRANT ALL ON SCHEMA nearsim, nearsim_index TO nearsim_admin;
     GRANT ALL ON ALL TABLES IN SCHEMA nearsim, nearsim_index TO nearsim_admin;
-    GRANT ALL ON ALL SEQUENCES IN SCHEMA nearsim TO nearsim_admin;
+    GRANT ALL ON ALL SEQUENCES IN SCHEMA nearsim, nearsim_index TO nearsim_admin;
     GRANT ALL ON ALL ROUTINES IN SCHEMA nearsim TO nearsim_admin;
     GRANT USAGE ON SCHEMA nearsim, nearsim_index TO nearsim_reader, nearsim_writer;
     PERFORM nearsim.grant_read_rights();
@@ -86,7 +86,7 @@ BEGIN
         ON nearsim.verdict TO nearsim_writer;
     GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline, max_matches)
         ON nearsim.probe TO nearsim_reader, nearsim_writer;
-    GRANT UPDATE (body) ON nearsim.attached_texts TO nearsim_reader, nearsim_writer;
+    GRANT UPDATE (body) ON nearsim_index.attached_texts TO nearsim_reader, nearsim_writer;
     FOR command IN
         SELECT format('GRANT EXECUTE ON ROUTINE %s TO %s', CAST(pg_proc.oid AS regprocedure), role)
         FROM (VALUES

@@ -1,5 +1,5 @@
 -- Tables attached to collections. The texts stay in the attached table; small columns are copied.
-CREATE TABLE nearsim.attachment (
+CREATE TABLE nearsim_index.attachment (
     collection_id integer CONSTRAINT attachment_pkey PRIMARY KEY CONSTRAINT attachment_collection_fkey
         REFERENCES nearsim.collection ON DELETE CASCADE,
     relation regclass NOT NULL,
@@ -20,24 +20,24 @@ CREATE TABLE nearsim.attachment (
     CONSTRAINT attachment_trouble_dated CHECK ((trouble IS NULL) = (troubled_at IS NULL))
 );
 
-COMMENT ON TABLE nearsim.attachment IS
+COMMENT ON TABLE nearsim_index.attachment IS
     'Tables of applications that are attached to collections (nearsim attach); the texts stay in those tables';
-COMMENT ON COLUMN nearsim.attachment.collection_id IS 'The collection';
-COMMENT ON COLUMN nearsim.attachment.relation IS 'The table; still valid after it is renamed';
-COMMENT ON COLUMN nearsim.attachment.id_column IS 'Name of the id column; its values as text are external_id';
-COMMENT ON COLUMN nearsim.attachment.text_column IS 'Name of the text column';
-COMMENT ON COLUMN nearsim.attachment.title_column IS 'Name of the title column';
-COMMENT ON COLUMN nearsim.attachment.source_column IS 'Name of the source column';
-COMMENT ON COLUMN nearsim.attachment.url_column IS 'Name of the URL column';
-COMMENT ON COLUMN nearsim.attachment.published_at_column IS 'Name of the publication date column';
-COMMENT ON COLUMN nearsim.attachment.attached_at IS 'When it was attached';
-COMMENT ON COLUMN nearsim.attachment.wanted_at IS 'When a sweep of the whole table was last requested';
-COMMENT ON COLUMN nearsim.attachment.swept_at IS
+COMMENT ON COLUMN nearsim_index.attachment.collection_id IS 'The collection';
+COMMENT ON COLUMN nearsim_index.attachment.relation IS 'The table; still valid after it is renamed';
+COMMENT ON COLUMN nearsim_index.attachment.id_column IS 'Name of the id column; its values as text are external_id';
+COMMENT ON COLUMN nearsim_index.attachment.text_column IS 'Name of the text column';
+COMMENT ON COLUMN nearsim_index.attachment.title_column IS 'Name of the title column';
+COMMENT ON COLUMN nearsim_index.attachment.source_column IS 'Name of the source column';
+COMMENT ON COLUMN nearsim_index.attachment.url_column IS 'Name of the URL column';
+COMMENT ON COLUMN nearsim_index.attachment.published_at_column IS 'Name of the publication date column';
+COMMENT ON COLUMN nearsim_index.attachment.attached_at IS 'When it was attached';
+COMMENT ON COLUMN nearsim_index.attachment.wanted_at IS 'When a sweep of the whole table was last requested';
+COMMENT ON COLUMN nearsim_index.attachment.swept_at IS
     'Start of the last completed sweep; if earlier than wanted_at, another sweep is due';
-COMMENT ON COLUMN nearsim.attachment.sweep_seconds IS 'Duration of that sweep';
-COMMENT ON COLUMN nearsim.attachment.unusable IS
+COMMENT ON COLUMN nearsim_index.attachment.sweep_seconds IS 'Duration of that sweep';
+COMMENT ON COLUMN nearsim_index.attachment.unusable IS
     'Number of rows it skipped because their id is NULL, empty or longer than 1,024 bytes';
-COMMENT ON COLUMN nearsim.attachment.detaching IS
+COMMENT ON COLUMN nearsim_index.attachment.detaching IS
     'Whether the table is being detached: texts are copied, and changes are no longer read';
-COMMENT ON COLUMN nearsim.attachment.trouble IS 'Why changes of the table are not indexed; NULL if they are';
-COMMENT ON COLUMN nearsim.attachment.troubled_at IS 'Since when, as far as workers know';
+COMMENT ON COLUMN nearsim_index.attachment.trouble IS 'Why changes of the table are not indexed; NULL if they are';
+COMMENT ON COLUMN nearsim_index.attachment.troubled_at IS 'Since when, as far as workers know';

@@ -1,6 +1,6 @@
 -- A process holds the row lock of a slice while it works on it, in one transaction with what it stores, so that a slice
 -- whose process dies is free again and leaves nothing behind.
-CREATE TABLE nearsim.build_slice (
+CREATE TABLE nearsim_index.build_slice (
     generation_id integer NOT NULL CONSTRAINT build_slice_generation_fkey
         REFERENCES nearsim.generation ON DELETE CASCADE,
     stage text NOT NULL,
@@ -16,15 +16,15 @@ CREATE TABLE nearsim.build_slice (
     CONSTRAINT build_slice_stage_known CHECK (stage IN ('sign', 'pairs'))
 );
 
-COMMENT ON TABLE nearsim.build_slice IS
+COMMENT ON TABLE nearsim_index.build_slice IS
     'Slices of a running build, which any number of processes take; deleted when the build is done';
-COMMENT ON COLUMN nearsim.build_slice.generation_id IS 'The generation';
-COMMENT ON COLUMN nearsim.build_slice.stage IS 'sign (a range of documents) or pairs (a range of buckets)';
-COMMENT ON COLUMN nearsim.build_slice.slice_no IS 'Number of the slice in its stage, from 0, in the order of the ranges';
-COMMENT ON COLUMN nearsim.build_slice.low IS 'First doc_id or bucket_hash';
-COMMENT ON COLUMN nearsim.build_slice.high IS 'Last doc_id or bucket_hash';
-COMMENT ON COLUMN nearsim.build_slice.documents IS 'Documents to sign, or this slice''s share of the documents with bands';
-COMMENT ON COLUMN nearsim.build_slice.done IS 'Whether it is done';
-COMMENT ON COLUMN nearsim.build_slice.counts IS 'What was counted in it';
-COMMENT ON COLUMN nearsim.build_slice.full_buckets IS 'Buckets over the limit in this range';
-COMMENT ON COLUMN nearsim.build_slice.last_anchors IS 'The last anchor of each';
+COMMENT ON COLUMN nearsim_index.build_slice.generation_id IS 'The generation';
+COMMENT ON COLUMN nearsim_index.build_slice.stage IS 'sign (a range of documents) or pairs (a range of buckets)';
+COMMENT ON COLUMN nearsim_index.build_slice.slice_no IS 'Number of the slice in its stage, from 0, in the order of the ranges';
+COMMENT ON COLUMN nearsim_index.build_slice.low IS 'First doc_id or bucket_hash';
+COMMENT ON COLUMN nearsim_index.build_slice.high IS 'Last doc_id or bucket_hash';
+COMMENT ON COLUMN nearsim_index.build_slice.documents IS 'Documents to sign, or this slice''s share of the documents with bands';
+COMMENT ON COLUMN nearsim_index.build_slice.done IS 'Whether it is done';
+COMMENT ON COLUMN nearsim_index.build_slice.counts IS 'What was counted in it';
+COMMENT ON COLUMN nearsim_index.build_slice.full_buckets IS 'Buckets over the limit in this range';
+COMMENT ON COLUMN nearsim_index.build_slice.last_anchors IS 'The last anchor of each';

@@ -1,4 +1,4 @@
-CREATE TABLE nearsim.collection_access (
+CREATE TABLE nearsim_index.collection_access (
     collection_id integer NOT NULL CONSTRAINT collection_access_collection_fkey
         REFERENCES nearsim.collection ON DELETE CASCADE,
     role_name text NOT NULL,
@@ -7,10 +7,10 @@ CREATE TABLE nearsim.collection_access (
     CONSTRAINT collection_access_pkey PRIMARY KEY (collection_id, role_name)
 );
 
-COMMENT ON TABLE nearsim.collection_access IS 'Collections that a role may read under isolation (nearsim db isolation)';
-COMMENT ON COLUMN nearsim.collection_access.collection_id IS 'The collection';
-COMMENT ON COLUMN nearsim.collection_access.role_name IS
+COMMENT ON TABLE nearsim_index.collection_access IS 'Collections that a role may read under isolation (nearsim db isolation)';
+COMMENT ON COLUMN nearsim_index.collection_access.collection_id IS 'The collection';
+COMMENT ON COLUMN nearsim_index.collection_access.role_name IS
     'The role, by name: its members see the collection, and so does a later role of the same name';
-COMMENT ON COLUMN nearsim.collection_access.may_write IS
+COMMENT ON COLUMN nearsim_index.collection_access.may_write IS
     'Whether the role may also write documents of the collection, if it is a nearsim_writer';
-COMMENT ON COLUMN nearsim.collection_access.granted_at IS 'When it was granted';
+COMMENT ON COLUMN nearsim_index.collection_access.granted_at IS 'When it was granted';

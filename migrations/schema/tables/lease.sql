@@ -1,4 +1,4 @@
-CREATE TABLE nearsim.lease (
+CREATE TABLE nearsim_index.lease (
     lease_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     worker text NOT NULL,
     taken_at timestamptz NOT NULL DEFAULT now(),
@@ -6,11 +6,11 @@ CREATE TABLE nearsim.lease (
     closed boolean NOT NULL DEFAULT false
 );
 
-COMMENT ON TABLE nearsim.lease IS
+COMMENT ON TABLE nearsim_index.lease IS
     'Processes at work, each holding an advisory lock while it runs; their work is released when they end';
-COMMENT ON COLUMN nearsim.lease.lease_id IS 'Number of the lease';
-COMMENT ON COLUMN nearsim.lease.worker IS 'The process that holds it, as host:pid';
-COMMENT ON COLUMN nearsim.lease.taken_at IS 'When it was acquired';
-COMMENT ON COLUMN nearsim.lease.beat_at IS 'Last heartbeat';
-COMMENT ON COLUMN nearsim.lease.closed IS
+COMMENT ON COLUMN nearsim_index.lease.lease_id IS 'Number of the lease';
+COMMENT ON COLUMN nearsim_index.lease.worker IS 'The process that holds it, as host:pid';
+COMMENT ON COLUMN nearsim_index.lease.taken_at IS 'When it was acquired';
+COMMENT ON COLUMN nearsim_index.lease.beat_at IS 'Last heartbeat';
+COMMENT ON COLUMN nearsim_index.lease.closed IS
     'Whether its process ended it, but the server could not release its work yet; no attempt is counted for that';

@@ -1,5 +1,5 @@
 -- Other transactions see it empty, so a crash loses nothing.
-CREATE UNLOGGED TABLE nearsim.pending_event (
+CREATE UNLOGGED TABLE nearsim_index.pending_event (
     pending_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pending_event_pkey PRIMARY KEY,
     generation_id integer NOT NULL,
     kind text NOT NULL,
@@ -13,23 +13,23 @@ CREATE UNLOGGED TABLE nearsim.pending_event (
     survive boolean[],
     CONSTRAINT pending_event_kind_known CHECK (kind IN ('pairs_before', 'pairs_after', 'members', 'live', 'not_live'))
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-ALTER TABLE nearsim.pending_event
+ALTER TABLE nearsim_index.pending_event
     ALTER COLUMN left_ids SET STORAGE EXTERNAL, ALTER COLUMN right_ids SET STORAGE EXTERNAL,
     ALTER COLUMN similarities SET STORAGE EXTERNAL, ALTER COLUMN doc_ids SET STORAGE EXTERNAL,
     ALTER COLUMN cluster_ids SET STORAGE EXTERNAL, ALTER COLUMN survive SET STORAGE EXTERNAL;
 
-COMMENT ON TABLE nearsim.pending_event IS
+COMMENT ON TABLE nearsim_index.pending_event IS
     'Changes of the running transaction, one row per statement; converted into events and deleted at commit';
-COMMENT ON COLUMN nearsim.pending_event.pending_id IS 'Order of the statements';
-COMMENT ON COLUMN nearsim.pending_event.generation_id IS 'The changed generation';
-COMMENT ON COLUMN nearsim.pending_event.kind IS
+COMMENT ON COLUMN nearsim_index.pending_event.pending_id IS 'Order of the statements';
+COMMENT ON COLUMN nearsim_index.pending_event.generation_id IS 'The changed generation';
+COMMENT ON COLUMN nearsim_index.pending_event.kind IS
     'pairs_before, pairs_after, members (their state before), live or not_live (promoted or retired)';
-COMMENT ON COLUMN nearsim.pending_event.collection_id IS 'Collection of a generation that was promoted or retired';
-COMMENT ON COLUMN nearsim.pending_event.profile_id IS 'Profile of such a generation';
-COMMENT ON COLUMN nearsim.pending_event.left_ids IS 'Left documents of pairs, and heads of twins';
-COMMENT ON COLUMN nearsim.pending_event.right_ids IS 'Right documents, and twins';
-COMMENT ON COLUMN nearsim.pending_event.similarities IS 'Similarities of these pairs; NULL for twins';
-COMMENT ON COLUMN nearsim.pending_event.doc_ids IS
+COMMENT ON COLUMN nearsim_index.pending_event.collection_id IS 'Collection of a generation that was promoted or retired';
+COMMENT ON COLUMN nearsim_index.pending_event.profile_id IS 'Profile of such a generation';
+COMMENT ON COLUMN nearsim_index.pending_event.left_ids IS 'Left documents of pairs, and heads of twins';
+COMMENT ON COLUMN nearsim_index.pending_event.right_ids IS 'Right documents, and twins';
+COMMENT ON COLUMN nearsim_index.pending_event.similarities IS 'Similarities of these pairs; NULL for twins';
+COMMENT ON COLUMN nearsim_index.pending_event.doc_ids IS
     'Documents that joined, left or changed a cluster, or whose survivor flag changed';
-COMMENT ON COLUMN nearsim.pending_event.cluster_ids IS 'Their clusters before; NULL for none';
-COMMENT ON COLUMN nearsim.pending_event.survive IS 'Whether each was the survivor of that cluster; NULL if in no cluster';
+COMMENT ON COLUMN nearsim_index.pending_event.cluster_ids IS 'Their clusters before; NULL for none';
+COMMENT ON COLUMN nearsim_index.pending_event.survive IS 'Whether each was the survivor of that cluster; NULL if in no cluster';

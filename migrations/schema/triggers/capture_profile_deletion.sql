@@ -1,7 +1,7 @@
 CREATE FUNCTION nearsim.capture_profile_deletion() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO nearsim.pending_event (generation_id, kind, collection_id, profile_id)
+    INSERT INTO nearsim_index.pending_event (generation_id, kind, collection_id, profile_id)
     SELECT generation_id, 'not_live', OLD.collection_id, OLD.profile_id
     FROM nearsim.generation WHERE profile_id = OLD.profile_id AND state = 'live';
     RETURN OLD;

@@ -2,7 +2,7 @@
 CREATE FUNCTION nearsim.capture_promotion() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO nearsim.pending_event (generation_id, kind, collection_id, profile_id)
+    INSERT INTO nearsim_index.pending_event (generation_id, kind, collection_id, profile_id)
     SELECT OLD.generation_id, CASE WHEN TG_OP = 'UPDATE' AND NEW.state = 'live' THEN 'live' ELSE 'not_live' END,
         collection_id, profile_id
     FROM nearsim.profile WHERE profile_id = OLD.profile_id;

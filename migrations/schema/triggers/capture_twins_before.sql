@@ -1,7 +1,7 @@
 CREATE FUNCTION nearsim.capture_twins_before() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO nearsim.pending_event (generation_id, kind, left_ids, right_ids)
+    INSERT INTO nearsim_index.pending_event (generation_id, kind, left_ids, right_ids)
     SELECT generation_id, 'pairs_before', array_agg(head_id), array_agg(doc_id)
     FROM before_rows WHERE head_id <> doc_id GROUP BY generation_id;
     RETURN NULL;

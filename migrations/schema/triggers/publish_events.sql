@@ -8,12 +8,12 @@ DECLARE
     given record;
     published bigint := 0;
 BEGIN
-    IF NOT EXISTS (SELECT FROM nearsim.pending_event AS draft WHERE draft.pending_id = NEW.pending_id) THEN
+    IF NOT EXISTS (SELECT FROM nearsim_index.pending_event AS draft WHERE draft.pending_id = NEW.pending_id) THEN
         RETURN NULL;
     END IF;
     FOR given IN
         SELECT draft.generation_id, bool_or(draft.kind IN ('live', 'not_live')) AS is_turned
-        FROM nearsim.pending_event AS draft WHERE draft.pending_id >= NEW.pending_id
+        FROM nearsim_index.pending_event AS draft WHERE draft.pending_id >= NEW.pending_id
         GROUP BY draft.generation_id ORDER BY draft.generation_id
     LOOP
         IF given.is_turned THEN
@@ -34,7 +34,7 @@ BEGIN
                 WHERE inhrelid = to_regclass('nearsim_index.' || nearsim.leaf_of('signature', draft.generation_id))
                     AND NOT inhdetachpending
             ) AS is_attached
-        FROM nearsim.pending_event AS draft
+        FROM nearsim_index.pending_event AS draft
         LEFT JOIN nearsim.generation ON generation.generation_id = draft.generation_id
         LEFT JOIN nearsim.profile ON profile.profile_id = generation.profile_id
         WHERE draft.pending_id >= NEW.pending_id
@@ -63,7 +63,7 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
-    DELETE FROM nearsim.pending_event AS draft WHERE draft.pending_id >= NEW.pending_id;
+    DELETE FROM nearsim_index.pending_event AS draft WHERE draft.pending_id >= NEW.pending_id;
     IF published > 0 THEN
         PERFORM pg_notify('nearsim', '');
     END IF;
@@ -73,5 +73,5 @@ $$;
 COMMENT ON FUNCTION nearsim.publish_events() IS
     'Trigger: publishes the net changes of a transaction as events when it commits';
 
-CREATE CONSTRAINT TRIGGER pending_event_publish AFTER INSERT ON nearsim.pending_event
+CREATE CONSTRAINT TRIGGER pending_event_publish AFTER INSERT ON nearsim_index.pending_event
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION nearsim.publish_events();

@@ -12,7 +12,7 @@ FROM (
         count(*) FILTER (WHERE work.set_aside_at IS NULL AND work.attempts > 0) AS tried,
         count(work.set_aside_at) AS set_aside,
         min(work.queued_at) FILTER (WHERE work.set_aside_at IS NULL) AS oldest_queued_at
-    FROM nearsim.queued_work AS work
+    FROM nearsim_index.queued_work AS work
     GROUP BY work.generation_id, work.stage
 ) AS queued
 JOIN nearsim.generation USING (generation_id)

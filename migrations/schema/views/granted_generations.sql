@@ -1,13 +1,13 @@
 -- Runs with its owner's rights, and its condition asks for current_user: a function that PostgreSQL runs as the owner of
 -- a table sees what that owner may see, not the user of the command. Relies on the primary keys.
-CREATE VIEW nearsim.granted_generations WITH (security_barrier = true) AS
+CREATE VIEW nearsim_index.granted_generations WITH (security_barrier = true) AS
 SELECT generation.generation_id, access.collection_id
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
-JOIN nearsim.collection_access AS access USING (collection_id)
+JOIN nearsim_index.collection_access AS access USING (collection_id)
 WHERE pg_has_role(to_regrole(quote_ident(access.role_name)), 'USAGE');
 
-COMMENT ON VIEW nearsim.granted_generations IS
+COMMENT ON VIEW nearsim_index.granted_generations IS
     'Internal (used by the policies): the generations that were granted to current_user, once for each grant';
-COMMENT ON COLUMN nearsim.granted_generations.generation_id IS 'The generation';
-COMMENT ON COLUMN nearsim.granted_generations.collection_id IS 'Its collection';
+COMMENT ON COLUMN nearsim_index.granted_generations.generation_id IS 'The generation';
+COMMENT ON COLUMN nearsim_index.granted_generations.collection_id IS 'Its collection';

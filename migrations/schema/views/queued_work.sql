@@ -1,5 +1,5 @@
 -- The documents of a batch, each as a row: for what counts or looks up work by document. Relies on work_pkey.
-CREATE VIEW nearsim.queued_work WITH (security_invoker = true) AS
+CREATE VIEW nearsim_index.queued_work WITH (security_invoker = true) AS
 SELECT work.generation_id, work.stage, work.doc_id, work.queued_at, work.due_at, work.lease_id, work.attempts, work.error,
     work.set_aside_at
 FROM nearsim.work WHERE work.doc_ids IS NULL
@@ -9,14 +9,14 @@ SELECT batch.generation_id, batch.stage, document.doc_id, batch.queued_at, batch
 FROM nearsim.work AS batch CROSS JOIN LATERAL unnest(batch.doc_ids) AS document (doc_id)
 WHERE batch.doc_id < 0;
 
-COMMENT ON VIEW nearsim.queued_work IS
+COMMENT ON VIEW nearsim_index.queued_work IS
     'Internal (used by backlog): queued work by document, with the documents of batches; several rows if a document was written again';
-COMMENT ON COLUMN nearsim.queued_work.generation_id IS 'The generation';
-COMMENT ON COLUMN nearsim.queued_work.stage IS 'Stage of the work';
-COMMENT ON COLUMN nearsim.queued_work.doc_id IS 'The document; 0 for the whole index';
-COMMENT ON COLUMN nearsim.queued_work.queued_at IS 'When it was queued';
-COMMENT ON COLUMN nearsim.queued_work.due_at IS 'Earliest start';
-COMMENT ON COLUMN nearsim.queued_work.lease_id IS 'The lease under which it is processed; NULL if it waits';
-COMMENT ON COLUMN nearsim.queued_work.attempts IS 'Number of failed attempts';
-COMMENT ON COLUMN nearsim.queued_work.error IS 'Last error';
-COMMENT ON COLUMN nearsim.queued_work.set_aside_at IS 'When it was set aside after its last attempt; NULL if it was not';
+COMMENT ON COLUMN nearsim_index.queued_work.generation_id IS 'The generation';
+COMMENT ON COLUMN nearsim_index.queued_work.stage IS 'Stage of the work';
+COMMENT ON COLUMN nearsim_index.queued_work.doc_id IS 'The document; 0 for the whole index';
+COMMENT ON COLUMN nearsim_index.queued_work.queued_at IS 'When it was queued';
+COMMENT ON COLUMN nearsim_index.queued_work.due_at IS 'Earliest start';
+COMMENT ON COLUMN nearsim_index.queued_work.lease_id IS 'The lease under which it is processed; NULL if it waits';
+COMMENT ON COLUMN nearsim_index.queued_work.attempts IS 'Number of failed attempts';
+COMMENT ON COLUMN nearsim_index.queued_work.error IS 'Last error';
+COMMENT ON COLUMN nearsim_index.queued_work.set_aside_at IS 'When it was set aside after its last attempt; NULL if it was not';

@@ -1,16 +1,16 @@
 -- Runs with its owner's rights, as granted_generations does. Reads all captured changes.
-CREATE VIEW nearsim.visible_changes WITH (security_barrier = true) AS
+CREATE VIEW nearsim_index.visible_changes WITH (security_barrier = true) AS
 SELECT change.collection_id, change.doc_id, change.external_id
 FROM nearsim.change
 WHERE change.collection_id IS NULL
     OR (SELECT NOT row_security_active(CAST('nearsim.document' AS regclass)))
     OR change.collection_id = ANY (ARRAY(
-        SELECT access.collection_id FROM nearsim.collection_access AS access
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access
         WHERE pg_has_role(to_regrole(quote_ident(access.role_name)), 'USAGE')));
 
-COMMENT ON VIEW nearsim.visible_changes IS
+COMMENT ON VIEW nearsim_index.visible_changes IS
     'Internal (used by why_not): captured writes, not yet dispatched, of the collections that current_user may see';
-COMMENT ON COLUMN nearsim.visible_changes.collection_id IS 'The collection; NULL for all documents';
-COMMENT ON COLUMN nearsim.visible_changes.doc_id IS 'The document that was written';
-COMMENT ON COLUMN nearsim.visible_changes.external_id IS
+COMMENT ON COLUMN nearsim_index.visible_changes.collection_id IS 'The collection; NULL for all documents';
+COMMENT ON COLUMN nearsim_index.visible_changes.doc_id IS 'The document that was written';
+COMMENT ON COLUMN nearsim_index.visible_changes.external_id IS
     'Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant';

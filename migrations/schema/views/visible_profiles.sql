@@ -1,19 +1,19 @@
 -- Runs with its owner's rights, as granted_generations does: one check of the grants instead of the policies of two tables.
 -- Relies on profile_name_key and generation_one_live.
-CREATE VIEW nearsim.visible_profiles WITH (security_barrier = true) AS
+CREATE VIEW nearsim_index.visible_profiles WITH (security_barrier = true) AS
 SELECT profile.collection_id, profile.name AS profile, live.generation_id, live.bands, live.rows, live.recipe
 FROM nearsim.profile
 LEFT JOIN nearsim.generation AS live ON live.profile_id = profile.profile_id AND live.state = 'live'
 WHERE (SELECT NOT row_security_active(CAST('nearsim.document' AS regclass)))
     OR profile.collection_id = ANY (ARRAY(
-        SELECT access.collection_id FROM nearsim.collection_access AS access
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access
         WHERE pg_has_role(to_regrole(quote_ident(access.role_name)), 'USAGE')));
 
-COMMENT ON VIEW nearsim.visible_profiles IS
+COMMENT ON VIEW nearsim_index.visible_profiles IS
     'Internal (used by live_generation): the profiles that current_user may see, each with its live generation';
-COMMENT ON COLUMN nearsim.visible_profiles.collection_id IS 'The collection';
-COMMENT ON COLUMN nearsim.visible_profiles.profile IS 'Name of the profile';
-COMMENT ON COLUMN nearsim.visible_profiles.generation_id IS 'Its live generation; NULL if there is none';
-COMMENT ON COLUMN nearsim.visible_profiles.bands IS 'Number of bands of a sketch in it';
-COMMENT ON COLUMN nearsim.visible_profiles.rows IS 'Number of sketch positions per band in it';
-COMMENT ON COLUMN nearsim.visible_profiles.recipe IS 'Its complete recipe, including defaults';
+COMMENT ON COLUMN nearsim_index.visible_profiles.collection_id IS 'The collection';
+COMMENT ON COLUMN nearsim_index.visible_profiles.profile IS 'Name of the profile';
+COMMENT ON COLUMN nearsim_index.visible_profiles.generation_id IS 'Its live generation; NULL if there is none';
+COMMENT ON COLUMN nearsim_index.visible_profiles.bands IS 'Number of bands of a sketch in it';
+COMMENT ON COLUMN nearsim_index.visible_profiles.rows IS 'Number of sketch positions per band in it';
+COMMENT ON COLUMN nearsim_index.visible_profiles.recipe IS 'Its complete recipe, including defaults';

@@ -73,7 +73,7 @@ WHERE granted.rolname IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin') A
 
 -- name: grant_collection
 -- Let a role read a collection, or write it too, instead of what was granted before. Relies on collection_access_pkey.
-INSERT INTO nearsim.collection_access (collection_id, role_name, may_write)
+INSERT INTO nearsim_index.collection_access (collection_id, role_name, may_write)
 VALUES (%(collection_id)s, %(user)s, %(may_write)s)
 ON CONFLICT (collection_id, role_name) DO UPDATE SET may_write = excluded.may_write
 WHERE collection_access.may_write <> excluded.may_write
@@ -87,7 +87,7 @@ WHERE rank > array_position(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_a
 ORDER BY rank DESC LIMIT 1)
 UNION ALL
 SELECT format('may write %%s as a member of %%s', quote_literal(collection.name), role_name)
-FROM nearsim.collection_access JOIN nearsim.collection USING (collection_id)
+FROM nearsim_index.collection_access JOIN nearsim.collection USING (collection_id)
 WHERE %(role)s = 'nearsim_reader' AND may_write AND role_name <> %(user)s
     AND (collection_id = ANY(CAST(%(collection_ids)s AS integer[])) OR cardinality(CAST(%(collection_ids)s AS integer[])) = 0)
     AND pg_has_role(to_regrole(quote_ident(%(user)s)), to_regrole(quote_ident(role_name)), 'MEMBER')
@@ -125,17 +125,17 @@ ORDER BY 1, 2
 
 -- name: forbid_writing
 -- Reduce a role's grants on collections to reading. Relies on collection_access_pkey.
-UPDATE nearsim.collection_access SET may_write = false WHERE role_name = %(user)s AND may_write
+UPDATE nearsim_index.collection_access SET may_write = false WHERE role_name = %(user)s AND may_write
 
 -- name: revoke_collections
 -- Delete a role's grants on some collections, or on all. Relies on collection_access_pkey.
-DELETE FROM nearsim.collection_access
+DELETE FROM nearsim_index.collection_access
 WHERE role_name = %(user)s AND (collection_id = ANY(CAST(%(collection_ids)s AS integer[])) OR %(collection_ids)s IS NULL)
 
 -- name: list_access
 -- Grants of roles on collections; a role may have been dropped since. Reads the whole table.
 SELECT collection.name, access.role_name, access.may_write
-FROM nearsim.collection_access AS access JOIN nearsim.collection USING (collection_id)
+FROM nearsim_index.collection_access AS access JOIN nearsim.collection USING (collection_id)
 ORDER BY collection.name, access.role_name
 
 -- name: list_roles_without_collections
@@ -151,7 +151,7 @@ WHERE pg_class.oid = CAST('nearsim.document' AS pg_catalog.regclass) AND relrows
     AND (pg_has_role(role.oid, to_regrole('nearsim_reader'), 'USAGE')
         OR pg_has_role(role.oid, to_regrole('nearsim_writer'), 'USAGE'))
     AND NOT EXISTS (
-        SELECT FROM nearsim.collection_access AS access
+        SELECT FROM nearsim_index.collection_access AS access
         JOIN pg_catalog.pg_roles AS granted ON granted.rolname = access.role_name
         WHERE pg_has_role(role.oid, granted.oid, 'USAGE'))
 ORDER BY role.rolname

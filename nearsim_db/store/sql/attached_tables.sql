@@ -6,13 +6,13 @@ SELECT collection_id, collection.name, CAST(CAST(relation AS oid) AS bigint),
     WHERE pg_class.oid = relation),
     id_column, text_column, title_column, source_column, url_column, published_at_column,
     attached_at, wanted_at, swept_at, sweep_seconds, unusable, detaching, trouble, troubled_at
-FROM nearsim.attachment JOIN nearsim.collection USING (collection_id)
+FROM nearsim_index.attachment JOIN nearsim.collection USING (collection_id)
 WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL
 ORDER BY collection.name
 
 -- name: store_attachment
 -- Attach a table to a collection, or change the columns that are read from it. Relies on attachment_pkey.
-INSERT INTO nearsim.attachment (collection_id, relation, id_column, text_column, title_column, source_column, url_column,
+INSERT INTO nearsim_index.attachment (collection_id, relation, id_column, text_column, title_column, source_column, url_column,
     published_at_column)
 VALUES (%(collection_id)s, CAST(%(relation)s AS oid), %(id)s, %(text)s, %(title)s, %(source)s, %(url)s, %(published_at)s)
 ON CONFLICT (collection_id) DO UPDATE SET
@@ -36,7 +36,7 @@ DROP TRIGGER IF EXISTS {truncate} ON {relation}
 
 -- name: set_detaching
 -- Stop reading changes of an attached table. Relies on attachment_pkey.
-UPDATE nearsim.attachment SET detaching = true WHERE collection_id = %(collection_id)s
+UPDATE nearsim_index.attachment SET detaching = true WHERE collection_id = %(collection_id)s
 
 -- name: delete_attached_documents
 -- Delete documents whose texts are in an attached table. Relies on document_collection_doc.
@@ -47,7 +47,7 @@ DELETE FROM nearsim.document WHERE collection_id = %(collection_id)s AND body_di
 WITH deleted AS (
     DELETE FROM nearsim.change WHERE collection_id = %(collection_id)s AND doc_id IS NULL
 )
-DELETE FROM nearsim.attachment WHERE collection_id = %(collection_id)s
+DELETE FROM nearsim_index.attachment WHERE collection_id = %(collection_id)s
 
 -- name: find_changed_sources
 -- Collections with captured changes of source rows. Reads all of nearsim.change, which is short.
@@ -83,19 +83,19 @@ INSERT INTO nearsim.change (collection_id, external_id) SELECT collection_id, ex
 -- name: request_sweep
 -- Request a sweep of the whole table. A sweep that began earlier does not satisfy the request. Relies on
 -- attachment_pkey.
-UPDATE nearsim.attachment SET wanted_at = clock_timestamp() WHERE collection_id = %(collection_id)s
+UPDATE nearsim_index.attachment SET wanted_at = clock_timestamp() WHERE collection_id = %(collection_id)s
 
 -- name: record_trouble
 -- Record why a table is not followed, since when, and request a sweep for what is missed until then. Relies on
 -- attachment_pkey.
-UPDATE nearsim.attachment SET trouble = %(trouble)s, troubled_at = coalesce(troubled_at, clock_timestamp()),
+UPDATE nearsim_index.attachment SET trouble = %(trouble)s, troubled_at = coalesce(troubled_at, clock_timestamp()),
     wanted_at = clock_timestamp()
 WHERE collection_id = %(collection_id)s
 
 -- name: find_due_sweeps
 -- Tables due for a sweep: requested, not swept for an hour, or in trouble and not tried for a minute; the last two also
 -- not for fifty times a sweep's duration. Reads the whole table, one row per attached table.
-SELECT collection_id FROM nearsim.attachment
+SELECT collection_id FROM nearsim_index.attachment
 WHERE NOT detaching AND (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
     AND CASE WHEN trouble IS NOT NULL
         THEN wanted_at < clock_timestamp() - greatest(interval '1 minute', 50 * make_interval(secs => sweep_seconds))
@@ -106,7 +106,7 @@ ORDER BY collection_id
 -- name: finish_sweep
 -- Record a finished sweep by the moment it began, and request another if changes are not captured. Relies on
 -- attachment_pkey.
-UPDATE nearsim.attachment SET swept_at = %(began)s, unusable = %(unusable)s, trouble = CAST(%(trouble)s AS text),
+UPDATE nearsim_index.attachment SET swept_at = %(began)s, unusable = %(unusable)s, trouble = CAST(%(trouble)s AS text),
     troubled_at = CASE WHEN CAST(%(trouble)s AS text) IS NOT NULL THEN coalesce(troubled_at, clock_timestamp()) END,
     wanted_at = CASE WHEN CAST(%(trouble)s AS text) IS NULL THEN wanted_at ELSE clock_timestamp() END,
     sweep_seconds = extract(epoch FROM clock_timestamp() - %(began)s)
@@ -116,7 +116,7 @@ WHERE collection_id = %(collection_id)s
 -- Triggers of a collection's table that are missing or disabled. A partition has the row trigger of its table; so should
 -- a table that inherits from it, but has not. Catalog only.
 WITH RECURSIVE attached AS (
-    SELECT CAST(relation AS oid) AS oid, collection_id FROM nearsim.attachment WHERE collection_id = %(collection_id)s
+    SELECT CAST(relation AS oid) AS oid, collection_id FROM nearsim_index.attachment WHERE collection_id = %(collection_id)s
 ), part AS (
     SELECT oid FROM attached
     UNION ALL

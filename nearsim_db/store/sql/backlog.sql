@@ -12,7 +12,7 @@ WITH chosen AS (
 ), queued AS (
     SELECT stage, set_aside_at IS NOT NULL AS aside, held, count(*) AS counted,
         min(queued_at) FILTER (WHERE is_settled AND NOT held) AS oldest
-    FROM chosen JOIN nearsim.queued_work USING (generation_id)
+    FROM chosen JOIN nearsim_index.queued_work USING (generation_id)
     GROUP BY 1, 2, 3
 ), changes AS (
     SELECT count(*) AS counted, min(changed_at) AS oldest FROM nearsim.change
@@ -20,7 +20,7 @@ WITH chosen AS (
 ), attached AS (
     SELECT count(*) AS counted, count(*) FILTER (WHERE trouble IS NOT NULL) AS troubled,
         min(coalesce(troubled_at, wanted_at)) FILTER (WHERE trouble IS NOT NULL OR swept_at < wanted_at) AS oldest
-    FROM nearsim.attachment
+    FROM nearsim_index.attachment
     WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL) AND NOT detaching
 )
 SELECT ARRAY(
@@ -30,7 +30,7 @@ SELECT ARRAY(
     extract(epoch FROM coalesce(clock_timestamp()
         - least((SELECT min(oldest) FROM queued WHERE NOT aside), changes.oldest, attached.oldest), interval '0')),
     changes.counted,
-    (SELECT count(*) FROM nearsim.lease),
+    (SELECT count(*) FROM nearsim_index.lease),
     (SELECT coalesce(sum(counted), 0) FROM queued WHERE held AND NOT aside),
     attached.counted, attached.troubled
 FROM changes CROSS JOIN attached
@@ -63,6 +63,6 @@ SELECT EXISTS (
     OR EXISTS (
         SELECT FROM chosen JOIN nearsim.work USING (generation_id) WHERE state <> 'building' AND set_aside_at IS NULL)
     OR EXISTS (
-        SELECT FROM nearsim.attachment
+        SELECT FROM nearsim_index.attachment
         WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
             AND (swept_at < wanted_at) IS NOT FALSE AND NOT detaching AND trouble IS NULL)

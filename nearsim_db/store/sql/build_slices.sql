@@ -2,7 +2,7 @@
 -- Divide the documents without a signature, in doc_id order, into slices; with an age, only documents within it. Reads
 -- the whole collection, but no texts; nothing if all are signed. Relies on document_age, with an age: PostgreSQL expects
 -- few documents between two bounds, and a third of them above one.
-INSERT INTO nearsim.build_slice (generation_id, stage, slice_no, low, high, documents, done)
+INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high, documents, done)
 SELECT {generation_id}, 'sign', (place - 1) / %(documents)s, min(doc_id), max(doc_id), count(*), false
 FROM (
     SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM nearsim.document
@@ -19,7 +19,7 @@ SELECT {generation_id}, 'sign', -1, 0, 0, 0, true
 
 -- name: plan_pair_slice
 -- Add a slice of buckets, with those over the limit.
-INSERT INTO nearsim.build_slice (generation_id, stage, slice_no, low, high, documents, full_buckets, last_anchors)
+INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high, documents, full_buckets, last_anchors)
 VALUES ({generation_id}, 'pairs', %(slice_no)s, %(low)s, %(high)s, %(documents)s, %(full_buckets)s, %(last_anchors)s)
 
 -- name: take_slice
@@ -27,37 +27,37 @@ VALUES ({generation_id}, 'pairs', %(slice_no)s, %(low)s, %(high)s, %(documents)s
 -- together have fewer than a fifth of the numbers in its range. The server ends the session of a process that stops for
 -- so long that others should take over. Relies on build_slice_pkey.
 SELECT slice_no, low, high, stage = 'sign' AND high - CAST(low AS numeric) > (
-    SELECT 5 * sum(every.documents) FROM nearsim.build_slice AS every
+    SELECT 5 * sum(every.documents) FROM nearsim_index.build_slice AS every
     WHERE every.generation_id = {generation_id} AND every.stage = %(stage)s)
-FROM nearsim.build_slice,
+FROM nearsim_index.build_slice,
     (SELECT set_config('idle_in_transaction_session_timeout', '300s', true)) AS configured
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND NOT done
 ORDER BY slice_no LIMIT 1 FOR UPDATE OF build_slice SKIP LOCKED
 
 -- name: finish_slice
 -- Mark a slice as done. Relies on build_slice_pkey.
-UPDATE nearsim.build_slice SET done = true, counts = %(counts)s
+UPDATE nearsim_index.build_slice SET done = true, counts = %(counts)s
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND slice_no = %(slice_no)s
 
 -- name: read_slices
 -- Slices of a stage, those not done, and their documents: done and all. Relies on build_slice_pkey.
 SELECT count(*), count(*) FILTER (WHERE NOT done), coalesce(sum(documents) FILTER (WHERE done), 0),
     coalesce(sum(documents), 0)
-FROM nearsim.build_slice WHERE generation_id = {generation_id} AND stage = %(stage)s
+FROM nearsim_index.build_slice WHERE generation_id = {generation_id} AND stage = %(stage)s
 
 -- name: sum_slice_counts
 -- What was counted in the slices of a stage. Relies on build_slice_pkey.
-SELECT key, sum(CAST(value AS bigint)) FROM nearsim.build_slice CROSS JOIN LATERAL jsonb_each_text(counts)
+SELECT key, sum(CAST(value AS bigint)) FROM nearsim_index.build_slice CROSS JOIN LATERAL jsonb_each_text(counts)
 WHERE generation_id = {generation_id} AND stage = %(stage)s
 GROUP BY key
 
 -- name: read_full_buckets
 -- Buckets over the limit, in order, each with its last anchor. Relies on build_slice_pkey.
-SELECT bucket_hash, last_anchor FROM nearsim.build_slice
+SELECT bucket_hash, last_anchor FROM nearsim_index.build_slice
 CROSS JOIN LATERAL unnest(full_buckets, last_anchors) AS bucket (bucket_hash, last_anchor)
 WHERE generation_id = {generation_id} AND stage = 'pairs'
 ORDER BY bucket_hash
 
 -- name: delete_slices
 -- Delete the slices of a finished build. Relies on build_slice_pkey.
-DELETE FROM nearsim.build_slice WHERE generation_id = {generation_id}
+DELETE FROM nearsim_index.build_slice WHERE generation_id = {generation_id}

@@ -207,7 +207,7 @@ ORDER BY hashint8extended(chosen.left_id, chosen.right_id), chosen.left_id, chos
 -- State of some documents in a generation: existence, signature, and pending work. Relies on the keys.
 SELECT requested.doc_id, document.doc_id IS NOT NULL, document.external_id, document.title, signature.feature_count,
     signature.feature_digest, signature.sketch,
-    EXISTS (SELECT FROM nearsim.queued_work AS work
+    EXISTS (SELECT FROM nearsim_index.queued_work AS work
         WHERE work.generation_id = {generation_id} AND work.doc_id = requested.doc_id AND work.stage IN ('sign', 'search')
             AND work.set_aside_at IS NULL)
 FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)

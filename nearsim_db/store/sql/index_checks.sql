@@ -40,7 +40,7 @@ ORDER BY requested.doc_id
 -- captured changes.
 SELECT work.doc_id
 FROM unnest(CAST(%(stages)s AS text[])) AS stage (name)
-JOIN nearsim.queued_work AS work ON work.generation_id = {generation_id} AND work.stage = stage.name
+JOIN nearsim_index.queued_work AS work ON work.generation_id = {generation_id} AND work.stage = stage.name
 WHERE work.doc_id = 0 OR work.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 UNION
 SELECT coalesce(doc_id, 0) FROM nearsim.change

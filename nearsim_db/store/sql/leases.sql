@@ -1,6 +1,6 @@
 -- name: open_lease
 -- Insert a worker's lease.
-INSERT INTO nearsim.lease (worker) VALUES (%(worker)s) RETURNING lease_id
+INSERT INTO nearsim_index.lease (worker) VALUES (%(worker)s) RETURNING lease_id
 
 -- name: close_lease
 -- Delete a worker's lease and release its work, locked in the order in which dispatchers lock. Reads the whole queue.
@@ -11,12 +11,12 @@ WITH leased AS MATERIALIZED (
     UPDATE nearsim.work SET lease_id = NULL FROM leased
     WHERE work.generation_id = leased.generation_id AND work.stage = leased.stage AND work.doc_id = leased.doc_id
 )
-DELETE FROM nearsim.lease WHERE lease_id = %(lease_id)s
+DELETE FROM nearsim_index.lease WHERE lease_id = %(lease_id)s
 
 -- name: mark_lease_closed
 -- Mark a lease as closed, which needs no space: its work is released later, without counting an attempt. Relies on
 -- lease_pkey.
-UPDATE nearsim.lease SET closed = true WHERE lease_id = %(lease_id)s
+UPDATE nearsim_index.lease SET closed = true WHERE lease_id = %(lease_id)s
 
 -- name: forgive_lost_work
 -- Take back the attempt that was counted when leases of a process were lost, as that process lives. Reads the whole
@@ -33,12 +33,12 @@ WHERE work.generation_id = lost.generation_id AND work.stage = lost.stage AND wo
 
 -- name: renew_lease
 -- Heartbeat of a worker. Relies on lease_pkey.
-UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s
+UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s
 
 -- name: list_workers
 -- Running workers by age, with the time since the last heartbeat: leases whose advisory lock is held. Reads the whole
 -- table, one row per worker.
-SELECT worker, extract(epoch FROM clock_timestamp() - beat_at) FROM nearsim.lease
+SELECT worker, extract(epoch FROM clock_timestamp() - beat_at) FROM nearsim_index.lease
 WHERE EXISTS (
     SELECT FROM pg_catalog.pg_locks
     WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %(kind)s AND objid = lease.lease_id
@@ -50,7 +50,7 @@ ORDER BY lease_id
 -- their work may be what ended them: not if they were closed, or ended with the server. Reads the whole table, one row
 -- per worker.
 SELECT lease_id, NOT closed AND (is_held OR beat_at >= pg_postmaster_start_time())
-FROM nearsim.lease CROSS JOIN LATERAL (
+FROM nearsim_index.lease CROSS JOIN LATERAL (
     SELECT EXISTS (
         SELECT FROM pg_catalog.pg_locks
         WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %(kind)s AND objid = lease.lease_id
@@ -78,9 +78,9 @@ RETURNING work.doc_id
 -- Delete expired leases without work. A locked one is being renewed, or deleted by another session. Reads the whole
 -- queue.
 WITH expired AS MATERIALIZED (
-    SELECT lease_id FROM nearsim.lease
+    SELECT lease_id FROM nearsim_index.lease
     WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[]))
         AND NOT EXISTS (SELECT FROM nearsim.work WHERE work.lease_id = lease.lease_id)
     FOR UPDATE SKIP LOCKED
 )
-DELETE FROM nearsim.lease WHERE lease_id = ANY (ARRAY(SELECT lease_id FROM expired))
+DELETE FROM nearsim_index.lease WHERE lease_id = ANY (ARRAY(SELECT lease_id FROM expired))

@@ -134,13 +134,13 @@ CREATE TABLE IF NOT EXISTS nearsim.alembic_version (
 -- name: record_baseline
 -- Record the revision, and the digest of the files that it was made from.
 WITH floor AS (
-    INSERT INTO nearsim.schema_floor (oldest_revision, baseline_digest) VALUES (%(revision)s, %(digest)s)
+    INSERT INTO nearsim_index.schema_floor (oldest_revision, baseline_digest) VALUES (%(revision)s, %(digest)s)
 )
 INSERT INTO nearsim.alembic_version (version_num) VALUES (%(revision)s)
 
 -- name: find_version_table
 -- Whether Alembic's version table exists, and the table of the digest. Catalog only.
-SELECT to_regclass('nearsim.alembic_version') IS NOT NULL, to_regclass('nearsim.schema_floor') IS NOT NULL
+SELECT to_regclass('nearsim.alembic_version') IS NOT NULL, to_regclass('nearsim_index.schema_floor') IS NOT NULL
 
 -- name: read_revision
 -- Revision of the schema.
@@ -154,4 +154,4 @@ SELECT version.version_num, to_jsonb(floor) ->> 'baseline_digest', floor.oldest_
     EXISTS (
         SELECT FROM pg_constraint
         WHERE connamespace IN (to_regnamespace('nearsim'), to_regnamespace('nearsim_index')) AND NOT convalidated)
-FROM nearsim.alembic_version AS version LEFT JOIN nearsim.schema_floor AS floor ON true
+FROM nearsim.alembic_version AS version LEFT JOIN nearsim_index.schema_floor AS floor ON true

@@ -140,7 +140,7 @@ FROM nearsim.document
 LEFT JOIN {signature} AS signature USING (doc_id)
 CROSS JOIN LATERAL (
     SELECT bool_or(set_aside_at IS NULL) AS waits, bool_or(set_aside_at IS NOT NULL) AS is_set_aside
-    FROM nearsim.queued_work
+    FROM nearsim_index.queued_work
     WHERE generation_id = {generation_id} AND stage = 'sign' AND doc_id = document.doc_id
 ) AS work
 WHERE document.doc_id = %(doc_id)s

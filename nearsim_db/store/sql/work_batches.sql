@@ -2,7 +2,7 @@
 -- Turn the next work to sign, in doc_id order, into a batch under the worker's lease if that has not expired; locked rows
 -- are skipped. Relies on work_free.
 WITH renewed AS (
-    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+    UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = 'sign' AND attempts = 0 AND lease_id IS NULL

@@ -29,7 +29,7 @@ WITH found AS MATERIALIZED (
         ) AS is_queued
     FROM taken JOIN chosen USING (collection_id)
 ), renewed AS (
-    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+    UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), added AS (
     INSERT INTO nearsim.work (generation_id, doc_id, stage)
     SELECT generation_id, doc_id, stage
@@ -170,7 +170,7 @@ ORDER BY generation.generation_id, stage.position
 -- Lease the next batch of a stage, in doc_id order, if the worker's lease has not expired; locked rows are skipped.
 -- Relies on work_free.
 WITH renewed AS (
-    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+    UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts = 0 AND lease_id IS NULL
@@ -186,7 +186,7 @@ RETURNING work.doc_id, work.reached, work.attempts
 -- Lease failed work for another attempt: a few documents at the second attempt, later ones one by one, so that a
 -- document that always fails does not affect others. Relies on work_tried_before.
 WITH renewed AS (
-    UPDATE nearsim.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+    UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts > 0
@@ -272,7 +272,7 @@ VACUUM (SKIP_LOCKED) nearsim.work
 -- name: count_work
 -- Length of a generation's queue, and number of documents set aside. Relies on work_pkey.
 SELECT count(*) FILTER (WHERE set_aside_at IS NULL), count(*) FILTER (WHERE set_aside_at IS NOT NULL)
-FROM nearsim.queued_work WHERE generation_id = {generation_id}
+FROM nearsim_index.queued_work WHERE generation_id = {generation_id}
 
 -- name: list_work
 -- Work of one collection or of all: set aside first, then failing. Reads the whole queue.
@@ -281,9 +281,9 @@ SELECT coalesce(document.external_id, '#' || work.doc_id), collection.name, prof
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
 JOIN nearsim.collection USING (collection_id)
-JOIN nearsim.queued_work AS work USING (generation_id)
+JOIN nearsim_index.queued_work AS work USING (generation_id)
 LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
-LEFT JOIN nearsim.lease USING (lease_id)
+LEFT JOIN nearsim_index.lease USING (lease_id)
 CROSS JOIN LATERAL (
     SELECT CASE WHEN work.set_aside_at IS NOT NULL THEN 'set aside' WHEN work.lease_id IS NOT NULL THEN 'being done'
         WHEN generation.state IN ('building', 'paused') THEN 'held' WHEN work.attempts > 0 THEN 'failing' ELSE 'waiting' END

@@ -32,7 +32,9 @@ def test_a_role_without_rights_writes_its_table(story: Index, app: Application, 
 def test_writers_are_not_blocked(story: Index, app: Application, database_url: str) -> None:
     """Not even by a session that has all documents and all changes locked."""
     with application(database_url) as other, other.transaction():
-        other.execute("SELECT FROM nearsim.document FOR UPDATE; SELECT FROM nearsim.attachment FOR UPDATE")
+        other.execute(
+            "SELECT FROM nearsim.document FOR UPDATE; SELECT FROM nearsim_index.attachment FOR UPDATE"
+        )
         app.execute("SET lock_timeout = '50ms'")
         app.execute("UPDATE story SET body = 'written at once' WHERE id = 4")
         app.execute("DELETE FROM story WHERE id = 5")

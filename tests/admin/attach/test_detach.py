@@ -78,4 +78,4 @@ def test_an_interrupted_detach_with_keep_continues(
     attach.detach(database, "story", keep=True)
     story.build()
     assert pairs(story) == pairs(reference)
-    assert ask(app, "SELECT count(*) FROM nearsim.attachment") == 0
+    assert ask(app, "SELECT count(*) FROM nearsim_index.attachment") == 0

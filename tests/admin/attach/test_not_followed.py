@@ -32,7 +32,7 @@ ALTERATIONS = (
     ("DROP CONSTRAINT story_pkey", "ADD PRIMARY KEY (id)", "column 'id' is not unique"),
     ("DROP COLUMN headline", "ADD headline text", "its column 'headline' does not exist"),
 )
-RETRIED = "UPDATE nearsim.attachment SET wanted_at = now() - interval '2 min'"
+RETRIED = "UPDATE nearsim_index.attachment SET wanted_at = now() - interval '2 min'"
 
 
 def shown(url: str) -> list[str | None]:
@@ -147,7 +147,7 @@ def test_a_trigger_that_is_disabled_on_one_partition_is_repaired_by_attaching_ag
     assert ask(app, "SELECT count(*) FROM nearsim.document") == 1
     swept = index.sweep()
     assert swept.trouble is not None and swept.trouble == expected and index.warnings == []
-    app.execute("UPDATE nearsim.attachment SET swept_at = now() - interval '2 min'")
+    app.execute("UPDATE nearsim_index.attachment SET swept_at = now() - interval '2 min'")
     write(app, 32, "found by a build")
     index.build()
     assert index.warnings == [swept.trouble]
@@ -170,6 +170,6 @@ def test_an_unfinished_detach_is_reported(
     story: Index, app: Application, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     monkeypatch.setenv("NEARSIM_DATABASE_URL", where)
-    app.execute("UPDATE nearsim.attachment SET detaching = true")
+    app.execute("UPDATE nearsim_index.attachment SET detaching = true")
     (found,) = [one for one in examine() if one.check == "attached tables"]
     assert (found.verdict, found.advice) == ("warning", "nearsim detach story")

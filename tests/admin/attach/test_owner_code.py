@@ -190,8 +190,8 @@ def test_table_of_an_owner_who_is_not_trusted_is_read_for_nobody(
         with pytest.raises(InputError, match=rf"own\.story cannot be attached: {refused}"):
             attach.attach_table(story.database, "own.story", COLUMNS, "again")
         attached_table.catch_up(story.database.engine)
-        assert "belongs to user_" in str(ask(superuser, "SELECT trouble FROM nearsim.attachment"))
-        view = "UPDATE nearsim.attached_texts SET body = '' RETURNING body"
+        assert "belongs to user_" in str(ask(superuser, "SELECT trouble FROM nearsim_index.attachment"))
+        view = "UPDATE nearsim_index.attached_texts SET body = '' RETURNING body"
         with application(reader) as caller:
             assert ask(superuser, BODY) is ask(caller, BODY) is ask(caller, view) is None
             change_role(database_url, owner, TRUST)
@@ -252,7 +252,7 @@ def test_functions_that_planning_would_call_are_not_planned(
             with pytest.raises(NotFoundError, match=reason):
                 read()
         attached_table.catch_up(story.database.engine)
-        assert "of user_" in str(ask(superuser, "SELECT trouble FROM nearsim.attachment"))
+        assert "of user_" in str(ask(superuser, "SELECT trouble FROM nearsim_index.attachment"))
         assert ask(superuser, BODY) is None
         assert seen(owner) == ran_for_itself
         change_role(database_url, owner, "REASSIGN OWNED BY {owner} TO CURRENT_USER")

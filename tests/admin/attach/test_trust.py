@@ -41,7 +41,7 @@ VIEW = """
 ALTER TABLE story RENAME TO rows_of_story;
 CREATE VIEW story AS SELECT id, headline, spy(body) AS body FROM rows_of_story;
 GRANT SELECT ON story TO PUBLIC;
-UPDATE nearsim.attachment SET relation = 'story';
+UPDATE nearsim_index.attachment SET relation = 'story';
 """
 
 
@@ -77,7 +77,7 @@ def test_casts_and_views_of_the_owner_do_not_run(
             read()
     app.execute("INSERT INTO nearsim.change (collection_id, external_id) VALUES (1, '3')")
     attached_table.catch_up(database.engine)
-    assert reason in str(ask(app, "SELECT trouble FROM nearsim.attachment"))
+    assert reason in str(ask(app, "SELECT trouble FROM nearsim_index.attachment"))
     assert attach.detach(database, "story", keep=False) == 10
     assert ask(app, "SELECT count(*) FROM who_ran") == 0
 

@@ -19,7 +19,7 @@ from tests.builders.workers import Application, ask
 LEFT_BEHIND = """
 SELECT concat_ws(', ', (SELECT string_agg(name, ' ') FROM nearsim.collection),
     (SELECT string_agg(name, ' ') FROM nearsim.profile), (SELECT string_agg(external_id, ' ') FROM nearsim.document),
-    (SELECT string_agg(id_column, ' ') FROM nearsim.attachment),
+    (SELECT string_agg(id_column, ' ') FROM nearsim_index.attachment),
     (SELECT string_agg(state, ' ') FROM nearsim.generation),
     (SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'nearsim_index'::regnamespace))
 """
@@ -89,7 +89,7 @@ def test_existing_collection_is_unchanged(
         attach_story(database, "kept")
     assert ask(app, TRIGGERS) == ""
     assert ask(app, "SELECT count(*) FROM nearsim.document") == 0
-    assert ask(app, "SELECT count(*) FROM nearsim.attachment") == 0
+    assert ask(app, "SELECT count(*) FROM nearsim_index.attachment") == 0
     assert (
         ask(app, "SELECT string_agg(concat(profile, generation_id), '') FROM nearsim.generations") == before
     )
@@ -101,12 +101,12 @@ def test_resumable_attachments_are_kept(database: Database, app: Application) ->
         raise BuildStoppedError(1, "paused", "nearsim reindex resume")
     with pytest.raises(KeyboardInterrupt), undo_if_failed(database, attached):
         raise KeyboardInterrupt
-    assert ask(app, "SELECT count(*) FROM nearsim.attachment") == 1
+    assert ask(app, "SELECT count(*) FROM nearsim_index.attachment") == 1
     with (
         pytest.raises(NearsimError),
         undo_if_failed(database, attach.attach_table(database, "story", COLUMNS)),
     ):
         raise NearsimError("an attachment that existed before stays")
-    assert ask(app, "SELECT count(*) FROM nearsim.attachment") == 1
+    assert ask(app, "SELECT count(*) FROM nearsim_index.attachment") == 1
     attach_story(database)
     assert len(pairs(Index(database, "story"))) == 20

@@ -25,7 +25,7 @@ _KINDS = ["worker", "writer", "decide", "none", "command", "backend", "server"]
 _WEIGHTS = [30, 25, 15, 5, 2, 1, 1.2]
 _LEFT = """
 SELECT 'change', NULL, collection_id, doc_id, NULL, NULL FROM nearsim.change
-UNION ALL SELECT 'work', generation_id, NULL, doc_id, queued_work.stage, error FROM nearsim.queued_work
+UNION ALL SELECT 'work', generation_id, NULL, doc_id, queued_work.stage, error FROM nearsim_index.queued_work
     JOIN nearsim.generation USING (generation_id) WHERE state IN ('live', 'ready', 'retired') AND NOT dropping
 """
 _HASTEN = "UPDATE nearsim.work SET due_at = now() WHERE lease_id IS NULL AND due_at > now()"

@@ -129,7 +129,7 @@ def test_worker_searches_what_it_signed(index: Index, connection: Connection) ->
         assert work_queue.work_batch(engine, context, "search", second) == 0
         assert work_queue.search_batch(engine, context, lease_id, batch) == 3
     assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
-    assert read(index, "SELECT FROM nearsim.queued_work WHERE stage = 'search'") == []
+    assert read(index, "SELECT FROM nearsim_index.queued_work WHERE stage = 'search'") == []
 
 
 def test_search_of_a_lost_lease_is_done_by_another_worker(index: Index, connection: Connection) -> None:
@@ -147,7 +147,7 @@ def test_search_of_a_lost_lease_is_done_by_another_worker(index: Index, connecti
     assert work_queue.search_batch(engine, context, lease_id, searching[0]) == 3
     index.build()
     assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
-    assert read(index, "SELECT FROM nearsim.queued_work") == []
+    assert read(index, "SELECT FROM nearsim_index.queued_work") == []
 
 
 def test_batch_of_a_lost_lease_stores_no_signatures(
@@ -261,6 +261,6 @@ def broken(*arguments: object) -> None:
 
 def lose_leases(index: Index) -> None:
     """Let all leases expire, and release their work."""
-    run(index, "UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
+    run(index, "UPDATE nearsim_index.lease SET beat_at = beat_at - interval '1 hour'")
     with index.database.transaction() as freeing:
         leases.release_lost_work(freeing)

@@ -33,7 +33,7 @@ def test_concurrent_workers_take_disjoint_batches(
 def test_lost_lease_takes_nothing(index: Index, leaves: Leaves, connection: Connection) -> None:
     write(index, *BODIES)
     lease_id = leases.open_lease(connection, "taken for dead")
-    connection.execute("DELETE FROM nearsim.lease")
+    connection.execute("DELETE FROM nearsim_index.lease")
     assert take(connection, leaves, lease_id) == []
     assert not leases.renew_lease(connection, lease_id)
 
@@ -161,7 +161,7 @@ def test_releasing_and_queueing_lock_work_in_the_same_order(
 def test_process_with_an_expired_lease_fails_instead_of_waiting(index: Index) -> None:
     write(index, *BODIES)
     with index.database.lease() as lease_id:
-        run(index, "DELETE FROM nearsim.lease")
+        run(index, "DELETE FROM nearsim_index.lease")
         with pytest.raises(DatabaseError, match="this process's lease expired"):
             work_queue.drain(index.database.engine, context_of(index), lease_id, silent)
     index.build()
@@ -200,17 +200,17 @@ def test_frozen_worker_does_not_block_others(
     write(index, *BODIES)
     frozen = leases.open_lease(connection, "frozen")
     take(connection, leaves, frozen)
-    connection.execute("UPDATE nearsim.lease SET beat_at = beat_at - interval '1 hour'")
+    connection.execute("UPDATE nearsim_index.lease SET beat_at = beat_at - interval '1 hour'")
     connection.commit()
     assert queue.finish(connection, leaves, "sign", frozen, [1]) == [1]
     other.execute("SET lock_timeout = '100ms'")
     assert leases.release_lost_work(other) == 2
-    assert read(index, "SELECT count(*) FROM nearsim.lease") == [(1,)]
+    assert read(index, "SELECT count(*) FROM nearsim_index.lease") == [(1,)]
     other.commit()
     connection.rollback()
     assert leases.release_lost_work(other) == 1
     other.commit()
-    assert read(index, "SELECT count(*) FROM nearsim.lease") == [(0,)]
+    assert read(index, "SELECT count(*) FROM nearsim_index.lease") == [(0,)]
 
 
 def test_server_ends_idle_transactions_that_lock_a_generation(connection: Connection) -> None:

@@ -41,7 +41,7 @@ END_SESSION_OF_LEASE = """
 CREATE OR REPLACE FUNCTION public.end_sessions() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_terminate_backend(pid, 60000) FROM pg_locks
-    WHERE locktype = 'advisory' AND objsubid = 2 AND objid IN (SELECT lease_id FROM nearsim.lease)
+    WHERE locktype = 'advisory' AND objsubid = 2 AND objid IN (SELECT lease_id FROM nearsim_index.lease)
         AND pid <> pg_backend_pid();
     RETURN NULL;
 END $$
@@ -76,7 +76,7 @@ def drain(index: Index) -> int:
 
 def attempts(index: Index) -> list[tuple[object, ...]]:
     """The attempts of each queued document, and whether it is under a lease."""
-    return read(index, "SELECT attempts, lease_id IS NOT NULL FROM nearsim.queued_work ORDER BY doc_id")
+    return read(index, "SELECT attempts, lease_id IS NOT NULL FROM nearsim_index.queued_work ORDER BY doc_id")
 
 
 def test_failures_of_the_server_count_no_attempt(
@@ -117,7 +117,7 @@ def test_a_lease_lost_with_the_server_counts_no_attempt(
         take(holding, leaves, leases.open_lease(holding, "ended with the server"))
         holding.commit()
         holding.invalidate()
-    run(index, "UPDATE nearsim.lease SET beat_at = pg_postmaster_start_time() - interval '1 s'")
+    run(index, "UPDATE nearsim_index.lease SET beat_at = pg_postmaster_start_time() - interval '1 s'")
     assert release(index) == 3
     assert attempts(index) == [(0, False)] * 3
 
@@ -155,7 +155,7 @@ def test_a_command_whose_sessions_are_ended_counts_no_attempt(
                 index.build()
         app.execute(f"DROP TRIGGER end_sessions ON {signatures}".encode())
     assert release(index) == 0
-    assert read(index, "SELECT FROM nearsim.lease") == []
+    assert read(index, "SELECT FROM nearsim_index.lease") == []
     if ends == "every session":
         assert attempts(index) == [(0, False)] * 3
         index.build()
