@@ -150,6 +150,7 @@ def test_a_killed_helper(database_url: str) -> None:
 
 
 @pytest.mark.slow("child processes")
+@pytest.mark.usefixtures("own_tables")  # the column of a partition cannot be renamed
 def test_an_error_of_a_helper_is_raised(database_url: str) -> None:
     with helper_signing(database_url) as signing:
         batch_of_one = signing.insert(1, 1)

@@ -111,3 +111,25 @@ def test_tables_that_count_as_a_hundred_times_larger_are_not_read_once_for_each_
         commands.run("reindex", "diff")
     assert commands.statements > 100
     assert commands.slow == []
+
+
+def test_generations_that_statistics_do_not_know_are_not_read_once_for_each_row(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They share their tables with another, whose rows are all that ANALYZE saw."""
+    monkeypatch.setenv("NEARSIM_DATABASE_URL", database_url)
+    with logged(database_url, monkeypatch) as ran:
+        commands = Commands(ran)
+        commands.run("ingest", write(tmp_path / "first.jsonl", "a"), "-q", "--collection", "first")
+        analyze(database_url)
+        commands.run("ingest", write(tmp_path / "second.jsonl", "b"), "-q", "--collection", "second")
+        for question in (["pairs"], ["clusters"], ["export"], ["events"], ["stats"], ["similar", "d1"]):
+            commands.run(*question, "--collection", "second")
+        commands.run("report", "-o", tmp_path / "report.html", "--collection", "second")
+        commands.run("verify-index", "--all", "--collection", "second")
+        commands.run(
+            "reindex", "start", "default", "--set", "match.threshold=0.6", "-q", "--collection", "second"
+        )
+        commands.run("reindex", "diff", "--collection", "second")
+    assert commands.statements > 100
+    assert commands.slow == []

@@ -5,9 +5,11 @@ RETURN parent || CASE WHEN generation_id < 100000000 THEN '_shared' ELSE '_' || 
 COMMENT ON FUNCTION nearsim.leaf_of(text, integer) IS
     'Internal: name in nearsim_index of the table, or of the function, that has the rows of a generation';
 
+-- Of the number of a subquery the planner expects as many rows as a generation has on average; of the number itself one, if
+-- the statistics of the table have others only.
 CREATE FUNCTION nearsim.rows_of(parent text, generation_id integer) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-RETURN format(CASE WHEN generation_id < 100000000 THEN '(SELECT * FROM nearsim_index.%I WHERE generation_id = %s)'
+RETURN format(CASE WHEN generation_id < 100000000 THEN '(SELECT * FROM nearsim_index.%I WHERE generation_id = (SELECT %s))'
         ELSE 'nearsim_index.%I' END,
     nearsim.leaf_of(parent, generation_id), generation_id);
 COMMENT ON FUNCTION nearsim.rows_of(text, integer) IS

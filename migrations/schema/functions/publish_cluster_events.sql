@@ -2,7 +2,8 @@
 -- clusters its documents come from, and which clusters the former ones went into. Members that were not touched are in
 -- the same cluster as before; a cluster has such a member if it has more members than moved into it, which is found
 -- without reading all of it. Relies on the keys of cluster_member and on its index on (cluster_id, is_survivor, doc_id); a
--- bitmap scan would read a whole cluster. Only joins by key are nested loops, whatever the planner estimates for arrays,
+-- bitmap scan would read a whole cluster, and where statistics know no row of the generation so would the key, but for
+-- the order of a range. Only joins by key are nested loops, whatever the planner estimates for arrays,
 -- so the work is linear. Documents of a cluster that is not yet published are treated as unclustered.
 CREATE FUNCTION nearsim.publish_cluster_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
 RETURNS bigint LANGUAGE plpgsql
@@ -58,16 +59,16 @@ BEGIN
             ) AS seen (cluster_id, survivor_id) GROUP BY cluster_id
         ) AS had LEFT JOIN LATERAL (
             SELECT member.doc_id AS survivor_id FROM nearsim.cluster_member AS member
-            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id = had.cluster_id
-                AND member.is_survivor LIMIT 1
+            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id BETWEEN had.cluster_id AND had.cluster_id
+                AND member.is_survivor ORDER BY member.cluster_id LIMIT 1
         ) AS now_is ON true
     ), new AS MATERIALIZED (
         SELECT has.cluster_id, now_is.survivor_id FROM (
             SELECT new_id FROM moved WHERE new_id IS NOT NULL UNION SELECT cluster_id FROM kept
         ) AS has (cluster_id) LEFT JOIN LATERAL (
             SELECT member.doc_id AS survivor_id FROM nearsim.cluster_member AS member
-            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id = has.cluster_id
-                AND member.is_survivor LIMIT 1
+            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id BETWEEN has.cluster_id AND has.cluster_id
+                AND member.is_survivor ORDER BY member.cluster_id LIMIT 1
         ) AS now_is ON true
     ), source AS MATERIALIZED (
         SELECT new.cluster_id, new.survivor_id, count(flow.old_id) AS number,

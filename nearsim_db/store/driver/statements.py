@@ -50,9 +50,18 @@ class Leaves:
         """Return what has the rows of this generation only, to be read under an alias."""
         if not self.are_shared:
             return self.table(parent)
-        return sql.SQL("(SELECT * FROM {} WHERE generation_id = {})").format(
-            self.table(parent), sql.Literal(self.generation_id)
-        )
+        return sql.SQL("(SELECT * FROM {} WHERE {})").format(self.table(parent), self.condition)
+
+    @property
+    def condition(self) -> sql.Composable:
+        """Return the condition on the rows of the tables that are of this generation.
+
+        Of a subquery's number the planner expects as many rows as a generation has on average; of the number itself
+        one, if the table's statistics have others only.
+        """
+        if not self.are_shared:
+            return sql.SQL("true")
+        return sql.SQL("generation_id = (SELECT {})").format(sql.Literal(self.generation_id))
 
     def name(self, parent: str) -> str:
         """Return the leaf's name without its schema."""
@@ -70,7 +79,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
     """Return the statement of that name.
 
     `{signature}`, `{band}` and so on become the rows of the generation, to be read under an alias, `{signature_leaf}`
-    and so on the tables that have them.
+    and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`.
     A statement that has placeholders must be executed with parameters, any other without.
     """
     with_names = bool(parts)
@@ -78,6 +87,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts |= {parent: leaves.rows(parent) for parent in PARENTS}
         parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
+        parts["of_generation"] = leaves.condition
         parts["generation_id"] = sql.Literal(leaves.generation_id)
         # Before the other columns of a key
         parts["shared_key"] = sql.SQL("generation_id, " if leaves.are_shared else "")

@@ -4,7 +4,7 @@ TRUNCATE {band_leaf}
 
 -- name: clear_bands
 -- truncate_bands for a table that other generations share. Relies on the key.
-DELETE FROM {band_leaf} WHERE generation_id = {generation_id}
+DELETE FROM {band_leaf} WHERE {of_generation}
 
 -- name: index_bands
 -- Create the only index after the load; builds and every lookup use it. Its pages have room for a quarter more
@@ -20,7 +20,7 @@ ALTER TABLE {band_leaf} REPLICA IDENTITY USING INDEX {band_index}
 -- Delete the band rows of heads by their recomputed keys. Relies on the index on (bucket_hash, doc_id).
 DELETE FROM {band_leaf} AS band
 USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS target (doc_id, bucket_hash)
-WHERE band.generation_id = {generation_id} AND band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
+WHERE {of_generation} AND band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
 
 -- name: collect_buckets
 -- The buckets of a range that have several members, each with their doc_ids in order, eight bytes a doc_id. One index-only

@@ -9,7 +9,7 @@ SELECT event_id, kind, at, collection, profile, left_external_id, right_external
     verified, pruned
 FROM nearsim.events
 WHERE event_id > %(after)s AND event_id <= %(newest)s
-    AND (CAST(%(collection_id)s AS integer) IS NULL OR collection_id = %(collection_id)s)
+    AND (CAST(%(collection_id)s AS integer) IS NULL OR collection_id = (SELECT CAST(%(collection_id)s AS integer)))
     AND (CAST(%(profile_id)s AS integer) IS NULL OR profile_id = %(profile_id)s)
     AND (CAST(%(kinds)s AS text[]) IS NULL OR kind = ANY(CAST(%(kinds)s AS text[])))
 ORDER BY event_id LIMIT %(most)s

@@ -121,14 +121,14 @@ SELECT doc_id FROM {signature} AS signature WHERE feature_digest = ANY(ARRAY(SEL
 
 -- name: delete_all_bands
 -- Delete all band rows of some documents without knowing their keys; returns the buckets. Reads the whole table.
-WITH deleted AS (DELETE FROM {band_leaf} WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING bucket_hash)
+WITH deleted AS (DELETE FROM {band_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING bucket_hash)
 SELECT DISTINCT bucket_hash FROM deleted
 
 -- name: delete_pairs
 -- Delete pairs by both ends. Relies on the key.
 DELETE FROM {similar_pair_leaf} AS pair
 USING unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS target (left_id, right_id)
-WHERE pair.generation_id = {generation_id} AND pair.left_id = target.left_id AND pair.right_id = target.right_id
+WHERE {of_generation} AND pair.left_id = target.left_id AND pair.right_id = target.right_id
 
 -- name: read_external_ids
 -- External ids of some documents. Relies on document_pkey.

@@ -27,7 +27,7 @@ CROSS JOIN LATERAL (
 -- name: lock_heads
 -- Lock heads among some documents until commit, in doc_id order, and return their digests. Relies on the leaf's key.
 SELECT doc_id, feature_digest FROM {signature_leaf}
-WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
+WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id FOR KEY SHARE
 
 -- name: finish_pairs
@@ -39,7 +39,7 @@ ALTER TABLE {similar_pair_leaf} ADD FOREIGN KEY (right_id) REFERENCES {signature
 -- name: delete_pairs_of
 -- Delete pairs of documents that are no longer heads. Relies on the key and on the index on right_id.
 DELETE FROM {similar_pair_leaf}
-WHERE generation_id = {generation_id}
+WHERE {of_generation}
     AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: read_pairs

@@ -67,21 +67,21 @@ FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT
 -- Delete some rows of a generation that is being dropped from tables that it shares, of pairs before signatures; returns
 -- how many. Relies on the keys.
 WITH members AS (
-    DELETE FROM {cluster_member_leaf} WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
-        SELECT ctid FROM {cluster_member_leaf} WHERE generation_id = {generation_id} LIMIT %(most)s)) RETURNING 1
+    DELETE FROM {cluster_member_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
+        SELECT ctid FROM {cluster_member_leaf} WHERE {of_generation} LIMIT %(most)s)) RETURNING 1
 ), pairs AS (
-    DELETE FROM {similar_pair_leaf} WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
-        SELECT ctid FROM {similar_pair_leaf} WHERE generation_id = {generation_id} LIMIT %(most)s)) RETURNING 1
+    DELETE FROM {similar_pair_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
+        SELECT ctid FROM {similar_pair_leaf} WHERE {of_generation} LIMIT %(most)s)) RETURNING 1
 ), bands AS (
-    DELETE FROM {band_leaf} WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
-        SELECT ctid FROM {band_leaf} WHERE generation_id = {generation_id} LIMIT %(most)s)) RETURNING 1
+    DELETE FROM {band_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
+        SELECT ctid FROM {band_leaf} WHERE {of_generation} LIMIT %(most)s)) RETURNING 1
 )
 SELECT (SELECT count(*) FROM members) + (SELECT count(*) FROM pairs) + (SELECT count(*) FROM bands)
 
 -- name: delete_some_signatures
 -- Delete some signatures of a generation that is being dropped, after its other rows. Relies on the key.
-DELETE FROM {signature_leaf} WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
-    SELECT ctid FROM {signature_leaf} WHERE generation_id = {generation_id} LIMIT %(most)s))
+DELETE FROM {signature_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
+    SELECT ctid FROM {signature_leaf} WHERE {of_generation} LIMIT %(most)s))
 
 -- name: has_grown
 -- Whether a table has more than twice the rows that its statistics know. Catalog only.

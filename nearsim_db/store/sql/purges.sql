@@ -53,15 +53,15 @@ SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(
 -- name: delete_document_rows
 -- Delete all rows of some documents from a generation that is not maintained. Reads the whole band table.
 WITH bands AS (
-    DELETE FROM {band_leaf} WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
+    DELETE FROM {band_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 ), pairs AS (
-    DELETE FROM {similar_pair_leaf} WHERE generation_id = {generation_id}
+    DELETE FROM {similar_pair_leaf} WHERE {of_generation}
         AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
     RETURNING left_id
 ), members AS (
-    DELETE FROM {cluster_member_leaf} WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
+    DELETE FROM {cluster_member_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 ), signatures AS (
-    DELETE FROM {signature_leaf} WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
+    DELETE FROM {signature_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 )
 SELECT (SELECT count(*) FROM signatures), (SELECT count(*) FROM bands), (SELECT count(*) FROM pairs),
     (SELECT count(*) FROM members)
@@ -74,7 +74,7 @@ FROM (
     SELECT head_id, min(doc_id) AS doc_id FROM {signature} AS signature
     WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY head_id
 ) AS first
-WHERE signature.generation_id = {generation_id} AND signature.head_id = first.head_id
+WHERE {of_generation} AND signature.head_id = first.head_id
 
 -- name: reassign_clusters
 -- Name a cluster after its first remaining member where the document it was named after was deleted. Relies on the
@@ -84,7 +84,7 @@ FROM (
     SELECT cluster_id, min(doc_id) AS doc_id FROM {cluster_member} AS cluster_member
     WHERE cluster_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY cluster_id
 ) AS first
-WHERE member.generation_id = {generation_id} AND member.cluster_id = first.cluster_id
+WHERE {of_generation} AND member.cluster_id = first.cluster_id
 
 -- name: record_purge
 -- Record the purge, on which processes drop cached features of the collection. Relies on collection_pkey.

@@ -29,7 +29,7 @@ WITH twins AS (
     GROUP BY feature_digest HAVING count(*) > 1
 )
 UPDATE {signature_leaf} AS signature SET head_id = twins.first_id
-FROM twins WHERE signature.generation_id = {generation_id} AND signature.feature_digest = twins.feature_digest AND signature.head_id IS DISTINCT FROM twins.first_id
+FROM twins WHERE {of_generation} AND signature.feature_digest = twins.feature_digest AND signature.head_id IS DISTINCT FROM twins.first_id
 
 -- name: read_head_sketches
 -- Sketches of all heads in order, for their band rows. Reads the whole table; relies on the leaf's key for the order.
@@ -96,17 +96,17 @@ WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collecti
 UPDATE {signature_leaf} AS signature SET revision = now_is.revision, numbers_digest = now_is.numbers_digest
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[]), CAST(%(numbers)s AS bigint[]))
     AS now_is (doc_id, revision, numbers_digest)
-WHERE signature.generation_id = {generation_id} AND signature.doc_id = now_is.doc_id
+WHERE {of_generation} AND signature.doc_id = now_is.doc_id
 
 -- name: delete_signatures
 -- Delete signatures and, by cascade, their pairs; locked in the order in which inserting pairs locks them. Relies on
 -- the leaf's key.
 WITH locked AS MATERIALIZED (
     SELECT doc_id FROM {signature_leaf}
-    WHERE generation_id = {generation_id} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) ORDER BY doc_id FOR UPDATE
+    WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) ORDER BY doc_id FOR UPDATE
 )
 DELETE FROM {signature_leaf}
-WHERE generation_id = {generation_id} AND doc_id = ANY (ARRAY(SELECT doc_id FROM locked))
+WHERE {of_generation} AND doc_id = ANY (ARRAY(SELECT doc_id FROM locked))
 
 -- name: reassign_digests
 -- Make the smallest doc_id the head of each of some digests, looked up one by one. Relies on the index on
@@ -121,7 +121,7 @@ WITH twin AS MATERIALIZED (
 )
 UPDATE {signature_leaf} AS signature SET head_id = twin.first_id
 FROM twin
-WHERE signature.generation_id = {generation_id}
+WHERE {of_generation}
     AND signature.doc_id = ANY (ARRAY(SELECT doc_id FROM twin)) AND signature.doc_id = twin.doc_id
     AND signature.feature_digest = twin.feature_digest
 
