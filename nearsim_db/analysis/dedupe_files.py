@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.analysis.counted_pairs import Comparison, Labels
 from nearsim_db.analysis.dedupe_output import (
     cluster_lines,
     copy_unique,
@@ -18,7 +20,7 @@ from nearsim_db.analysis.dedupe_output import (
     pair_lines,
 )
 from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_pairs import Clusters, HeadPairs, Twins, cluster, find_pairs
+from nearsim_db.analysis.file_pairs import HeadPairs, Twins, find
 from nearsim_db.errors import InputError, none_usable
 from nearsim_db.readers import (
     RejectWriter,
@@ -27,6 +29,7 @@ from nearsim_db.readers import (
     open_vectors,
     refuse_overwriting_inputs,
 )
+from nearsim_db.readers.columns import column_of
 from nearsim_db.readers.contract import ID
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
@@ -61,14 +64,24 @@ class Outputs:
 
 
 @dataclass(frozen=True, slots=True)
+class AgainstSummary:
+    """Counts of the other corpus, and how many records have a near-duplicate in it."""
+
+    read: int
+    rejected: int
+    duplicates: int
+
+
+@dataclass(frozen=True, slots=True)
 class DedupeSummary:
     """Counts of the input: read = unique + duplicates + rejected.
 
-    `duplicates` counts cluster members other than survivors; `pairs` those of documents, copies included. `rejected`
-    says how many records were rejected and why, None if none was.
+    `duplicates` counts removed records; `pairs` those of documents that count, copies included; there are no `clusters`
+    against another corpus. `rejected` says how many records were rejected and why, None if none was.
     """
 
     ingest: IngestSummary
+    against: AgainstSummary
     unique: int
     duplicates: int
     pairs: int
@@ -85,12 +98,17 @@ def dedupe(
     progress: Progress = silent,
     vectors: Path | None = None,
     *,
+    against: Sequence[Source] = (),
+    only_against: bool = False,
+    across: str | None = None,
+    earlier_later: bool = False,
     strict: bool = False,
     most_rejected: int | None = None,
     threads: int | None = None,
 ) -> DedupeSummary:
     """Write the survivors of `source` and its documents in no cluster, in input order.
 
+    With `against` those that have no near-duplicate there, nor a better one among themselves by the keep policy.
     They are written as `copy_unique` does. A record is identified by its place: ids may recur. `vectors` is a file for
     `open_vectors`. The input is read twice and never held in memory; output files are complete or absent. Raises
     InputError if a file cannot be read, or changes between the readings, or if no record is usable; with `strict` for
@@ -99,9 +117,11 @@ def dedupe(
     """
     check_readable_twice(source.paths)
     inputs = source.paths if vectors is None else (*source.paths, vectors)
+    others = [path for one in against for path in one.paths]
     parts = [Input(source, path) for path in source.paths]
     encoding = output_encoding(parts, outputs.unique, outputs.format)
-    refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), inputs)
+    refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), (*inputs, *others))
+    refuse_overwriting_inputs((outputs.unique,), others)
     backend, available = encoding_from_environment()
     threads = threads or available
     encoder = Encoder(resolve(recipe), backend, 0 if backend else plain_characters(source.content_bytes))
@@ -112,28 +132,30 @@ def dedupe(
         RecordPlaces() if outputs.pairs or outputs.clusters else nullcontext() as places,
     ):
         beside.check(source)
-        given = DedupeInput(source, parts, beside)
+        given = DedupeInput(source, parts, beside, against, Comparison(across, bool(against), only_against))
         with RejectWriter(outputs.rejects) as rejects:
             given.read(records, places, rejects, progress, strict=strict)
         refuse_unusable_keep(recipe.cluster.keep, lambda: given.reasons.fields.has_source)
         given.refuse_replacing(outputs.unique, inputs, most_rejected)
-        twins = Twins.of(records)
-        pairs = find_pairs(encoder, records, twins, pool, progress)
-        progress("clusters", 0, len(records))
-        clusters = cluster(encoder, records, twins, pairs)
+        found = find(encoder, records, given.labels, pool, progress)
         if places is not None:
-            _write(outputs.pairs, pair_lines(encoder.profile, pairs, twins, records, places))
-            _write(outputs.clusters, cluster_lines(clusters, places))
-        unique = _copy(parts, outputs.unique, encoding, given.kept(clusters), progress)
+            ordered = records.ranks.earlier_first if earlier_later else found.ordered
+            lines = pair_lines(
+                encoder.profile, found.pairs, found.twins, records, places, given.labels, ordered
+            )
+            _write(outputs.pairs, lines)
+            _write(outputs.clusters, cluster_lines(found.clusters, places))
+        unique = _copy(parts, outputs.unique, encoding, given.kept(found.removed), progress)
         summary, of_recipe = given.summary, recipe_warnings.of_profile(encoder.profile)
         return DedupeSummary(
             summary,
+            AgainstSummary(given.against_read, given.against_rejected, found.matched),
             unique,
             summary.read - summary.rejected - unique,
-            pairs.count(twins),
-            int(clusters.survives.sum()),
+            found.nodes.count(found.pairs.edges),
+            int(found.clusters.survives.sum()),
             encoder.profile,
-            (*given.warnings(), *of_recipe, *_warnings(encoder, records, twins, pairs)),
+            (*given.warnings(), *of_recipe, *_warnings(encoder, records, found.twins, found.pairs)),
             given.reasons.rejected(),
         )
 
@@ -191,11 +213,29 @@ def check_readable_twice(paths: Sequence[Path]) -> None:
 class DedupeInput:
     """Reads all records once; `summary`, and where the documents are in their inputs, are complete then."""
 
-    def __init__(self, source: Source, parts: Sequence[Input], beside: VectorFile) -> None:
+    def __init__(
+        self,
+        source: Source,
+        parts: Sequence[Input],
+        beside: VectorFile,
+        against: Sequence[Source],
+        comparison: Comparison,
+    ) -> None:
         self.reasons, self.summary, self._beside = RejectReasons(), IngestSummary(), beside
         self._positions = [array("q") for _ in parts]
-        self._current, self._position, self._id_field = array("q"), 0, source.fields.id
-        self._records = VectorLengthCheck(self.reasons.counted(beside.joined(self._noted(source, parts))))
+        self._current: array[int] | None = None
+        self._position, self._fields, self.labels = 0, source.fields, Labels(comparison)
+        self.against_read = self.against_rejected = 0
+        records = chain(self._of_others(against), beside.joined(self._noted(source, parts)))
+        self._records = VectorLengthCheck(self.reasons.counted(records))
+
+    def _of_others(self, against: Sequence[Source]) -> Iterator[ReadDocument | Reject]:
+        """Yield the records of another corpus, whose places are not needed."""
+        own = self._fields
+        for source in against:
+            self._fields = source.fields
+            yield from source
+        self._fields = own
 
     def _noted(self, source: Source, parts: Sequence[Input]) -> Iterator[ReadDocument | Reject]:
         """Yield the records of a source, each before the next one is read, and note where it is."""
@@ -216,33 +256,57 @@ class DedupeInput:
     ) -> None:
         """Encode all documents, and write the rejects. Raises InputError if no record is usable."""
         summary, self.summary.first_rejects = self.summary, rejects.first
-        for ordinal, one in _numbered(self._records):
-            summary.read += 1
+        across = self.labels.comparison.across
+        for read, (ordinal, one) in enumerate(_numbered(self._records), 1):
+            self._count(one)
             if isinstance(one, Reject):
-                summary.rejected += 1
                 rejects.write(one)
             if strict:
                 _refuse(one)
             if isinstance(one, Reject):
                 continue
-            summary.unreadable_dates += one.unreadable_date is not None
-            summary.replaced_characters += one.replaced
-            self._current.append(self._position)
+            if self._current is not None:
+                self._current.append(self._position)
             if places is not None:
                 places.add(one, ordinal)
+            value = None if across is None else column_of(one, across, self._fields)
+            self.labels.add(value, is_against=self._current is None)
             records.add(one.document)
-            if summary.read % _REPORT_EVERY == 0:
-                progress("read", summary.read, None)
+            if read % _REPORT_EVERY == 0:
+                progress("read", read, None)
         records.finish()
-        progress("read", summary.read, summary.read)
+        self.labels.finish()
+        total = self.against_read + summary.read
+        progress("read", total, total)
         if summary.read and summary.rejected == summary.read:
             raise InputError(f"{none_usable(summary.read)} ({self.reasons.frequent()})")
-        if summary.read and self.reasons.all_are_numbered and self._id_field != ID:
-            raise InputError(f"no record has the id '{self._id_field}'; name another field with --id-field")
+        if summary.read and self.reasons.all_are_numbered and self._fields.id != ID:
+            raise InputError(f"no record has the id '{self._fields.id}'; name another field with --id-field")
+        if across is not None and self.labels.count and not self.labels.has_values:
+            raise InputError(
+                f"no record has '{across}', across which pairs count; name another field with --across"
+            )
+
+    def _count(self, one: ReadDocument | Reject) -> None:
+        summary, is_reject = self.summary, isinstance(one, Reject)
+        if self._current is None:
+            self.against_read += 1
+            self.against_rejected += is_reject
+            return
+        summary.read += 1
+        summary.rejected += is_reject
+        if isinstance(one, ReadDocument):
+            summary.unreadable_dates += one.unreadable_date is not None
+            summary.replaced_characters += one.replaced
+
+    @property
+    def rejected(self) -> int:
+        """The number of records that were rejected, those of the other corpus included."""
+        return self.summary.rejected + self.against_rejected
 
     def refuse_replacing(self, output: Path, inputs: Sequence[Path], most_rejected: int | None) -> None:
         """Raise InputError if the output would replace an input of which more records were rejected."""
-        if most_rejected is None or self.summary.rejected <= most_rejected:
+        if most_rejected is None or self.rejected <= most_rejected:
             return
         if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
             raise InputError(
@@ -254,13 +318,12 @@ class DedupeInput:
         """Return warnings about dates and vectors."""
         return [*self.reasons.of_dates(), *self._beside.warnings, *self._records.warnings()]
 
-    def kept(self, clusters: Clusters) -> dict[int, NDArray[np.int64]]:
-        """Return the positions of survivors and of documents in no cluster, by input."""
-        first, found = 0, {}
-        removed = clusters.numbers[~clusters.survives]
+    def kept(self, removed: NDArray[np.bool_]) -> dict[int, NDArray[np.int64]]:
+        """Return the positions of the records that are not removed, by input."""
+        first, found = self.labels.against, {}
         for part, positions in enumerate(self._positions):
-            inside = removed[(removed >= first) & (removed < first + len(positions))] - first
-            found[part] = np.delete(np.frombuffer(positions, np.int64), inside)
+            inside = removed[first : first + len(positions)]
+            found[part] = np.frombuffer(positions, np.int64)[~inside]
             first += len(positions)
         return {part: kept for part, kept in found.items() if len(kept)}
 

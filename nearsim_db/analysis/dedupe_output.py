@@ -1,6 +1,6 @@
 """The remaining documents of `dedupe`, in the format and with the columns that they were read with."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.analysis.counted_pairs import Labels
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import Clusters, HeadPairs, Twins
 from nearsim_db.errors import InputError
@@ -177,9 +178,15 @@ Figures = dict[str, object]
 
 
 def pair_lines(
-    profile: Profile, pairs: HeadPairs, twins: Twins, records: EncodedRecords, places: RecordPlaces
+    profile: Profile,
+    pairs: HeadPairs,
+    twins: Twins,
+    records: EncodedRecords,
+    places: RecordPlaces,
+    labels: Labels,
+    ordered: Callable[[int, int], tuple[int, int]],
 ) -> Iterator[bytes]:
-    """Yield all pairs, copies included: the earlier record left."""
+    """Yield all pairs that count, copies included; `ordered` puts two records left and right."""
     order = np.argsort(twins.head_of, kind="stable")
     bounds = np.searchsorted(twins.head_of[order], np.arange(len(twins.head_of) + 1))
     scores = pairs.scores
@@ -200,7 +207,8 @@ def pair_lines(
         }
         for one in documents(left):
             for other in documents(right):
-                yield _pair_line(min(one, other), max(one, other), figures, places)
+                if labels.counts(one, other):
+                    yield _pair_line(*ordered(one, other), figures, places)
     for head in np.flatnonzero(twins.sizes() > 1).tolist():
         count = int(records.counts[head]) if scores.intersection is not None else None
         same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}
@@ -210,7 +218,8 @@ def pair_lines(
         own = documents(head)
         for at, one in enumerate(own):
             for other in own[at + 1 :]:
-                yield _pair_line(one, other, same, places)
+                if labels.counts(one, other):
+                    yield _pair_line(*ordered(one, other), same, places)
 
 
 def _pair_line(left: int, right: int, figures: Figures, places: RecordPlaces) -> bytes:

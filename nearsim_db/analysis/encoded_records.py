@@ -192,6 +192,13 @@ class Ranks:
         places = -numbers if self._policy == "latest" else numbers
         return numbers[np.lexsort((places, dates, keys))]
 
+    def earlier_first(self, one: int, other: int) -> tuple[int, int]:
+        """Return two documents, the earlier one first if both have dates that differ, otherwise in their order."""
+        first, second = self._dates[one], self._dates[other]
+        if self._now not in (first, second) and first != second:
+            return (one, other) if first < second else (other, one)
+        return (one, other) if one < other else (other, one)
+
 
 def _microseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND

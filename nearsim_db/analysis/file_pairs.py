@@ -10,6 +10,7 @@ from tempfile import TemporaryFile
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.analysis.counted_pairs import Labels, Nodes, removed
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.records import Progress
 from nearsim_db.similarity.batches import Signatures
@@ -47,12 +48,6 @@ class Twins:
         head_of[present[order]] = firsts[np.cumsum(fresh) - 1]
         return cls(head_of, np.sort(firsts))
 
-    @property
-    def edges(self) -> Ids:
-        """Head and twin, (t, 2)."""
-        twins = np.flatnonzero((self.head_of >= 0) & (self.head_of != np.arange(len(self.head_of))))
-        return np.stack((self.head_of[twins], twins), axis=1)
-
     def sizes(self) -> Ids:
         """Return the number of documents of each head, by number; 0 for others."""
         return np.bincount(self.head_of[self.head_of >= 0], minlength=len(self.head_of))
@@ -70,22 +65,17 @@ class HeadPairs(Screened):
         """Both ends, (m, 2)."""
         return np.stack((self.left, self.right), axis=1)
 
-    def count(self, twins: Twins) -> int:
-        """Return the number of pairs of documents, copies included."""
-        sizes = twins.sizes()
-        return int((sizes[self.left] * sizes[self.right]).sum() + (sizes * (sizes - 1) // 2).sum())
-
 
 def find_pairs(
-    encoder: Encoder, records: EncodedRecords, twins: Twins, pool: Executor, progress: Progress
+    encoder: Encoder, records: EncodedRecords, twins: Twins, nodes: Nodes, pool: Executor, progress: Progress
 ) -> HeadPairs:
-    """Verify the candidates among heads."""
+    """Verify the candidates among heads that may count."""
     check = partial(_verified, encoder, records)
     found = [check((twins.heads[:0], twins.heads[:0]))]
     with TemporaryFile(prefix="nearsim-") as file:
         keys = _band_keys(encoder, records, twins.heads, file)
         full = find_full_buckets(keys, encoder.profile.recipe.match.bucket_limit)
-        blocks = _blocks(keys, full, twins.heads, encoder)
+        blocks = _blocks(keys, full, twins.heads, nodes, encoder)
         waiting: deque[Future[tuple[Screened, Scores]]] = deque()
         for block in blocks:
             waiting.append(pool.submit(check, block))
@@ -111,17 +101,73 @@ def _band_keys(encoder: Encoder, records: EncodedRecords, heads: Ids, file: obje
     return keys
 
 
-def _blocks(keys: Keys, full: FullBuckets, heads: Ids, encoder: Encoder) -> Iterator[tuple[Ids, Ids]]:
+def _blocks(
+    keys: Keys, full: FullBuckets, heads: Ids, nodes: Nodes, encoder: Encoder
+) -> Iterator[tuple[Ids, Ids]]:
     limit = encoder.profile.recipe.match.bucket_limit
-    for left, right in linked_pairs(keys, limit, full, encoder.backend):
+    for one, other in linked_pairs(keys, limit, full, encoder.backend):
+        left, right = heads[one], heads[other]
+        if not nodes.counts_all:
+            counted = nodes.may_count(left, right)
+            left, right = left[counted], right[counted]
         for at in range(0, len(left), _LINKS_AT_ONCE):
             chosen = slice(at, at + _LINKS_AT_ONCE)
-            yield heads[left[chosen]], heads[right[chosen]]
+            yield left[chosen], right[chosen]
 
 
 def _verified(encoder: Encoder, records: EncodedRecords, link: tuple[Ids, Ids]) -> tuple[Screened, Scores]:
     signed = Signatures(np.zeros(0, np.int64), records.sketches, ())
     return verify(encoder, screen(encoder, signed, *link), records.read_features)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The pairs of records, and which records they remove.
+
+    `removed` is a mask of all records; `matched` counts those with a pair in the other corpus, if there is one, without
+    clusters then. `rank` is the place of each record in the order of the keep policy.
+    """
+
+    twins: Twins
+    nodes: Nodes
+    pairs: HeadPairs
+    clusters: "Clusters"
+    removed: NDArray[np.bool_]
+    matched: int
+    rank: Ids
+
+    def ordered(self, one: int, other: int) -> tuple[int, int]:
+        """Return two records of a pair in order: with another corpus the better one first, otherwise the first."""
+        is_first = self.rank[one] < self.rank[other] if len(self.rank) else one < other
+        return (one, other) if is_first else (other, one)
+
+
+def find(
+    encoder: Encoder, records: EncodedRecords, labels: Labels, pool: Executor, progress: Progress
+) -> Found:
+    """Find the pairs that count, and what they remove: all but one of a cluster, or, against another corpus, each
+    record that has a pair there, or with a better record.
+    """
+    twins = Twins.of(records)
+    heads = Nodes(labels, twins.head_of)
+    pairs = find_pairs(encoder, records, twins, heads, pool, progress)
+    progress("clusters", 0, len(records))
+    nodes, edges = alike(encoder, records, twins, heads, pairs)
+    if not labels.comparison.against:
+        clusters = cluster(encoder, records, nodes, edges)
+        gone = np.zeros(labels.count, bool)
+        gone[clusters.numbers[~clusters.survives]] = True
+        return Found(twins, heads, pairs, clusters, gone, 0, np.zeros(0, np.int64))
+    order = records.ranks.order(np.arange(labels.count))
+    order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
+    rank = np.empty(labels.count, np.int64)
+    rank[order] = np.arange(labels.count)
+    matched = gone = removed(nodes, edges, rank, only_against=True)
+    if not labels.comparison.only_against:
+        gone = removed(nodes, edges, rank, only_against=False)
+    nothing = np.zeros(0, np.int64)
+    clusters = Clusters(nothing, nothing, np.zeros(0, bool))
+    return Found(twins, heads, pairs, clusters, gone, int(matched.sum()), rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +179,22 @@ class Clusters:
     survives: NDArray[np.bool_]
 
 
-def cluster(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Clusters:
-    """Cluster pairs and twins by the recipe's linkage, and choose the survivors."""
+def alike(
+    encoder: Encoder, records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: HeadPairs
+) -> tuple[Nodes, Ids]:
+    """Return the records that are alike, which are twins, or those of the same numbers, and the edges between them."""
+    if encoder.profile.recipe.cluster.numbers_differ == "link":
+        return nodes, pairs.edges
+    edges, ties = _of_same_numbers(pairs.edges, twins, records.numbers)
+    node_of = np.where(twins.head_of >= 0, np.arange(len(records)), -1)
+    node_of[ties[:, 1]] = ties[:, 0]
+    return Nodes(nodes.labels, node_of), edges
+
+
+def cluster(encoder: Encoder, records: EncodedRecords, nodes: Nodes, edges: Ids) -> Clusters:
+    """Cluster records that are alike, and pairs of them, by the recipe's linkage, and choose the survivors."""
     rules = encoder.profile.recipe.cluster
-    edges, twin_edges = pairs.edges, twins.edges
-    if rules.numbers_differ == "keep-apart":
-        edges, twin_edges = _of_same_numbers(edges, twins, records.numbers)
+    edges, twin_edges = nodes.counted(edges)
     both = np.concatenate((edges, twin_edges))
     if rules.linkage == "representative":
         numbers, cluster_ids = star_clusters(edges, twin_edges, records.ranks.order(np.unique(both)))

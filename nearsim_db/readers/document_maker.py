@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from math import isnan
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.contract import ID, Fields
+from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -109,8 +109,7 @@ class DocumentMaker:
         has_id = self._fields.id in names or all(_is_among(one, names) for one in self._id_parts)
         if self._has_ids is None:
             self._has_ids = has_id
-        is_named = self._fields.id != ID
-        if not has_id and (self._has_ids or is_named):
+        if self._has_ids and not has_id:
             raise InputError(
                 f"no column '{self._fields.id}' in {self._file}; name it with --id-field (columns: {_listed(names)})"
             )
@@ -143,7 +142,7 @@ class DocumentMaker:
             return Reject(self._file, line, _no_id(record, self._fields.id))
         if self._paths:
             record = {
-                **{path: value for path in self._paths if (value := _at(record, path)) is not None},
+                **{path: value for path in self._paths if (value := value_at(record, path)) is not None},
                 **record,
             }
         external_id = None
@@ -234,7 +233,7 @@ def _is_among(name: str, columns: list[str]) -> bool:
     return name in columns or name.partition(".")[0] in columns
 
 
-def _at(record: Mapping[str, object], path: str) -> object:
+def value_at(record: Mapping[str, object], path: str) -> object:
     """Return what is at a path such as 'meta.id', None if nothing is."""
     value: object = record
     for name in path.split("."):

@@ -188,3 +188,46 @@ def test_dates_of_feeds_are_read_and_unreadable_ones_counted(
     assert (reported["inserted"], reported["rejected"], reported["unreadable_dates"]) == (5, 0, 1)
     moments = {row["id"]: row["published_at"] for row in nearsim.succeed("export", "--keep", "all").rows()}
     assert {moments[one] for one in "012"} == {"2024-01-02T10:00:00+00:00"} and moments["4"] is None
+
+
+def test_against_files_and_collections(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    nearsim.succeed(
+        "ingest", write_jsonl(tmp_path / "c.jsonl", [{"id": "c", "text": BRIDGE}]), "-c", "library"
+    )
+    (old := tmp_path / "old.csv").write_text(f"id,text\no,{STORM}\n,{HARVEST}\nbroken\n")
+    texts = {"a": STORM_AGAIN, "b": BRIDGE, "c": "news of the day", "d": "news of the day", "e": HARVEST}
+    new = write_jsonl(tmp_path / "new.jsonl", [{"id": key, "text": text} for key, text in texts.items()])
+    pairs = tmp_path / "pairs.jsonl"
+    command = ("dedupe", new, "-o", unique, "--pairs", pairs, "--against", old, "--against", "library")
+    ended = nearsim.run(*command, "--json")
+    assert ended.exit_code == 1 and "1 of 9 records was rejected" in ended.err
+    counts = nearsim.succeed(*command, "--max-rejected", "1", "--json").document()
+    assert [counts[name] for name in ("read", "unique", "duplicates", "rejected")] == [5, 1, 4, 0]
+    assert counts["against"] == {"read": 4, "rejected": 1, "duplicates": 3}
+    assert [json.loads(line)["id"] for line in unique.read_text().splitlines()] == ["c"]
+    found = [json.loads(line) for line in pairs.read_text().splitlines()]
+    assert {(one["left"], one["right"], one["left_place"]["file"]) for one in found} == {
+        ("o", "a", str(old)), ("c", "b", "library"), ("c", "d", str(new)), (f"{old}:3", "e", str(old)),
+    }  # fmt: skip
+    shown = nearsim.succeed(*command, "--only-against", "--max-rejected", "1").out
+    assert "unique               2 written" in shown and "4 read, 1 of them rejected" in shown
+    assert "collection 'nowhere' does not exist" in nearsim.fail(
+        "dedupe", new, "-o", unique, "--against", "nowhere"
+    )
+    assert "cannot read" in nearsim.fail("dedupe", new, "-o", unique, "--against", "nowhere.jsonl")
+    assert "both input and output" in nearsim.fail("dedupe", new, "-o", old, "--against", old)
+    for options in (("--only-against",), ("--against", old, "--clusters", pairs)):
+        assert "--against" in nearsim.fail("dedupe", new, "-o", unique, *options, exit_code=2)
+    nearsim.succeed("dedupe", new, "-o", unique, "--against", "-", given=new.read_bytes())
+    assert unique.read_text() == ""
+
+
+def test_only_pairs_across_the_values_of_a_column_count(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    one = write_jsonl(tmp_path / "1.jsonl", [{"meta": {"lang": "en"}, "source": "a", "text": STORM}] * 2)
+    other = write_jsonl(tmp_path / "2.jsonl", [{"meta": {"lang": 1}, "source": "a", "text": STORM}])
+    for field, kept in (("file", 1), ("meta.lang", 1), ("source", 3)):
+        done = nearsim.succeed("dedupe", one, other, "-o", unique, "--across", field, "--json").document()
+        assert (done["unique"], done["pairs"]) == (kept, 3 - kept)
+    assert "no record has 'lang'" in nearsim.fail("dedupe", one, other, "-o", unique, "--across", "lang")

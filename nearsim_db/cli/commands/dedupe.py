@@ -2,9 +2,11 @@
 
 import sys
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,8 +14,11 @@ from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import summaries, terminal
 from nearsim_db.errors import InputError
-from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
+from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding, file_type
 from nearsim_db.records import STANDARD_OUTPUT
+
+if TYPE_CHECKING:
+    from nearsim_db.readers import Fields, Reading, Source
 
 _OTHER_FORMATS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parquet"}
 
@@ -38,6 +43,68 @@ def _lines_option(what: str) -> Any:
     return typer.Option(metavar="PATH", parser=formats.path, help=f"File for the {what}, as JSON lines.")
 
 
+@dataclass(eq=False, repr=False)
+class _Comparison:
+    """What is compared with what."""
+
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OLD",
+            help="File, folder or collection: also remove what has a near-duplicate there (repeatable).",
+        ),
+    ] = None
+    only_against: Annotated[
+        bool,
+        typer.Option("--only-against", help="Compare with --against only, not the records with each other."),
+    ] = False
+    across: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Only pairs whose values of this field differ count: source, file, or any column.",
+        ),
+    ] = None
+    earlier_later: Annotated[
+        bool, typer.Option("--earlier-later", help="In --pairs, put the record of the earlier date left.")
+    ] = False
+
+    def check(self, clusters: Path | None, vectors: Path | None) -> None:
+        """Raise UsageError for options that exclude each other."""
+        if self.only_against and not self.against:
+            raise UsageError("--only-against requires --against")
+        for option, path in (("--clusters", clusters), ("--vectors", vectors)):
+            if self.against and path is not None:
+                more = "; --pairs has the matches of each removed record" if option == "--clusters" else ""
+                raise UsageError(f"{option} cannot be combined with --against{more}")
+
+    def sources(
+        self, fields: "Fields", reading: "Reading", folder: Path, *, with_vectors: bool
+    ) -> "list[Source]":
+        """Return what is compared with; collections are written to the folder."""
+        from nearsim_db.readers import Fields, Source
+        from nearsim_db.readers.source import READERS
+
+        found = []
+        for at, name in enumerate(self.against or ()):
+            if "/" in name or Path(name).exists() or name == "-" or file_type(Path(name)) in READERS:
+                found.append(Source([inputs.path(name)], fields, reading=reading))
+            else:
+                copy = _copied(name, folder / f"{at}.jsonl", with_vectors=with_vectors)
+                found.append(Source([copy], Fields(ids="optional"), originals={copy: Path(name)}))
+        return found
+
+
+def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
+    """Write the documents of a collection to a file. Raises NotFoundError if there is none of this name."""
+    from nearsim_db.search.queries import Queries
+
+    columns = ["id", "title", "text", "source", "url", "published_at", "vector"] if with_vectors else []
+    with Queries.connect(collection=collection) as queries:
+        queries.export(path, keep="all", columns=columns)
+    return path
+
+
 def dedupe(
     *,
     files: inputs.Files,
@@ -45,6 +112,7 @@ def dedupe(
     output_format: _OutputFormat = None,
     pairs: Annotated[Path | None, _lines_option("pairs")] = None,
     clusters: Annotated[Path | None, _lines_option("clusters")] = None,
+    comparison: _Comparison,
     threshold: recipes.Threshold = None,
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.VectorFileOptions,
@@ -59,10 +127,12 @@ def dedupe(
 
     Writes the survivor of each cluster and all documents without near-duplicates, in input order: JSON lines and rows
     of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. A record is known
-    by its file and line, so that ids may recur or be absent. Files are read twice; standard input and pipes are copied
+    by its file and line, so that ids may recur or be absent. With --against, a record is removed that has a
+    near-duplicate there or among the records before it. Files are read twice; standard input and pipes are copied
     to TMPDIR first. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
     """
     written = [one for one in (output, pairs, clusters) if one is not None]
+    comparison.check(clusters, vectors)
     _check_outputs(output, output_format, [one for one in (pairs, clusters) if one is not None])
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
@@ -79,13 +149,21 @@ def dedupe(
         originals = dict(zip(readable, files, strict=True))
         fields = replace(file_options.fields(), ids="optional" if vectors is None else "required")
         source = Source(readable, fields, reading=reading, originals=originals)
-        with outcome.progress(source) as progress:
+        folder = (
+            Path(stack.enter_context(TemporaryDirectory(prefix="nearsim-"))) if comparison.against else Path()
+        )
+        against = comparison.sources(fields, reading, folder, with_vectors=chosen.sketch.input == "vector")
+        with outcome.progress(None if against else source) as progress:
             summary = run(
                 source,
                 chosen,
                 outputs,
                 progress,
                 vectors,
+                against=against,
+                only_against=comparison.only_against,
+                across=comparison.across,
+                earlier_later=comparison.earlier_later,
                 strict=strict,
                 most_rejected=most_rejected,
                 threads=jobs,
@@ -93,9 +171,11 @@ def dedupe(
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     done = summaries.dedupe_document(summary, output)
     outcome.show(done, lambda: summaries.print_dedupe_summary(summary, output, rejects, stream), stream)
-    terminal.print_warnings([*source.warnings, *summary.warnings])
+    terminal.print_warnings(
+        [*source.warnings, *chain.from_iterable(one.warnings for one in against), *summary.warnings]
+    )
     if summary.rejected is not None:
-        if most_rejected is not None and summary.ingest.rejected > most_rejected:
+        if most_rejected is not None and summary.ingest.rejected + summary.against.rejected > most_rejected:
             inputs.refuse_rejected(summary.rejected, most_rejected, f"{output} was written")
         terminal.print_warning(summary.rejected)
 

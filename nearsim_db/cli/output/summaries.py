@@ -175,6 +175,7 @@ def dedupe_document(summary: "DedupeSummary", output: Path) -> dict[str, object]
         **values_of(summary, "pairs", "clusters"),
         "threshold": profile.recipe.match.threshold,
         **values_of(profile, "bands", "rows"),
+        "against": values_of(summary.against, "read", "rejected", "duplicates"),
         "output": str(output),
     }
 
@@ -193,12 +194,20 @@ def print_dedupe_summary(
             "rejected": ingest.rejected,
             "replaced characters": ingest.replaced_characters,
             **({"unreadable dates": ingest.unreadable_dates} if ingest.unreadable_dates else {}),
-            "clusters": summary.clusters,
+            **_of_against(summary),
             "bands x rows": f"{profile.bands} x {profile.rows}",
         },
         stream,
     )
     print_rejects(ingest, rejects, stream)
+
+
+def _of_against(summary: "DedupeSummary") -> dict[str, object]:
+    against = summary.against
+    if not against.read:
+        return {"clusters": summary.clusters}
+    rejected = f", {against.rejected:,} of them rejected" if against.rejected else ""
+    return {"against": f"{against.read:,} read{rejected}", "found in these": against.duplicates}
 
 
 def purge_document(purged: "Purged") -> dict[str, Any]:

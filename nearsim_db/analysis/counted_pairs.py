@@ -1,0 +1,194 @@
+"""Which pairs of records count: with another corpus, of different values of a field; and which records they remove."""
+
+from array import array
+from collections import defaultdict
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.readers.values import json_text
+from nearsim_db.similarity.candidates import are_fresh
+
+Ids = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_MISSING = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is compared with what.
+
+    Of pairs with `across` the values of this field must differ, where none is a value too. With `against` records are
+    compared with those of another corpus too, with `only_against` with these only.
+    """
+
+    across: str | None = None
+    against: bool = False
+    only_against: bool = False
+
+
+class Labels:
+    """Whether each record is of the other corpus, and its value of the field.
+
+    Records are numbered as they are added, those of the other corpus first. After `finish` the arrays are complete.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self._values = array("q")
+        self.against = self.count = 0
+
+    @property
+    def has_values(self) -> bool:
+        """Whether any record has a value of the field."""
+        return any(self._values)
+
+    def add(self, value: object, *, is_against: bool) -> None:
+        """Add a record with its value of the field."""
+        self.count += 1
+        self.against += is_against
+        if self.comparison.across is not None:
+            self._values.append(_MISSING if value is None else _code(value))
+
+    def finish(self) -> None:
+        """Complete the arrays."""
+        self.is_against = np.arange(self.count) < self.against
+        is_given = self.comparison.across is not None
+        self.values = np.frombuffer(self._values, np.int64) if is_given else None
+
+    def counts(self, left: int, right: int) -> bool:
+        """Whether a pair of records counts."""
+        against = (left < self.against) + (right < self.against)
+        if against == 2 or (self.comparison.only_against and not against):
+            return False
+        return self.values is None or bool(self.values[left] != self.values[right])
+
+
+def _code(value: object) -> int:
+    digest = blake2b(json_text(value).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True) or 1
+
+
+class Nodes:
+    """Records by node: those of one node have the same pairs, and are pairs themselves.
+
+    `node_of` is int64 of n, the number of one of the records, -1 for records without pairs; `records` are the others.
+    """
+
+    def __init__(self, labels: Labels, node_of: Ids) -> None:
+        self.labels, self.node_of = labels, node_of
+        self.records = np.flatnonzero(node_of >= 0)
+        nodes, count, is_old = node_of[self.records], len(node_of), labels.is_against[self.records]
+        self._old = np.bincount(nodes[is_old], minlength=count)
+        self._new = np.bincount(nodes[~is_old], minlength=count)
+        self._values = None
+        if labels.values is not None:
+            values, limits = labels.values[self.records], np.iinfo(np.int64)
+            self._values = np.full(count, limits.max), np.full(count, limits.min)
+            np.minimum.at(self._values[0], nodes, values)
+            np.maximum.at(self._values[1], nodes, values)
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether all pairs count."""
+        return not self.labels.comparison.against and self.labels.values is None
+
+    def may_count(self, left: Ids, right: Ids) -> Mask:
+        """Return for which pairs of nodes some pairs of their records may count; do, if there is no other corpus."""
+        old, new = self._old > 0, self._new > 0
+        found: Mask = np.asarray((old[left] & new[right]) | (new[left] & old[right]))
+        if not self.labels.comparison.only_against:
+            found |= new[left] & new[right]
+        if self._values is None:
+            return found
+        lowest, highest = (np.stack((one[left], one[right])) for one in self._values)
+        found &= lowest.min(axis=0) != highest.max(axis=0)
+        return found
+
+    def counted(self, edges: Ids) -> tuple[Ids, Ids]:
+        """Return the edges, and the ties of records with their nodes, that connect what the counted pairs connect.
+
+        There is no other corpus. A node with a counted edge or several values is connected as a whole.
+        """
+        nodes = self.node_of[self.records]
+        tied = nodes != self.records
+        if not self.counts_all:
+            edges = edges[self.may_count(edges[:, 0], edges[:, 1])]
+            is_used = np.zeros(len(self.node_of), bool)
+            is_used[nodes] = self.may_count(nodes, nodes)
+            is_used[edges] = True
+            tied &= is_used[nodes]
+        return edges, np.stack((nodes[tied], self.records[tied]), axis=1)
+
+    def count(self, edges: Ids) -> int:
+        """Return the number of pairs of records that count."""
+        left, right = edges.T
+        new, old = self._new, self._old
+        found = int(self._between(new[left], old[left], new[right], old[right]).sum())
+        found += int(self._within(new, old).sum())
+        if self.labels.values is None:
+            return found
+        values = self._by_value()
+        found -= sum(int(self._within(*both)) for own in values.values() for both in own.values())
+        for one, other in edges.tolist():
+            fewer, more = sorted((values[one], values[other]), key=len)
+            found -= sum(
+                int(self._between(*both, *more[value])) for value, both in fewer.items() if value in more
+            )
+        return found
+
+    def _by_value(self) -> dict[int, dict[int, tuple[int, int]]]:
+        """Return the numbers of new and old records by node and value."""
+        assert self.labels.values is not None
+        found: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
+        columns = (self.node_of, self.labels.values, self.labels.is_against)
+        for node, value, is_old in zip(*(one[self.records].tolist() for one in columns), strict=True):
+            new, old = found[node].get(value, (0, 0))
+            found[node][value] = (new + (not is_old), old + is_old)
+        return found
+
+    def _between(self, new: Any, old: Any, other_new: Any, other_old: Any) -> Any:
+        crossed = new * other_old + old * other_new
+        return crossed if self.labels.comparison.only_against else crossed + new * other_new
+
+    def _within(self, new: Any, old: Any) -> Any:
+        return new * old + (0 if self.labels.comparison.only_against else new * (new - 1) // 2)
+
+
+def removed(nodes: Nodes, edges: Ids, rank: Ids, *, only_against: bool) -> Mask:
+    """Return which records have a counted pair with one of a smaller rank, or with `only_against` of the other corpus.
+
+    `rank` is int64 of all records, smallest for those of the other corpus; `edges` are of nodes.
+    """
+    labels = nodes.labels
+    values = np.arange(labels.count) if labels.values is None else labels.values
+    sources = nodes.records[nodes.records < labels.against] if only_against else nodes.records
+    own = _two_best(nodes.node_of[sources], sources, rank, values)
+    near = [(np.arange(labels.count), best) for best in own]
+    near += [(edges[:, side], best[edges[:, 1 - side]]) for side in (0, 1) for best in own]
+    places, records = (np.concatenate(columns) for columns in zip(*near, strict=True))
+    best, other = _two_best(places[records >= 0], records[records >= 0], rank, values)
+    new = nodes.records[nodes.records >= labels.against]
+    node = nodes.node_of[new]
+    chosen = np.where(values[best[node]] != values[new], best[node], other[node])
+    found = np.zeros(labels.count, bool)
+    found[new] = (best[node] >= 0) & (chosen >= 0) & (rank[chosen] < rank[new])
+    return found
+
+
+def _two_best(places: Ids, records: Ids, rank: Ids, values: Ids) -> tuple[Ids, Ids]:
+    """Return for each place the best of its records, and the best one of another value; -1 for none."""
+    order = np.lexsort((rank[records], places))
+    places, records = places[order], records[order]
+    first, second = np.full(len(rank), -1), np.full(len(rank), -1)
+    fresh = are_fresh(places)
+    first[places[fresh]] = records[fresh]
+    is_other = values[records] != values[first[places]]
+    places, records = places[is_other], records[is_other]
+    fresh = are_fresh(places)
+    second[places[fresh]] = records[fresh]
+    return first, second

@@ -1,0 +1,28 @@
+"""The value of any field of a record that was read, by its name in the file."""
+
+from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.document_maker import value_at
+from nearsim_db.records import ReadDocument
+
+FILE = "file"
+
+
+def column_of(record: ReadDocument, name: str, fields: Fields) -> object:
+    """Return the value of a field or column, or at a path such as 'meta.lang'; the file for 'file'; None for none."""
+    if name == FILE:
+        return record.file
+    document = record.document
+    value: object = None
+    if name in (fields.source, "source"):
+        value = document.source
+    elif name == fields.id:
+        value = document.external_id
+    elif name == fields.title:
+        value = document.title
+    elif name == fields.url:
+        value = document.url
+    elif name == fields.published_at:
+        value = None if document.published_at is None else document.published_at.isoformat()
+    if value is None and name in document.attributes:
+        value = document.attributes[name]
+    return value_at(document.attributes, name) if value is None and "." in name else value
