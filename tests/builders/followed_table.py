@@ -21,7 +21,8 @@ LATER_PARTITION = "CREATE TABLE story_rest PARTITION OF story DEFAULT"
 TRIGGERS = (
     "SELECT coalesce(string_agg(format('%s %s %s', tgrelid::regclass, tgname, tgenabled), ', '), '') FROM pg_trigger "
     "JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal "
-    "AND relnamespace NOT IN ('nearsim'::regnamespace, 'pg_catalog'::regnamespace)"
+    "AND relnamespace NOT IN ('nearsim'::regnamespace, 'pg_catalog'::regnamespace) "
+    "AND (relnamespace <> 'nearsim_index'::regnamespace OR relname ~ '_[0-9]+$')"
 )
 CATALOG = """
 SELECT format('%s %s %s %s', relacl, reloptions, relhastriggers AND EXISTS (SELECT FROM pg_trigger WHERE tgrelid = oid),

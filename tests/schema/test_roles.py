@@ -128,7 +128,7 @@ def test_readers_and_writers_write_only_what_their_role_allows(database_url: str
 def test_tables_and_views_can_be_read_but_not_truncated_or_altered(database_url: str, role: str) -> None:
     fill(database_url)
     tables = {name: is_view for name, _, is_view in columns(database_url)}
-    assert {"document", "band_1", "alembic_version", "work"} <= set(tables)
+    assert {"document", "band_100000001", "band_shared", "alembic_version", "work"} <= set(tables)
     with (
         login(database_url, role) as user,
         login(database_url) as nobody,

@@ -29,6 +29,7 @@ from tests.builders.followed_table import (
     words,
     write,
 )
+from tests.builders.relations import leaves_of
 from tests.builders.selection import some
 from tests.builders.workers import Application, application, ask
 
@@ -230,12 +231,15 @@ def test_an_interrupted_load_continues(
     assert_as_ingested(database, app, index)
 
 
-def test_primary_key_of_the_table_is_used(story: Index, app: Application, database: Database) -> None:
+def test_primary_key_of_the_table_is_used(
+    story: Index, app: Application, database: Database, where: str
+) -> None:
     app.execute(
         "INSERT INTO story SELECT n, 'x', 'text ' || n FROM generate_series(100, 3000) AS n; ANALYZE story"
     )
     story.sweep()
     app.execute("ANALYZE nearsim.document")
+    (leaves,) = leaves_of(where)
     with database.transaction() as connection:
         collection_id = run(connection, "SELECT collection_id FROM nearsim.collection").value()
         source = source_rows.get_source(connection, collection_id)
@@ -247,8 +251,7 @@ def test_primary_key_of_the_table_is_used(story: Index, app: Application, databa
             "delete_orphans": {"ids": [str(number) for number in range(900)]},
         }
         for name, parameters in statements.items():
-            signature = psycopg.sql.Identifier("nearsim_index", "signature_100000001")
-            command = psycopg.sql.SQL("EXPLAIN ") + source.statement(name, signature=signature)
+            command = psycopg.sql.SQL("EXPLAIN ") + source.statement(name, signature=leaves.rows("signature"))
             plan = "\n".join(
                 str(row[0])
                 for row in connection.execute(command, {"collection_id": collection_id, **parameters})

@@ -21,7 +21,10 @@ SELECT concat_ws(', ', (SELECT string_agg(name, ' ') FROM nearsim.collection),
     (SELECT string_agg(name, ' ') FROM nearsim.profile), (SELECT string_agg(external_id, ' ') FROM nearsim.document),
     (SELECT string_agg(id_column, ' ') FROM nearsim_index.attachment),
     (SELECT string_agg(state, ' ') FROM nearsim.generation),
-    (SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'nearsim_index'::regnamespace))
+    (SELECT string_agg(DISTINCT generation_id::text, ' ') FROM nearsim.signature),
+    (SELECT string_agg(DISTINCT generation_id::text, ' ') FROM nearsim.band),
+    (SELECT string_agg(relname, ' ') FROM pg_class
+        WHERE relnamespace = 'nearsim_index'::regnamespace AND relname ~ '_[0-9]+$'))
 """
 STATEMENTS = 400  # more than an attach executes
 
@@ -55,6 +58,7 @@ def numbers(step: int) -> list[int]:
     return list(range(1, STATEMENTS, step))
 
 
+@pytest.mark.usefixtures("either_tables")
 @pytest.mark.parametrize(
     "step", [53, pytest.param(1, marks=pytest.mark.slow("fails at each of 300 statements"))]
 )
