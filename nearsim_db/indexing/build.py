@@ -154,8 +154,13 @@ def _timed(engine: Engine, context: Context, stage: str) -> Iterator[None]:
 
 
 def _vacuum(engine: Engine, context: Context, stage: str) -> None:
-    """Vacuum and analyze what a stage has loaded, for the planner and index-only scans; bands were loaded frozen."""
+    """Vacuum and analyze what a stage has loaded, for the planner and index-only scans.
+
+    Bands in tables of their own were loaded frozen, and analyzed.
+    """
     loaded = {"sign": "signature", "pairs": "similar_pair", "clusters": "cluster_member"}
+    if context.leaves.are_shared:
+        loaded["bands"] = "band"
     with engine.connect(autocommit=True) as connection:
         if stage in loaded:
             partitions.vacuum(connection, context.leaves, loaded[stage])

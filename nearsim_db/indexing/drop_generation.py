@@ -10,12 +10,14 @@ from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay,
 
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.indexing import attached_table
+from nearsim_db.records import GenerationId
 from nearsim_db.store import collection_rows, generation_rows, generations, partitions
 from nearsim_db.store.attached.attachments import limit_lock_wait
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_lock_timeout, retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
+from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generation_rows import Generation, State
 
 _TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
@@ -54,15 +56,36 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
 
 def finish(engine: Engine, generation: Generation, patience_seconds: float = math.inf) -> Dropped:
     """Drop the tables of an abandoned generation, unless sessions still read them after `patience_seconds`."""
-    autocommit = engine.connect(autocommit=True)
-    with translate_errors(), autocommit as connection:
-        try:
-            _retry_for(patience_seconds, partial(_detach, connection, generation))
-            partitions.empty(connection, generation.leaves)
-            _retry_for(patience_seconds, partial(_drop, engine, generation))
-        except RetryError:
-            return Dropped(generation, False, partitions.list_lock_holders(connection, generation.leaves))
-    return Dropped(generation, True, [])
+    leaves = generation.leaves
+    with translate_errors(), engine.connect(autocommit=True) as connection:
+        if _empty(connection, leaves, patience_seconds, partial(_drop, engine, generation)):
+            return Dropped(generation, True, [])
+        return Dropped(generation, False, partitions.list_lock_holders(connection, leaves))
+
+
+def drop_remains(engine: Engine) -> list[GenerationId]:
+    """Drop tables and rows of generations that were deleted in SQL; return their numbers.
+
+    What other sessions use is left to the next call.
+    """
+    with translate_errors(), engine.connect(autocommit=True) as connection:
+        found = partitions.list_remains(connection)
+        return [
+            leaves.generation_id
+            for leaves in found
+            if _empty(connection, leaves, 0.0, partial(_drop_tables, engine, leaves))
+        ]
+
+
+def _empty(connection: Connection, leaves: Leaves, patience_seconds: float, drop: Callable[[], None]) -> bool:
+    """Detach or empty tables, and drop them; False if sessions still used them when patience ended."""
+    try:
+        _retry_for(patience_seconds, partial(_detach, connection, leaves))
+        partitions.empty(connection, leaves)
+        _retry_for(patience_seconds, drop)
+    except RetryError:
+        return False
+    return True
 
 
 def _retry_for(seconds: float, action: Callable[[], None]) -> None:
@@ -75,12 +98,12 @@ def _retry_for(seconds: float, action: Callable[[], None]) -> None:
     attempts(action)
 
 
-def _detach(connection: Connection, generation: Generation) -> None:
+def _detach(connection: Connection, leaves: Leaves) -> None:
     if not take_lock(connection, Lock.DROP, 0, wait=False):
         raise _Busy
     try:
         partitions.limit_lock_wait(connection, _TABLE_MILLISECONDS)
-        partitions.detach(connection, generation.leaves)
+        partitions.detach(connection, leaves)
     finally:
         partitions.limit_lock_wait(connection, 0)
         release_lock(connection, Lock.DROP, 0)
@@ -93,13 +116,23 @@ def _drop(engine: Engine, generation: Generation) -> None:
 
 
 def _drop_locked(connection: Connection, generation: Generation) -> None:
-    """Wait for builds, stores and links first: they lock the tables in another order than DROP."""
-    limit_lock_wait(connection, _BUILDER_MILLISECONDS)
-    for lock in (Lock.REINDEX, Lock.STORE, Lock.LINK):
-        take_transaction_lock(connection, lock, generation.generation_id)
-    limit_lock_wait(connection, _TABLE_MILLISECONDS)
+    _lock(connection, generation.leaves)
     generation_rows.reread(connection, generation)
     generation_rows.drop_generation(connection, generation)
+
+
+def _drop_tables(engine: Engine, leaves: Leaves) -> None:
+    with engine.begin() as connection:
+        _lock(connection, leaves)
+        partitions.drop(connection, leaves)
+
+
+def _lock(connection: Connection, leaves: Leaves) -> None:
+    """Wait for builds, stores and links: they lock the tables in another order than DROP."""
+    limit_lock_wait(connection, _BUILDER_MILLISECONDS)
+    for lock in (Lock.REINDEX, Lock.STORE, Lock.LINK):
+        take_transaction_lock(connection, lock, leaves.generation_id)
+    limit_lock_wait(connection, _TABLE_MILLISECONDS)
 
 
 def delete_collection(database: Database, name: str) -> int:

@@ -106,6 +106,12 @@ def drop(connection: Connection, leaves: Leaves) -> None:
         pass
 
 
+def list_remains(connection: Connection) -> list[Leaves]:
+    """Return the tables of generations that were deleted in SQL; none for a user that may not drop them."""
+    distributed = placement.is_distributed(connection)
+    return [Leaves(number, distributed) for number in run(connection, "list_remains").values()]
+
+
 def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
     """Return the row counts of a generation, and its sizes in bytes with indexes.
 

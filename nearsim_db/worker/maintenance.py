@@ -44,29 +44,42 @@ def drop_generations(scope: Scope) -> None:
             )
 
 
-def begin_moves(scope: Scope) -> None:
-    """Begin to build live generations again, with tables of their own, that have outgrown the shared ones."""
+def drop_remains(scope: Scope) -> None:
+    """Drop what is left of generations that were deleted in SQL."""
+    for number in drop_generation.drop_remains(scope.engine):
+        message = f"what was left of generation {number}, which was deleted in SQL, is dropped"
+        log(logging.INFO, "dropped", message, {"generation": number})
+
+
+def begin_moves(scope: Scope) -> bool:
+    """Begin to build live generations again, with tables of their own, that have outgrown the shared ones.
+
+    Returns whether any has.
+    """
     with scope.engine.connect() as connection:
         grown = [scope.contexts.find(connection, id) for id in generation_rows.list_grown(connection)]
+    begun = False
     for context in grown:
         if context is not None and scope.includes(context.collection_id):
             with scope.database.transaction() as connection:
-                _begin_move(connection, context)
+                begun |= _begin_move(connection, context)
+    return begun
 
 
-def _begin_move(connection: Connection, context: Context) -> None:
+def _begin_move(connection: Connection, context: Context) -> bool:
     live = context.generation
     generations.lock_profile(connection, live.profile_id)
     existing = generation_rows.list_generations(connection, live.collection_id)
     states = {one.generation_id: one.state for one in existing if one.profile_id == live.profile_id}
     if states.get(live.generation_id) != "live" or {*states.values()} & {*generations.PENDING}:
-        return
+        return False
     moving = generation_rows.create_generation(
         connection, live.profile_id, context.encoder.profile, live.generation_id, detached=True
     )
     generation_rows.add_figures(connection, moving, {"moves": live.generation_id})
     message = f"{describe(live)} has grown: it is built again with tables of its own"
     log(logging.INFO, "moves", message, facts_of(moving))
+    return True
 
 
 def finish_moves(scope: Scope) -> None:

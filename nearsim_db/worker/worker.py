@@ -72,6 +72,7 @@ class Session:
         yield 1.0, self._builds.run
         yield 1.0, states.mark_ready
         yield _NOTICE_SECONDS, states.log_left_behind
+        yield _GROWTH_SECONDS, partial(maintenance.drop_remains, scope)
         yield _GROWTH_SECONDS, partial(maintenance.begin_moves, scope)
         yield 1.0, partial(maintenance.finish_moves, scope)
         yield _DROP_SECONDS, partial(maintenance.drop_generations, scope)
@@ -95,11 +96,12 @@ class Session:
     def has_work(self) -> bool:
         """Whether any process has work left, except what was set aside or cannot be done here."""
         scope = self._scope
-        maintenance.begin_moves(scope)
         with scope.engine.connect() as connection:
-            return backlog.has_remaining_work(
+            if backlog.has_remaining_work(
                 connection, scope.collection_id, list(self.failures)
-            ) or lookup_requests.is_any_waiting(connection, scope.collection)
+            ) or lookup_requests.is_any_waiting(connection, scope.collection):
+                return True
+        return maintenance.begin_moves(scope)
 
     def read_backlog(self) -> Backlog:
         """Count the work in the queue; thread-safe."""

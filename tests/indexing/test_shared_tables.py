@@ -10,7 +10,9 @@ from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.records import GenerationId
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import partitions
-from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves
+from nearsim_db.store.driver import Engine
+from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
+from tests.builders.plan_log import nodes
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, stories, texts_of
 from tests.builders.relations import leaves_of
 
@@ -80,6 +82,31 @@ def test_a_first_build_of_a_large_collection_has_its_own_tables(
         assert pairs_of(index.database, leaves.generation_id) == jaccard_pairs(texts_of(index.database), 0.5)
         assert begun.are_shared and not any(rows_of(database_url, begun).values())
         assert not leaves.are_shared
+
+
+def test_tables_are_analyzed_when_they_have_doubled(engine: Engine) -> None:
+    """Not for each generation; of those that are newer the planner expects the rows of an average one."""
+    with engine.connect(autocommit=True) as connection:
+        for number in range(1, 31):
+            connection.execute(
+                "INSERT INTO nearsim_index.signature_shared"
+                " (generation_id, doc_id, revision, feature_count, numbers_digest)"
+                " SELECT %s, 1000 * %s + n, 1, 0, 0 FROM generate_series(1, 200) AS n",
+                [number, number],
+            )
+            partitions.report_changes(connection)
+            partitions.vacuum(connection, Leaves(GenerationId(number)), "signature")
+        row = connection.execute(
+            "SELECT analyze_count FROM pg_stat_all_tables"
+            " WHERE relid = 'nearsim_index.signature_shared'::regclass"
+        ).fetchone()
+        assert row == (2,)
+        explained = connection.execute(
+            sql.SQL("EXPLAIN (FORMAT JSON) {}").format(statement("count_features", Leaves(GenerationId(30))))
+        ).fetchone()
+        assert explained is not None
+        scans = [node for node in nodes(explained[0][0]["Plan"]) if node.get("Relation Name")]
+        assert all(200 <= node["Plan Rows"] <= 400 for node in scans) and scans
 
 
 def test_a_drop_that_was_killed_is_finished(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,7 +183,7 @@ def test_requests_name_a_collection_and_profile_if_there_are_several(
 @pytest.mark.slow("starts a process")
 def test_requests_do_not_wait_for_a_batch(database_url: str, index: Index, other: Application) -> None:
     with running(database_url), psycopg.connect(database_url) as holding:
-        holding.execute("LOCK nearsim_index.signature_1 IN SHARE MODE")
+        holding.execute("LOCK nearsim_index.signature_shared IN SHARE MODE")
         other.execute("UPDATE nearsim.document SET body = body || ' once more'")
         wait_until(other, BLOCKED)
         body = "some words that nobody else has written before or since"

@@ -83,6 +83,25 @@ SELECT (SELECT count(*) FROM members) + (SELECT count(*) FROM pairs) + (SELECT c
 DELETE FROM {signature_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
     SELECT ctid FROM {signature_leaf} WHERE {of_generation} LIMIT %(most)s))
 
+-- name: list_remains
+-- Numbers of generations that do not exist, but have tables or rows in shared ones, for users that row-level security hides
+-- nothing from. Signatures are deleted last, so the others are not read: one step through their key for each generation.
+WITH RECURSIVE present AS (
+    (SELECT generation_id FROM nearsim_index.signature_shared ORDER BY generation_id LIMIT 1)
+    UNION ALL
+    SELECT next.generation_id FROM present CROSS JOIN LATERAL (
+        SELECT generation_id FROM nearsim_index.signature_shared AS signature
+        WHERE signature.generation_id > present.generation_id ORDER BY generation_id LIMIT 1) AS next
+), named AS (
+    SELECT DISTINCT CAST(right(relname, 9) AS integer) AS generation_id FROM pg_catalog.pg_class
+    WHERE relnamespace = pg_catalog.to_regnamespace('nearsim_index') AND relkind = 'r'
+        AND relname ~ '^(signature|band|similar_pair|cluster_member)_[1-9][0-9]{{8}}$'
+)
+SELECT generation_id FROM (SELECT generation_id FROM present UNION ALL SELECT generation_id FROM named) AS found
+WHERE NOT EXISTS (SELECT FROM nearsim.generation WHERE generation.generation_id = found.generation_id)
+    AND (SELECT pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class WHERE oid = CAST('nearsim.generation' AS regclass))
+ORDER BY generation_id
+
 -- name: has_grown
 -- Whether a table has more than twice the rows that its statistics know. Catalog only.
 SELECT pg_catalog.pg_stat_get_mod_since_analyze(oid) > 1000 + greatest(reltuples, 0)
