@@ -21,6 +21,7 @@ from nearsim_db.analysis.dedupe_output import (
 )
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import HeadPairs, Twins, find
+from nearsim_db.analysis.whole_texts import WholeTexts
 from nearsim_db.errors import InputError, none_usable
 from nearsim_db.readers import (
     RejectWriter,
@@ -102,13 +103,15 @@ def dedupe(
     only_against: bool = False,
     across: str | None = None,
     earlier_later: bool = False,
+    exact: bool = False,
     strict: bool = False,
     most_rejected: int | None = None,
     threads: int | None = None,
 ) -> DedupeSummary:
     """Write the survivors of `source` and its documents in no cluster, in input order.
 
-    With `against` those that have no near-duplicate there, nor a better one among themselves by the keep policy.
+    With `exact` documents are duplicates whose texts are equal after normalisation. With `against` those that have no
+    near-duplicate there, nor a better one among themselves by the keep policy.
     They are written as `copy_unique` does. A record is identified by its place: ids may recur. `vectors` is a file for
     `open_vectors`. The input is read twice and never held in memory; output files are complete or absent. Raises
     InputError if a file cannot be read, or changes between the readings, or if no record is usable; with `strict` for
@@ -124,7 +127,8 @@ def dedupe(
     refuse_overwriting_inputs((outputs.unique,), others)
     backend, available = encoding_from_environment()
     threads = threads or available
-    encoder = Encoder(resolve(recipe), backend, 0 if backend else plain_characters(source.content_bytes))
+    kind = WholeTexts if exact else Encoder
+    encoder = kind(resolve(recipe), backend, 0 if backend else plain_characters(source.content_bytes))
     with (
         open_vectors(vectors) as beside,
         ThreadPoolExecutor(threads, thread_name_prefix="nearsim") as pool,
@@ -146,7 +150,7 @@ def dedupe(
             _write(outputs.pairs, lines)
             _write(outputs.clusters, cluster_lines(found.clusters, places))
         unique = _copy(parts, outputs.unique, encoding, given.kept(found.removed), progress)
-        summary, of_recipe = given.summary, recipe_warnings.of_profile(encoder.profile)
+        summary, of_recipe = given.summary, () if exact else recipe_warnings.of_profile(encoder.profile)
         return DedupeSummary(
             summary,
             AgainstSummary(given.against_read, given.against_rejected, found.matched),
@@ -184,6 +188,8 @@ def _write(path: Path | None, lines: Iterable[bytes]) -> None:
 
 def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Iterator[str]:
     """Yield warnings about the texts, features and sketches, and about links that were left out."""
+    if not encoder.has_sketches:
+        return
     heads, profile = twins.heads, encoder.profile
     halves = records.digests[heads].view(">u8").reshape(-1, 2)
     sample = heads[np.lexsort((halves[:, 1], halves[:, 0]))[: recipe_warnings.SAMPLE_SIZE]]

@@ -189,7 +189,7 @@ def pair_lines(
     """Yield all pairs that count, copies included; `ordered` puts two records left and right."""
     order = np.argsort(twins.head_of, kind="stable")
     bounds = np.searchsorted(twins.head_of[order], np.arange(len(twins.head_of) + 1))
-    scores = pairs.scores
+    scores, has_features = pairs.scores, bool(len(records.sketches))
 
     def documents(head: int) -> list[int]:
         found: list[int] = order[bounds[head] : bounds[head + 1]].tolist()
@@ -210,9 +210,9 @@ def pair_lines(
                 if labels.counts(one, other):
                     yield _pair_line(*ordered(one, other), figures, places)
     for head in np.flatnonzero(twins.sizes() > 1).tolist():
-        count = int(records.counts[head]) if scores.intersection is not None else None
+        count = int(records.counts[head]) if scores.intersection is not None and has_features else None
         same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}
-        same |= {"shared_bands": profile.bands, "verified": True}
+        same |= {"shared_bands": profile.bands if has_features else 0, "verified": True}
         if scores.distance is not None:
             same["distance"] = 0.0
         own = documents(head)

@@ -131,8 +131,8 @@ class EncodedRecords:
         shape = (len(self), family.k)
         self.sketches: NDArray[Any] = (
             np.memmap(sketches, family.dtype, "r", shape=shape)
-            if len(self)
-            else np.zeros(shape, family.dtype)
+            if len(self) and self._encoder.has_sketches
+            else np.zeros((0, family.k), family.dtype)
         )
 
     def read_features(self, numbers: Sequence[int]) -> Mapping[int, NDArray[Any]]:

@@ -70,19 +70,20 @@ def find_pairs(
     encoder: Encoder, records: EncodedRecords, twins: Twins, nodes: Nodes, pool: Executor, progress: Progress
 ) -> HeadPairs:
     """Verify the candidates among heads that may count."""
+    heads = twins.heads if encoder.has_sketches else twins.heads[:0]
     check = partial(_verified, encoder, records)
-    found = [check((twins.heads[:0], twins.heads[:0]))]
+    found = [check((heads[:0], heads[:0]))]
     with TemporaryFile(prefix="nearsim-") as file:
-        keys = _band_keys(encoder, records, twins.heads, file)
+        keys = _band_keys(encoder, records, heads, file)
         full = find_full_buckets(keys, encoder.profile.recipe.match.bucket_limit)
-        blocks = _blocks(keys, full, twins.heads, nodes, encoder)
+        blocks = _blocks(keys, full, heads, nodes, encoder)
         waiting: deque[Future[tuple[Screened, Scores]]] = deque()
         for block in blocks:
             waiting.append(pool.submit(check, block))
             if len(waiting) > _BLOCKS_WAITING:
                 found.append(waiting.popleft().result())
         found += [one.result() for one in waiting]
-    progress("candidates", len(twins.heads), len(twins.heads))
+    progress("candidates", len(heads), len(heads))
     screened, scores = Screened.joined([one for one, _ in found]), Scores.joined([one for _, one in found])
     order = np.lexsort((screened.right, screened.left))
     ordered = screened.take(order)

@@ -77,6 +77,8 @@ class Encoder:
     started it; the results are the same.
     """
 
+    has_sketches = True
+
     def __init__(self, profile: Profile, backend: str | None = None, plain_characters: int = 0) -> None:
         self.profile = profile
         chosen = backends.resolve(backend)

@@ -231,3 +231,31 @@ def test_only_pairs_across_the_values_of_a_column_count(
         done = nearsim.succeed("dedupe", one, other, "-o", unique, "--across", field, "--json").document()
         assert (done["unique"], done["pairs"]) == (kept, 3 - kept)
     assert "no record has 'lang'" in nearsim.fail("dedupe", one, other, "-o", unique, "--across", "lang")
+
+
+def test_equal_texts_after_normalisation(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    texts = [
+        "ddd eee ddd eee",
+        "ddd eee ddd eee ddd eee",
+        " DDD\teee ddd eee",
+        "ddd, eee ddd eee",
+        "",
+        "",
+        "ddd ééé",
+        "ddd e\u0301éé",
+    ]
+    path, pairs = (
+        write_jsonl(tmp_path / "in.jsonl", [{"text": one} for one in texts]),
+        tmp_path / "pairs.jsonl",
+    )
+    done = nearsim.succeed("dedupe", path, "-o", unique, "--exact", "--pairs", pairs, "--json").document()
+    kept = [json.loads(line)["text"] for line in unique.read_text().splitlines()]
+    assert kept == [texts[at] for at in (0, 1, 3, 4, 5, 6)]
+    assert [done[name] for name in ("unique", "pairs", "clusters", "threshold")] == [6, 2, 2, 1.0]
+    for line in pairs.read_text().splitlines():
+        pair = json.loads(line)
+        assert (pair["similarity"], pair["intersection"], pair["verified"]) == (1.0, None, True)
+    nearsim.succeed("dedupe", path, "-o", unique, "--exact", "--against", path)
+    assert [json.loads(line)["text"] for line in unique.read_text().splitlines()] == ["", ""]
+    assert "--threshold" in nearsim.fail("dedupe", path, "-o", unique, "--exact", "-t", "0.9", exit_code=2)
+    assert "vectors" in nearsim.fail("dedupe", path, "-o", unique, "--exact", "--preset", "embeddings")

@@ -69,8 +69,14 @@ class _Comparison:
         bool, typer.Option("--earlier-later", help="In --pairs, put the record of the earlier date left.")
     ] = False
 
-    def check(self, clusters: Path | None, vectors: Path | None) -> None:
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Compare whole texts after normalisation, without sketches.")
+    ] = False
+
+    def check(self, clusters: Path | None, vectors: Path | None, threshold: float | None) -> None:
         """Raise UsageError for options that exclude each other."""
+        if self.exact and threshold is not None:
+            raise UsageError("give either --exact or --threshold, not both")
         if self.only_against and not self.against:
             raise UsageError("--only-against requires --against")
         for option, path in (("--clusters", clusters), ("--vectors", vectors)):
@@ -132,14 +138,14 @@ def dedupe(
     to TMPDIR first. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
     """
     written = [one for one in (output, pairs, clusters) if one is not None]
-    comparison.check(clusters, vectors)
+    comparison.check(clusters, vectors, threshold)
     _check_outputs(output, output_format, [one for one in (pairs, clusters) if one is not None])
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
     from nearsim_db.readers import Source
     from nearsim_db.readers.spool import readable_twice
 
-    chosen = recipe_options.chosen(threshold)
+    chosen = recipe_options.chosen(1.0 if comparison.exact else threshold)
     most_rejected = 0 if max_rejected is None and rejects is None else max_rejected
     reading = file_options.reading()
     outputs = Outputs(output, pairs, clusters, rejects, output_format)
@@ -164,6 +170,7 @@ def dedupe(
                 only_against=comparison.only_against,
                 across=comparison.across,
                 earlier_later=comparison.earlier_later,
+                exact=comparison.exact,
                 strict=strict,
                 most_rejected=most_rejected,
                 threads=jobs,

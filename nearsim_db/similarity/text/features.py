@@ -64,10 +64,17 @@ class Shingler:
     def _kernels(self) -> TextKernels:
         return text_kernels(self._backend)
 
+    def canonical(self, texts: Sequence[str]) -> Canonical:
+        """Return cleaned texts normalised, as they are split into characters or words."""
+        return self._squeeze(self._folded(texts))
+
+    def _folded(self, texts: Sequence[str]) -> Sequence[str]:
+        is_plain = self._keeps_ascii and all(map(str.isascii, texts))
+        return texts if is_plain else [self._fold(text) for text in texts]
+
     def shingles(self, texts: Sequence[str]) -> Shingles:
         """Return the shingle ids of cleaned texts (no NUL, no lone surrogates)."""
-        is_plain = self._keeps_ascii and all(map(str.isascii, texts))
-        folded = texts if is_plain else [self._fold(text) for text in texts]
+        folded = self._folded(texts)
         if self._rules.scheme == "sentence":
             return self._sentence_shingles(folded)
         canonical = self._squeeze(folded)
