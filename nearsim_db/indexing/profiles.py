@@ -56,6 +56,19 @@ def is_refused(generation: Generation) -> bool:
     return False
 
 
+def list_refused(connection: Connection) -> list[Generation]:
+    """Return the generations that this version cannot write to, without restoring equal recipes again."""
+    refused = [
+        one.fingerprint
+        for one in generation_rows.list_generations(connection, only="recipes")
+        if is_refused(one)
+    ]
+    if not refused:
+        return []
+    existing = generation_rows.list_generations(connection)
+    return [one for one in existing if one.fingerprint in refused and is_refused(one)]
+
+
 def remedy(refused: Generation) -> str:
     """Return what to do about a generation that this version cannot write to."""
     if refused.state == "live":

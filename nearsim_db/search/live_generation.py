@@ -37,7 +37,7 @@ def open_live(
     make different sketches.
     """
     generation = find_live(connection, collection, profile)
-    purges = collection_rows.read_purges(connection)
+    purges = collection_rows.read_purges(connection, [generation.collection_id])
     return LiveIndex(contexts.make(generation), purges.get(generation.collection_id))
 
 

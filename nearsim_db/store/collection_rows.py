@@ -1,6 +1,7 @@
 """Rows of collections."""
 
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -55,6 +56,11 @@ def list_unindexed(connection: Connection) -> list[Collection]:
     return run(connection, "list_unindexed_collections").all(Collection)
 
 
+def list_unfinished(connection: Connection) -> list[Collection]:
+    """Return collections with documents whose first index is not built, or whose indexes have queued work, by name."""
+    return run(connection, "list_unfinished_collections").all(Collection)
+
+
 def create_collection(connection: Connection, name: str) -> Collection:
     """Create a collection. Raises ConflictError if the name is taken or not allowed."""
     if not _insert_collection(connection, name):
@@ -107,6 +113,17 @@ def count_documents(connection: Connection, collection_id: CollectionId) -> int:
     return int(run(connection, "count_documents", collection_id=collection_id).value())
 
 
-def read_purges(connection: Connection) -> dict[CollectionId, datetime]:
-    """Return the time of the last purge per collection that had any."""
-    return {CollectionId(row[0]): row[1] for row in run(connection, "list_purges").rows()}
+def read_purges(
+    connection: Connection, collection_ids: Iterable[CollectionId]
+) -> dict[CollectionId, datetime]:
+    """Return the time of the last purge of those of some collections that had any."""
+    found = run(connection, "list_purges", collection_ids=list(collection_ids))
+    return {CollectionId(row[0]): row[1] for row in found.rows()}
+
+
+def read_live_states(
+    connection: Connection, collection_ids: Iterable[CollectionId]
+) -> dict[CollectionId, object]:
+    """Return what changes, for each of some collections, when a generation is promoted or texts are purged."""
+    found = run(connection, "list_live_states", collection_ids=list(collection_ids))
+    return {CollectionId(row[0]): row[1:] for row in found.rows()}

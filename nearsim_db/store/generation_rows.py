@@ -108,12 +108,16 @@ def give_own_tables(connection: Connection, generation: Generation) -> Generatio
 _GROWN = 2  # times the documents of a collection whose index begins in shared tables
 
 # For questions that workers repeat, however many generations there are.
-Some = Literal["building", "dropping", "moving", "expiring"]
+Some = Literal["building", "dropping", "moving", "expiring", "recipes"]
 _SOME: dict[Some, sql.SQL] = {
     "building": sql.SQL("state = 'building'"),
     "dropping": sql.SQL("dropping"),
     "moving": sql.SQL("state = 'ready' AND figures ? 'moves'"),
     "expiring": sql.SQL("recipe #>> '{retain,age}' <> 'none'"),
+    "recipes": sql.SQL(
+        "generation_id IN (SELECT min(generation_id) FROM nearsim.generation WHERE state <> 'abandoned' "
+        "GROUP BY recipe, fingerprint, bands, rows)"
+    ),
 }
 
 
@@ -124,8 +128,8 @@ def list_generations(
 ) -> list[Generation]:
     """Return the generations of a collection's profiles, or of all, in the order of profile names and age.
 
-    `only` those that are being built, whose drop was requested, that are ready to replace one in shared tables, or
-    whose documents expire.
+    `only` those that are being built, whose drop was requested, that are ready to replace one in shared tables,
+    whose documents expire, or the first of each recipe.
     """
     chosen: list[sql.Composable] = [sql.SQL("true") if only is None else _SOME[only]]
     if collection_id is not None:
@@ -139,14 +143,19 @@ def list_grown(connection: Connection) -> list[GenerationId]:
     return run(connection, "list_grown", most=most).values()
 
 
+def find_newest_live(connection: Connection, most: int) -> list[GenerationId]:
+    """Return some live generations, the newest first."""
+    return run(connection, "find_newest_live", most=most).values()
+
+
+def is_fresh(connection: Connection) -> bool:
+    """Whether nothing was indexed and there are no documents yet: a new schema captures a change of everything."""
+    return bool(run(connection, "is_fresh").value())
+
+
 def find_existing(connection: Connection, generation_ids: Collection[GenerationId]) -> set[GenerationId]:
     """Return which of some generations still exist."""
     return set(run(connection, "find_generations", generation_ids=list(generation_ids)).values())
-
-
-def list_live(connection: Connection) -> set[GenerationId]:
-    """Return the live generations."""
-    return set(run(connection, "list_live_generations").values())
 
 
 def reread(connection: Connection, generation: Generation) -> Generation:

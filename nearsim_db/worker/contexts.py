@@ -81,7 +81,8 @@ class Contexts:
         for id in self._contexts.keys() - existing:
             del self._contexts[id]
         self.refused = {id: error for id, error in self.refused.items() if id in existing}
-        purges = collection_rows.read_purges(connection)
+        collections = {context.collection_id for context in self._contexts.values()}
+        purges = collection_rows.read_purges(connection, collections)
         for context in self._contexts.values():
             collection_id = context.collection_id
             if purges.get(collection_id) != self._purges.get(collection_id):

@@ -16,7 +16,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.clean import clean
-from nearsim_db.store import collection_rows, generation_rows, lookup_requests
+from nearsim_db.store import collection_rows, lookup_requests
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.engine import autocommitting, is_transient, translate_errors
@@ -47,7 +47,7 @@ class LookupRequestService:
             replace(database.settings, threads=1), self._pool, lambda warning: None
         )
         self._lookups = BoundedCache[_Target, Lookups](_LOOKUPS_KEPT)
-        self._seen: object = None
+        self._seen: dict[CollectionId, object] = {}  # of collections with lookups
         self._refresh_at = 0.0
         self._running: Future[None] = self._pool.submit(self._run)
 
@@ -77,10 +77,12 @@ class LookupRequestService:
         """Drop the lookups, with their caches, when a generation was promoted or texts were purged."""
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_SECONDS
-            now = generation_rows.list_live(connection), collection_rows.read_purges(connection)
-            if now != self._seen:
-                self._lookups.clear()
-                self._seen = now
+            if collection_rows.read_live_states(connection, self._seen) != self._seen:
+                self._forget()
+
+    def _forget(self) -> None:
+        self._lookups.clear()
+        self._seen.clear()
 
     def _answer_batch(self, connection: Connection) -> bool:
         """Answer the most urgent requests in one transaction, which locks them; return whether there were any."""
@@ -110,6 +112,11 @@ class LookupRequestService:
         target = request.collection_id, request.collection, request.profile
         lookups = self._lookups.get(target)
         if lookups is None:
+            if len(self._seen) == _LOOKUPS_KEPT:
+                self._forget()
+            # Read before the index is opened, so that a promotion after that is noticed.
+            with self._database.transaction() as connection:
+                self._seen |= collection_rows.read_live_states(connection, [request.collection_id])
             lookups = Lookups(self._database, partial(self._resolve, request.collection, request.profile))
             self._lookups.put(target, lookups, 1)
         return lookups

@@ -31,6 +31,7 @@ CREATE TABLE nearsim.generation (
 CREATE UNIQUE INDEX generation_one_live ON nearsim.generation (profile_id) WHERE state = 'live';
 CREATE UNIQUE INDEX generation_one_pending ON nearsim.generation (profile_id)
     WHERE state IN ('building', 'catching_up', 'ready', 'paused');
+CREATE INDEX generation_profile ON nearsim.generation (profile_id);
 CREATE INDEX generation_dropping ON nearsim.generation (generation_id) WHERE dropping;
 
 COMMENT ON TABLE nearsim.generation IS 'One build of a profile''s index, with its complete recipe and its fingerprint';

@@ -6,7 +6,7 @@ from nearsim_db.admin.doctor.installation import Finding
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.indexing import profiles
 from nearsim_db.similarity.profile import restore_for_reading
-from nearsim_db.store import collection_rows, generation_rows, generations, query_rows
+from nearsim_db.store import collection_rows, generation_rows, generations
 from nearsim_db.store.attached import attachments, obstacles
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
@@ -16,6 +16,8 @@ from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, leases, queue
 
 _LONG_SECONDS = 60.0
+_MOST_SHOWN = 20  # of findings of one kind, where each is of another collection
+_MOST_SAMPLED = 20  # indexes whose texts are read
 
 
 def check(connection: Connection) -> Iterator[Finding]:
@@ -36,22 +38,28 @@ def _check_builds(connection: Connection) -> Iterator[Finding]:
         if leases.count_responsive(connection)
         else "start a worker: nearsim worker"
     )
+    unfinished = collection_rows.list_unfinished(connection)
     found = []
-    for collection in collection_rows.list_collections(connection):
-        unfinished = _unfinished(connection, collection)
-        if unfinished and is_lock_taken(connection, Lock.BUILD, collection.collection_id):
+    for collection in unfinished[:_MOST_SHOWN]:
+        left = _unfinished(connection, collection)
+        if left and is_lock_taken(connection, Lock.BUILD, collection.collection_id):
             busy = f"collection {collection.name} is being built or written to"
             found.append(Finding("builds", "ok", busy))
-        elif unfinished:
+        elif left:
             remedy = f"{by_worker}; or: {suggested_command('build', collection.name)}"
-            finding = f"collection {collection.name}: {', '.join(unfinished)}"
+            finding = f"collection {collection.name}: {', '.join(left)}"
             found.append(Finding("builds", "warning", finding, remedy))
     yield from found or [Finding("builds", "ok", "none unfinished")]
+    yield from _more("builds", unfinished, by_worker)
+
+
+def _more(check: str, collections: Sequence[Collection], advice: str) -> Iterator[Finding]:
+    """Report the number of collections that are not shown."""
+    if (left := len(collections) - _MOST_SHOWN) > 0:
+        yield Finding(check, "warning", f"{count_of(left, 'more collection')} like these", advice)
 
 
 def _unfinished(connection: Connection, collection: Collection) -> list[str]:
-    if not query_rows.has_documents(connection, collection.collection_id):
-        return []
     existing = generation_rows.list_generations(connection, collection.collection_id)
     live = [one for one in existing if one.state == "live" and not profiles.is_refused(one)]
     queued = sum(queue.count_work(connection, one.leaves)[0] for one in live)
@@ -60,17 +68,22 @@ def _unfinished(connection: Connection, collection: Collection) -> list[str]:
 
 
 def _check_profiles(connection: Connection) -> Iterator[Finding]:
-    for one in collection_rows.list_unindexed(connection):
+    unindexed = collection_rows.list_unindexed(connection)
+    for one in unindexed[:_MOST_SHOWN]:
         finding = f"collection {one.name} has documents but no profile"
         yield Finding("profiles", "warning", finding, f"create one: {suggested_command('build', one.name)}")
+    yield from _more("profiles", unindexed, "create one for each: nearsim build --collection NAME")
 
 
 def _check_shingles(connection: Connection) -> Iterator[Finding]:
-    """Check the length of shingles, except for attached tables, whose rows this user might not read."""
+    """Check the length of shingles in the newest indexes, except for attached tables, whose rows this user might not
+    read.
+    """
     found = []
-    for one in generation_rows.list_generations(connection):
+    newest = generation_rows.find_newest_live(connection, _MOST_SAMPLED)
+    for one in [generation_rows.get_generation(connection, id) for id in newest]:
         is_attached = attachments.find_attachment(connection, one.collection_id) is not None
-        if one.state != "live" or is_attached or profiles.is_refused(one):
+        if is_attached or profiles.is_refused(one):
             continue
         profile = restore_for_reading(one.recipe, one.fingerprint, one.bands, one.rows)
         # A few hundred texts take NumPy less time than numba takes to start.
@@ -111,17 +124,14 @@ def _check_reindexes(connection: Connection) -> Iterator[Finding]:
         (f"the build of {_describe(one)} was left behind", generations.remedy(one, attended=False))
         for one in generations.find_unattended(connection)
     ]
-    existing = generation_rows.list_generations(connection)
     found += [
         (f"{_describe(one)} ({one.state}) cannot be written to by this version", profiles.remedy(one))
-        for one in existing
-        if profiles.is_refused(one)
+        for one in profiles.list_refused(connection)
     ]
     by_worker = "a worker drops it when no session reads it, or:"
     found += [
         (f"{_describe(one)} is still to be dropped", f"{by_worker} {one.advice('reindex drop')}")
-        for one in existing
-        if one.dropping
+        for one in generation_rows.list_generations(connection, only="dropping")
     ]
     for finding, advice in found:
         yield Finding("reindexes", "warning", finding, advice)
@@ -135,8 +145,7 @@ def _describe(one: Generation) -> str:
 
 def _check_workers(connection: Connection) -> Iterator[Finding]:
     """Report the workers: those without a heartbeat, and whether the responsive ones keep up."""
-    existing = generation_rows.list_generations(connection)
-    refused = [one.generation_id for one in existing if profiles.is_refused(one)]
+    refused = [one.generation_id for one in profiles.list_refused(connection)]
     queued = backlog.read_backlog(connection, None, refused)
     is_late = queued.oldest_seconds >= _LONG_SECONDS
     counts = {"change": queued.changes, "document": sum(queued.by_stage.values())}
@@ -159,16 +168,8 @@ def _check_workers(connection: Connection) -> Iterator[Finding]:
         yield Finding("workers", "warning", f"{running}; {waiting}", advice)
     elif responsive:
         yield Finding("workers", "ok", running)
-    elif not holders and waiting and not _is_fresh(connection, existing):
+    elif not holders and waiting and not generation_rows.is_fresh(connection):
         finding = f"{waiting}, but no worker is running"
         yield Finding("workers", "warning", finding, "nearsim worker, or nearsim build")
     elif not holders:
         yield Finding("workers", "ok", "none running")
-
-
-def _is_fresh(connection: Connection, existing: Sequence[Generation]) -> bool:
-    """Whether there were no documents yet: a new schema captures a change of everything."""
-    return all(one.is_first_build for one in existing) and not any(
-        query_rows.has_documents(connection, one.collection_id)
-        for one in collection_rows.list_collections(connection)
-    )

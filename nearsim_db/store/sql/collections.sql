@@ -14,6 +14,17 @@ WHERE NOT EXISTS (SELECT FROM nearsim.profile WHERE profile.collection_id = coll
     AND EXISTS (SELECT FROM nearsim.document WHERE document.collection_id = collection.collection_id)
 ORDER BY name
 
+-- name: list_unfinished_collections
+-- Collections with documents whose first index is not built, or whose live indexes have queued work, by name. Reads the
+-- queue; relies on generation_one_pending and on document_collection_doc.
+SELECT collection_id, name, created_at FROM nearsim.collection
+WHERE collection_id IN (
+        SELECT collection_id FROM nearsim.profile JOIN nearsim.generation USING (profile_id)
+        WHERE state = 'building' AND replaces IS NULL
+            OR state = 'live' AND generation_id IN (SELECT generation_id FROM nearsim.work))
+    AND EXISTS (SELECT FROM nearsim.document WHERE document.collection_id = collection.collection_id)
+ORDER BY name
+
 -- name: create_collection
 -- Create a collection; no row if its name is taken.
 INSERT INTO nearsim.collection (name) VALUES (%(name)s)
@@ -32,8 +43,17 @@ DELETE FROM nearsim.collection WHERE collection_id = %(collection_id)s
 SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s
 
 -- name: list_purges
--- Time of the last purge of each collection that had any. Reads all collections.
-SELECT collection_id, purged_at FROM nearsim.collection WHERE purged_at IS NOT NULL
+-- Time of the last purge of those among some collections that had any. Relies on collection_pkey.
+SELECT collection_id, purged_at FROM nearsim.collection
+WHERE collection_id = ANY(CAST(%(collection_ids)s AS integer[])) AND purged_at IS NOT NULL
+
+-- name: list_live_states
+-- Live generations of some collections, and when their texts were purged last. Relies on collection_pkey, on
+-- profile_name_key and on generation_one_live.
+SELECT collection_id, purged_at, ARRAY(
+    SELECT generation_id FROM nearsim.profile JOIN nearsim.generation USING (profile_id)
+    WHERE profile.collection_id = collection.collection_id AND state = 'live' ORDER BY generation_id)
+FROM nearsim.collection WHERE collection_id = ANY(CAST(%(collection_ids)s AS integer[]))
 
 -- name: create_profile
 -- Create a profile; no row if its name is taken.

@@ -77,13 +77,18 @@ WHERE state = 'live' AND EXISTS (
     SELECT FROM nearsim_index.signature_shared AS signature
     WHERE signature.generation_id = generation.generation_id OFFSET %(most)s)
 
+-- name: find_newest_live
+-- Some live generations, the newest first. Relies on generation_pkey.
+SELECT generation_id FROM nearsim.generation WHERE state = 'live' ORDER BY generation_id DESC LIMIT %(most)s
+
+-- name: is_fresh
+-- Whether there are neither documents nor generations beyond their first build. Reads all generations.
+SELECT NOT EXISTS (SELECT FROM nearsim.document)
+    AND NOT EXISTS (SELECT FROM nearsim.generation WHERE state <> 'building' OR replaces IS NOT NULL)
+
 -- name: find_generations
 -- Which of some generations exist. Relies on generation_pkey.
 SELECT generation_id FROM nearsim.generation WHERE generation_id = ANY(CAST(%(generation_ids)s AS integer[]))
-
--- name: list_live_generations
--- The live generations. Relies on generation_one_live.
-SELECT generation_id FROM nearsim.generation WHERE state = 'live'
 
 -- name: read_generation_state
 -- State of a generation. Relies on generation_pkey.

@@ -1,0 +1,94 @@
+"""What a database of many collections costs: statements of commands and of workers, locks, tables."""
+
+from collections.abc import Callable
+from typing import cast
+
+import psycopg
+import pytest
+
+from nearsim_db.admin.doctor import examine
+from nearsim_db.records import CollectionId
+from nearsim_db.store import generation_rows
+from nearsim_db.store.driver import Connection
+from nearsim_db.worker.worker import Worker
+from tests.builders.many_collections import fill
+
+FEW, MANY = 25, 60
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every statement that this process sends to a server, from here on."""
+    sent: list[object] = []
+    execute: Callable[..., psycopg.Cursor[tuple[object, ...]]] = psycopg.Cursor.execute
+
+    def spy(
+        self: psycopg.Cursor[tuple[object, ...]], query: object, *given: object, **named: object
+    ) -> object:
+        sent.append(query)
+        return execute(self, query, *given, **named)
+
+    monkeypatch.setattr(psycopg.Cursor, "execute", spy)
+    return sent
+
+
+def test_costs_do_not_grow_with_the_number_of_collections(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, statements: list[object]
+) -> None:
+    monkeypatch.setenv("NEARSIM_DATABASE_URL", database_url)
+    monkeypatch.setenv("NEARSIM_BACKEND", "numpy")
+    costs = []
+    for collections in (FEW, MANY):
+        fill(database_url, collections)
+        with psycopg.connect(database_url) as session:
+            costs.append({"relations": count_relations(session)} | count_locks(session))
+        for name, run in (("doctor", examine), ("worker", Worker(database_url).drain)):
+            statements.clear()
+            run()
+            costs[-1][name] = len(statements)
+    few, many = costs
+    # A worker runs services by the clock.
+    assert few.pop("worker") < 100 > many.pop("worker")
+    assert few == many
+    assert many["relations"] <= 500
+    assert max(many[view] for view in VIEWS) <= 60
+
+
+VIEWS = ("pairs", "documents", "clusters", "duplicates", "combined_pairs")
+
+
+def count_relations(session: psycopg.Connection[tuple[object, ...]]) -> int:
+    """Relations in the schemas of nearsim: tables, indexes, views, sequences."""
+    row = session.execute(
+        "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+        "WHERE nspname LIKE 'nearsim%'"
+    ).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+def count_locks(session: psycopg.Connection[tuple[object, ...]]) -> dict[str, int]:
+    """Locks that a query of each view takes for one collection."""
+    found = {}
+    for view in VIEWS:
+        session.commit()
+        session.execute(
+            psycopg.sql.SQL("SELECT FROM nearsim.{} WHERE collection = 'tenant-00002'").format(
+                psycopg.sql.Identifier(view)
+            )
+        )
+        row = session.execute("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()").fetchone()
+        assert row is not None
+        found[view] = int(str(row[0]))
+    return found
+
+
+def test_generations_of_a_collection_are_found_by_index(
+    connection: Connection, statements: list[object]
+) -> None:
+    connection.execute("SET enable_seqscan = off")
+    generation_rows.list_generations(connection, CollectionId(1))
+    plan = connection.backend.execute(
+        psycopg.sql.SQL("EXPLAIN {}").format(cast(psycopg.sql.Composable, statements[-1]))
+    ).fetchall()
+    assert "generation_profile" in str(plan)
