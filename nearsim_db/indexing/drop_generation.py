@@ -66,15 +66,14 @@ def finish(engine: Engine, generation: Generation, patience_seconds: float = mat
 def drop_remains(engine: Engine) -> list[GenerationId]:
     """Drop tables and rows of generations that were deleted in SQL; return their numbers.
 
-    What other sessions use is left to the next call.
+    What other sessions use is left to the next call, and rows in a damaged table.
     """
     with translate_errors(), engine.connect(autocommit=True) as connection:
         found = partitions.list_remains(connection)
-        return [
-            leaves.generation_id
-            for leaves in found
-            if _empty(connection, leaves, 0.0, partial(_drop_tables, engine, leaves))
-        ]
+        for leaves in found:
+            _empty(connection, leaves, 0.0, partial(_drop_tables, engine, leaves))
+        left = partitions.list_remains(connection) if found else []
+    return [leaves.generation_id for leaves in found if leaves not in left]
 
 
 def _empty(connection: Connection, leaves: Leaves, patience_seconds: float, drop: Callable[[], None]) -> bool:

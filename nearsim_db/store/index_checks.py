@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+import psycopg
 from numpy.typing import NDArray
 from psycopg import sql
 
@@ -13,7 +14,9 @@ from nearsim_db.records import CollectionId, Evidence, WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import from_bigint, sketches_packed, to_bigint
+from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.statements import (
+    INDEX_SCHEMA,
     SCHEMA,
     Leaves,
     run,
@@ -179,6 +182,30 @@ def read_leaf_state(connection: Connection, leaves: Leaves, parent: str) -> Leaf
     """Return the state of a table in the catalog; None if it is missing."""
     parameters = {"leaf": leaves.qualified(parent), "parent": f"{SCHEMA}.{parent}"}
     return run(connection, "read_leaf_state", **parameters).first(LeafState)
+
+
+def rebuild_indexes(connection: Connection, table: str) -> None:
+    """Build the indexes of a table in the schema of the tables of generations again, while others read and write it.
+
+    The connection must be in autocommit. If not all rows can be read, the indexes stay as they are.
+    """
+    present = _list_indexes(connection, table)
+    try:
+        for name in present:
+            _change_index(connection, "rebuild_index", name)
+    except psycopg.Error:
+        for name in _list_indexes(connection, table):
+            if name not in present:
+                _change_index(connection, "drop_index", name)
+        raise
+
+
+def _list_indexes(connection: Connection, table: str) -> list[str]:
+    return run(connection, "list_indexes", table=f"{INDEX_SCHEMA}.{table}").values()
+
+
+def _change_index(connection: Connection, command: str, name: str) -> None:
+    autocommitting(connection).execute(statement(command, index=sql.Identifier(INDEX_SCHEMA, name)))
 
 
 def find_malformed_sketches(connection: Connection, leaves: Leaves, size: int) -> list[int]:

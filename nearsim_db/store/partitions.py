@@ -94,8 +94,15 @@ def empty(connection: Connection, leaves: Leaves) -> None:
 
 
 def _delete_some(connection: Connection, leaves: Leaves) -> int:
-    deleted = int(run(connection, "delete_some_rows", leaves, most=_ROWS_AT_ONCE).value())
-    return deleted or run(connection, "delete_some_signatures", leaves, most=_ROWS_AT_ONCE).count
+    """Delete some rows of a generation; return how many, 0 if no more can be read, as the table is damaged."""
+    try:
+        with connection.backend.transaction():
+            deleted = int(run(connection, "delete_some_rows", leaves, most=_ROWS_AT_ONCE).value())
+            return deleted or run(connection, "delete_some_signatures", leaves, most=_ROWS_AT_ONCE).count
+    except psycopg.Error as error:
+        if corruption_message(error) is None:
+            raise
+        return 0
 
 
 def drop(connection: Connection, leaves: Leaves) -> None:

@@ -51,16 +51,22 @@ class Reindex:
         return self._foreground.unfinished
 
     def start(
-        self, recipe: Recipe | None = None, settings: list[str] | None = None, *, detached: bool = False
+        self,
+        recipe: Recipe | None = None,
+        settings: list[str] | None = None,
+        *,
+        detached: bool = False,
+        own_tables: bool = False,
     ) -> Generation:
         """Create a generation beside the live one; unless `detached`, build it until it is ready.
 
-        Its recipe is `recipe`, or the live one with `settings` ("match.threshold=0.7") applied. Raises ConflictError if
-        another generation is pending or none is live, BuildStoppedError if it is paused or abandoned meanwhile.
+        Its recipe is `recipe`, or the live one with `settings` ("match.threshold=0.7") applied. With `own_tables` it
+        shares none with other small collections. Raises ConflictError if another generation is pending or none is live,
+        BuildStoppedError if it is paused or abandoned meanwhile.
         """
 
         def create(connection: Connection) -> Generation:
-            return self._create(connection, recipe, settings, detached=detached)
+            return self._create(connection, recipe, settings, detached=detached, own_tables=own_tables)
 
         if detached:
             with self.database.transaction() as connection:
@@ -68,7 +74,13 @@ class Reindex:
         return self._foreground.create(create)
 
     def _create(
-        self, connection: Connection, recipe: Recipe | None, settings: list[str] | None, *, detached: bool
+        self,
+        connection: Connection,
+        recipe: Recipe | None,
+        settings: list[str] | None,
+        *,
+        detached: bool,
+        own_tables: bool,
     ) -> Generation:
         """Create and commit a generation before its first document is read, so that later changes are queued for it."""
         generations.lock_profile(connection, self._generations(connection)[0].profile_id)
@@ -89,7 +101,7 @@ class Reindex:
             profile,
             live.generation_id,
             detached=detached,
-            is_small=partitions.is_small(connection, live.collection_id),
+            is_small=not own_tables and partitions.is_small(connection, live.collection_id),
         )
 
     def resume(self, *, detached: bool = False) -> Generation:

@@ -10,7 +10,7 @@ import numpy as np
 from nearsim_db.admin.reindex import Reindex, select
 from nearsim_db.admin.verify_index.check import IndexChecker
 from nearsim_db.admin.verify_index.findings import KEPT, NOTHING_CHECKED, Fault, Findings, IndexCheck, Kind
-from nearsim_db.errors import DEFAULT, ConflictError, EmptyIndexError
+from nearsim_db.errors import DEFAULT, ConflictError, DatabaseError, EmptyIndexError
 from nearsim_db.indexing import drop_generation
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import Context, ContextFactory
@@ -118,14 +118,26 @@ class _Repair:
     def run(self, findings: Findings) -> VerifyResult:
         """Repair until no faults are left, or until further attempts do not help."""
         after = self.found
-        for _ in range(_ATTEMPTS):
-            if is_beyond_repair(findings):
-                return self._rebuild()
-            self._repair_in_place(findings)
+        if findings.damaged_tables and self.generation.leaves.are_shared:
+            self._rebuild_indexes(findings.damaged_tables)
             after, findings = self.checker.check(self.generation)
+        for _ in range(_ATTEMPTS):
             if not after.faults:
                 break
+            if is_beyond_repair(findings):
+                return self._rebuild(own_tables=bool(findings.damaged_tables))
+            self._repair_in_place(findings)
+            after, findings = self.checker.check(self.generation)
         return VerifyResult(self.collection, self.generation.profile, self.found, after)
+
+    def _rebuild_indexes(self, tables: list[str]) -> None:
+        """Build the indexes of tables again that other generations need as well."""
+        try:
+            with translate_errors(), self.database.engine.connect(autocommit=True) as connection:
+                for table in tables:
+                    index_checks.rebuild_indexes(connection, table)
+        except DatabaseError as error:
+            self.checker.contexts.warn(f"indexes of {', '.join(tables)} cannot be rebuilt: {error}")
 
     def _repair_in_place(self, findings: Findings) -> None:
         generation = self.generation
@@ -138,8 +150,11 @@ class _Repair:
         repair_in_place(self.database, contexts.make(generation), findings)
         CatchUp(self.database, contexts, self.checker.progress).catch_up(generation)
 
-    def _rebuild(self) -> VerifyResult:
-        """Build a generation of the same recipe, and promote it if its check finds no faults."""
+    def _rebuild(self, *, own_tables: bool) -> VerifyResult:
+        """Build a generation of the same recipe, and promote it if its check finds no faults.
+
+        With `own_tables` it shares no tables, as these are damaged.
+        """
         generation, warn = self.generation, self.checker.contexts.warn
         if generation.state != "live":
             drop = generation.advice("reindex drop", "--generation", str(generation.generation_id))
@@ -150,7 +165,7 @@ class _Repair:
         if generation.distributed:
             self._refuse_missing_shards()
         reindex = Reindex(self.database, self.collection, generation.profile, self.checker.progress, warn)
-        rebuilt = reindex.start()
+        rebuilt = reindex.start(own_tables=own_tables)
         after, _ = self.checker.check(rebuilt)
         if after.faults:
             warn(f"generation {rebuilt.generation_id} was rebuilt and has faults too; it was not promoted")

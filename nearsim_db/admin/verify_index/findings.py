@@ -118,6 +118,11 @@ class Findings:
         return bool(self._tables)
 
     @property
+    def damaged_tables(self) -> list[str]:
+        """Return the names of the tables that have faults themselves."""
+        return sorted({fault.table for fault in self._tables if fault.table is not None})
+
+    @property
     def has_wrong_clusters(self) -> bool:
         """Whether any cluster has a fault."""
         return any(self._counts[kind] for kind in get_args(ClusterKind))

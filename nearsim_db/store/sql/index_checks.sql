@@ -99,6 +99,15 @@ SELECT relpersistence = 'p',
     (SELECT count(*) FROM pg_catalog.pg_constraint WHERE conrelid = pg_class.oid AND contype = 'f' AND convalidated)
 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass(%(leaf)s)
 
+-- name: list_indexes
+-- Names of the indexes of a table. Catalog only.
+SELECT relname FROM pg_catalog.pg_index JOIN pg_catalog.pg_class ON oid = indexrelid
+WHERE indrelid = CAST(%(table)s AS regclass) ORDER BY indexrelid
+
+-- name: rebuild_index
+-- Build an index again. One by one, since all of a table leaves those out that are not valid.
+REINDEX INDEX CONCURRENTLY {index}
+
 -- name: find_malformed_sketches
 -- Documents whose sketch has another size than the recipe's. Reads the whole table.
 SELECT doc_id FROM {signature} AS signature WHERE octet_length(sketch) <> %(bytes)s ORDER BY doc_id
