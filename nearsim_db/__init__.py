@@ -19,6 +19,7 @@ from nearsim_db.records import (
 
 if TYPE_CHECKING:
     __version__: str
+    from nearsim_db.analysis.dedupe_rows import Deduped, RemovedRow, dedupe
     from nearsim_db.index import Index
     from nearsim_db.search.explanation import Explanation
     from nearsim_db.search.result_set import Deduper
@@ -29,6 +30,7 @@ __all__ = [
     "Cluster",
     "ClusterMember",
     "Database",
+    "Deduped",
     "Deduper",
     "Document",
     "Duplicate",
@@ -43,15 +45,20 @@ __all__ = [
     "Pair",
     "Recipe",
     "Reject",
+    "RemovedRow",
     "__version__",
+    "dedupe",
 ]
 
 _LAZY = {
     "Database": "nearsim_db.store.database",
+    "Deduped": "nearsim_db.analysis.dedupe_rows",
     "Deduper": "nearsim_db.search.result_set",
     "Explanation": "nearsim_db.search.explanation",
     "Index": "nearsim_db.index",
     "Recipe": "nearsim_db.similarity.recipe",
+    "RemovedRow": "nearsim_db.analysis.dedupe_rows",
+    "dedupe": "nearsim_db.analysis.dedupe_rows",
 }
 
 

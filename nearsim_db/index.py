@@ -18,9 +18,9 @@ from nearsim_db.indexing.ingest import Ingest, measure
 from nearsim_db.indexing.ingest_checked import CheckedIngest
 from nearsim_db.indexing.purge import Purged
 from nearsim_db.readers import RejectWriter, VectorLengthCheck, from_documents
+from nearsim_db.readers.frames import Rows
 from nearsim_db.records import (
     CollectionId,
-    Document,
     IngestSummary,
     OnDuplicate,
     Progress,
@@ -72,9 +72,11 @@ class Index(Queries):
         """
         return cls(Database.connect(url), collection, profile, progress)
 
-    def add(self, given: Iterable[Document], on_duplicate: OnDuplicate | None = None) -> IngestSummary:
+    def add(self, given: Rows, on_duplicate: OnDuplicate | None = None) -> IngestSummary:
         """Insert or replace documents by external_id, and bring every profile up to date.
 
+        They are documents, or rows with an id: mappings, tuples of id and text or of id, title and text, or those of a
+        data frame (pandas, polars, pyarrow), whose columns are named as in files: id, title, text, source and so on.
         With `on_duplicate` each document is looked up and then added, one after the other; one that has near-duplicates
         is added and listed ("flag"), left out ("skip"), or raises DuplicateError ("raise"). Documents that cannot be
         stored, such as one whose body is bytes or NaN, are counted in the summary, with the first reasons.

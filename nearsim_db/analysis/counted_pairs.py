@@ -159,8 +159,10 @@ class Nodes:
         return new * old + (0 if self.labels.comparison.only_against else new * (new - 1) // 2)
 
 
-def removed(nodes: Nodes, edges: Ids, rank: Ids, *, only_against: bool) -> Mask:
-    """Return which records have a counted pair with one of a smaller rank, or with `only_against` of the other corpus.
+def matches(nodes: Nodes, edges: Ids, rank: Ids, *, only_against: bool) -> Ids:
+    """Return for each record the one of the smallest rank, smaller than its own, that it has a counted pair with.
+
+    -1 for records without any, and for those of the other corpus; with `only_against` this is of the other corpus.
 
     `rank` is int64 of all records, smallest for those of the other corpus; `edges` are of nodes.
     """
@@ -175,8 +177,8 @@ def removed(nodes: Nodes, edges: Ids, rank: Ids, *, only_against: bool) -> Mask:
     new = nodes.records[nodes.records >= labels.against]
     node = nodes.node_of[new]
     chosen = np.where(values[best[node]] != values[new], best[node], other[node])
-    found = np.zeros(labels.count, bool)
-    found[new] = (best[node] >= 0) & (chosen >= 0) & (rank[chosen] < rank[new])
+    found = np.full(labels.count, -1)
+    found[new] = np.where((best[node] >= 0) & (chosen >= 0) & (rank[chosen] < rank[new]), chosen, -1)
     return found
 
 

@@ -1,17 +1,16 @@
 """Remove near-duplicates from files: read, encode, link, verify, cluster, write; no database is used."""
 
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.counted_pairs import Comparison, Labels
+from nearsim_db.analysis.counted_pairs import Comparison
+from nearsim_db.analysis.dedupe_input import REPORT_EVERY, DedupeInput
 from nearsim_db.analysis.dedupe_output import (
     cluster_lines,
     copy_unique,
@@ -22,32 +21,25 @@ from nearsim_db.analysis.dedupe_output import (
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import HeadPairs, Twins, find
 from nearsim_db.analysis.whole_texts import WholeTexts
-from nearsim_db.errors import InputError, none_usable
+from nearsim_db.errors import InputError
 from nearsim_db.readers import (
     RejectWriter,
     Source,
-    VectorLengthCheck,
     open_vectors,
     refuse_overwriting_inputs,
 )
-from nearsim_db.readers.columns import column_of
-from nearsim_db.readers.contract import ID
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.rejects import RejectReasons, stopped
-from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
-from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject, silent
+from nearsim_db.records import IngestSummary, Progress, silent
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, refuse_unusable_keep
 from nearsim_db.store.settings import encoding_from_environment
-
-_REPORT_EVERY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +128,11 @@ def dedupe(
         RecordPlaces() if outputs.pairs or outputs.clusters else nullcontext() as places,
     ):
         beside.check(source)
-        given = DedupeInput(source, parts, beside, against, Comparison(across, bool(against), only_against))
+        by_line = [(one.path, one.format is FileFormat.JSONL) for one in parts]
+        given = DedupeInput(source, by_line, beside, against, Comparison(across, bool(against), only_against))
         with RejectWriter(outputs.rejects) as rejects:
             given.read(records, places, rejects, progress, strict=strict)
+        given.refuse_unusable()
         refuse_unusable_keep(recipe.cluster.keep, lambda: given.reasons.fields.has_source)
         given.refuse_replacing(outputs.unique, inputs, most_rejected)
         found = find(encoder, records, given.labels, pool, progress)
@@ -149,7 +143,7 @@ def dedupe(
             )
             _write(outputs.pairs, lines)
             _write(outputs.clusters, cluster_lines(found.clusters, places))
-        unique = _copy(parts, outputs.unique, encoding, given.kept(found.removed), progress)
+        unique = _copy(parts, outputs.unique, encoding, given.kept(found.match >= 0), progress)
         summary, of_recipe = given.summary, () if exact else recipe_warnings.of_profile(encoder.profile)
         return DedupeSummary(
             summary,
@@ -175,7 +169,7 @@ def _copy(
     unique = reported = 0
     with open_unique(parts, path, encoding) as writer:
         for unique in copy_unique(parts, origins, writer, encoding.delimiter):
-            if unique >= reported + _REPORT_EVERY:
+            if unique >= reported + REPORT_EVERY:
                 progress("write", reported := unique, None)
     return unique
 
@@ -214,136 +208,3 @@ def check_readable_twice(paths: Sequence[Path]) -> None:
     for path in paths:
         if path == STANDARD_INPUT or path.is_fifo():
             raise InputError(f"{path} cannot be read twice; save the input to a file first")
-
-
-class DedupeInput:
-    """Reads all records once; `summary`, and where the documents are in their inputs, are complete then."""
-
-    def __init__(
-        self,
-        source: Source,
-        parts: Sequence[Input],
-        beside: VectorFile,
-        against: Sequence[Source],
-        comparison: Comparison,
-    ) -> None:
-        self.reasons, self.summary, self._beside = RejectReasons(), IngestSummary(), beside
-        self._positions = [array("q") for _ in parts]
-        self._current: array[int] | None = None
-        self._position, self._fields, self.labels = 0, source.fields, Labels(comparison)
-        self.against_read = self.against_rejected = 0
-        records = chain(self._of_others(against), beside.joined(self._noted(source, parts)))
-        self._records = VectorLengthCheck(self.reasons.counted(records))
-
-    def _of_others(self, against: Sequence[Source]) -> Iterator[ReadDocument | Reject]:
-        """Yield the records of another corpus, whose places are not needed."""
-        own = self._fields
-        for source in against:
-            self._fields = source.fields
-            yield from source
-        self._fields = own
-
-    def _noted(self, source: Source, parts: Sequence[Input]) -> Iterator[ReadDocument | Reject]:
-        """Yield the records of a source, each before the next one is read, and note where it is."""
-        for part, positions in zip(parts, self._positions, strict=True):
-            self._current, by_line = positions, part.format is FileFormat.JSONL
-            for ordinal, record in enumerate(source.read(part.path)):
-                self._position = record.line if by_line else ordinal
-                yield record
-
-    def read(
-        self,
-        records: EncodedRecords,
-        places: RecordPlaces | None,
-        rejects: RejectWriter,
-        progress: Progress,
-        *,
-        strict: bool,
-    ) -> None:
-        """Encode all documents, and write the rejects. Raises InputError if no record is usable."""
-        summary, self.summary.first_rejects = self.summary, rejects.first
-        across = self.labels.comparison.across
-        for read, (ordinal, one) in enumerate(_numbered(self._records), 1):
-            self._count(one)
-            if isinstance(one, Reject):
-                rejects.write(one)
-            if strict:
-                _refuse(one)
-            if isinstance(one, Reject):
-                continue
-            if self._current is not None:
-                self._current.append(self._position)
-            if places is not None:
-                places.add(one, ordinal)
-            value = None if across is None else column_of(one, across, self._fields)
-            self.labels.add(value, is_against=self._current is None)
-            records.add(one.document)
-            if read % _REPORT_EVERY == 0:
-                progress("read", read, None)
-        records.finish()
-        self.labels.finish()
-        total = self.against_read + summary.read
-        progress("read", total, total)
-        if summary.read and summary.rejected == summary.read:
-            raise InputError(f"{none_usable(summary.read)} ({self.reasons.frequent()})")
-        if summary.read and self.reasons.all_are_numbered and self._fields.id != ID:
-            raise InputError(f"no record has the id '{self._fields.id}'; name another field with --id-field")
-        if across is not None and self.labels.count and not self.labels.has_values:
-            raise InputError(
-                f"no record has '{across}', across which pairs count; name another field with --across"
-            )
-
-    def _count(self, one: ReadDocument | Reject) -> None:
-        summary, is_reject = self.summary, isinstance(one, Reject)
-        if self._current is None:
-            self.against_read += 1
-            self.against_rejected += is_reject
-            return
-        summary.read += 1
-        summary.rejected += is_reject
-        if isinstance(one, ReadDocument):
-            summary.unreadable_dates += one.unreadable_date is not None
-            summary.replaced_characters += one.replaced
-
-    @property
-    def rejected(self) -> int:
-        """The number of records that were rejected, those of the other corpus included."""
-        return self.summary.rejected + self.against_rejected
-
-    def refuse_replacing(self, output: Path, inputs: Sequence[Path], most_rejected: int | None) -> None:
-        """Raise InputError if the output would replace an input of which more records were rejected."""
-        if most_rejected is None or self.rejected <= most_rejected:
-            return
-        if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
-            raise InputError(
-                f"{self.reasons.rejected()}, and {output} is both input and output: nothing was written; name another "
-                "output, or write the rejected records to a file with --rejects"
-            )
-
-    def warnings(self) -> list[str]:
-        """Return warnings about dates and vectors."""
-        return [*self.reasons.of_dates(), *self._beside.warnings, *self._records.warnings()]
-
-    def kept(self, removed: NDArray[np.bool_]) -> dict[int, NDArray[np.int64]]:
-        """Return the positions of the records that are not removed, by input."""
-        first, found = self.labels.against, {}
-        for part, positions in enumerate(self._positions):
-            inside = removed[first : first + len(positions)]
-            found[part] = np.frombuffer(positions, np.int64)[~inside]
-            first += len(positions)
-        return {part: kept for part, kept in found.items() if len(kept)}
-
-
-def _numbered(records: Iterable[ReadDocument | Reject]) -> Iterator[tuple[int, ReadDocument | Reject]]:
-    """Yield records with their numbers in their files from 1."""
-    file, ordinal = None, 0
-    for one in records:
-        file, ordinal = one.file, ordinal + 1 if one.file == file else 1
-        yield ordinal, one
-
-
-def _refuse(one: ReadDocument | Reject) -> None:
-    """Raise InputError for a reject, or a date that cannot be read."""
-    reason = one.reason if isinstance(one, Reject) else one.unreadable_date
-    if reason is not None:
-        raise stopped(one, reason)

@@ -6,11 +6,12 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, fields
 from functools import partial
 from tempfile import TemporaryFile
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.counted_pairs import Labels, Nodes, removed
+from nearsim_db.analysis.counted_pairs import Labels, Nodes, matches
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.records import Progress
 from nearsim_db.similarity.batches import Signatures
@@ -123,17 +124,18 @@ def _verified(encoder: Encoder, records: EncodedRecords, link: tuple[Ids, Ids]) 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The pairs of records, and which records they remove.
+    """The pairs of records, and what they remove.
 
-    `removed` is a mask of all records; `matched` counts those with a pair in the other corpus, if there is one, without
-    clusters then. `rank` is the place of each record in the order of the keep policy.
+    `match` has the record for which a record is removed, -1 for one that is kept: the survivor of its cluster, or,
+    if there is another corpus, which has no clusters, a better record that it is a pair with. `matched` counts those
+    removed for records of the other corpus. `rank` is the place of each record in the order of the keep policy.
     """
 
     twins: Twins
     nodes: Nodes
     pairs: HeadPairs
     clusters: "Clusters"
-    removed: NDArray[np.bool_]
+    match: Ids
     matched: int
     rank: Ids
 
@@ -141,6 +143,19 @@ class Found:
         """Return two records of a pair in order: with another corpus the better one first, otherwise the first."""
         is_first = self.rank[one] < self.rank[other] if len(self.rank) else one < other
         return (one, other) if is_first else (other, one)
+
+    def similarity(self, one: int, other: int) -> float | None:
+        """Return the similarity of two records, None if they are no pair."""
+        left, right = sorted((int(self.twins.head_of[one]), int(self.twins.head_of[other])))
+        if left == right:
+            return 1.0
+        begin, end = (int(self.pairs.left.searchsorted(left, side)) for side in _SIDES)
+        at = begin + int(self.pairs.right[begin:end].searchsorted(right))
+        is_pair = at < end and self.pairs.right[at] == right
+        return float(self.pairs.scores.similarity[at]) if is_pair else None
+
+
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 def find(
@@ -154,21 +169,19 @@ def find(
     pairs = find_pairs(encoder, records, twins, heads, pool, progress)
     progress("clusters", 0, len(records))
     nodes, edges = alike(encoder, records, twins, heads, pairs)
+    nothing = np.zeros(0, np.int64)
     if not labels.comparison.against:
         clusters = cluster(encoder, records, nodes, edges)
-        gone = np.zeros(labels.count, bool)
-        gone[clusters.numbers[~clusters.survives]] = True
-        return Found(twins, heads, pairs, clusters, gone, 0, np.zeros(0, np.int64))
+        return Found(twins, heads, pairs, clusters, clusters.survivors(len(records)), 0, nothing)
     order = records.ranks.order(np.arange(labels.count))
     order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
     rank = np.empty(labels.count, np.int64)
     rank[order] = np.arange(labels.count)
-    matched = gone = removed(nodes, edges, rank, only_against=True)
+    match = matches(nodes, edges, rank, only_against=True)
+    matched = int((match >= 0).sum())
     if not labels.comparison.only_against:
-        gone = removed(nodes, edges, rank, only_against=False)
-    nothing = np.zeros(0, np.int64)
-    clusters = Clusters(nothing, nothing, np.zeros(0, bool))
-    return Found(twins, heads, pairs, clusters, gone, int(matched.sum()), rank)
+        match = matches(nodes, edges, rank, only_against=False)
+    return Found(twins, heads, pairs, Clusters(nothing, nothing, np.zeros(0, bool)), match, matched, rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +191,14 @@ class Clusters:
     numbers: Ids
     cluster_ids: Ids
     survives: NDArray[np.bool_]
+
+    def survivors(self, count: int) -> Ids:
+        """Return for each of `count` documents the survivor for which it is removed, -1 if it is not."""
+        found, of_cluster = np.full(count, -1), np.full(count, -1)
+        of_cluster[self.cluster_ids[self.survives]] = self.numbers[self.survives]
+        gone = ~self.survives
+        found[self.numbers[gone]] = of_cluster[self.cluster_ids[gone]]
+        return found
 
 
 def alike(

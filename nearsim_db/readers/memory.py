@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, time
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, cast
 
 import numpy as np
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.document_maker import checked_id, checked_text, in_utc, parsed_instant
+from nearsim_db.readers.arrow_values import Unreadable, as_json
+from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.document_maker import DocumentMaker, checked_id, checked_text, in_utc, parsed_instant
+from nearsim_db.readers.frames import Rows, rows_of_frame
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -15,13 +21,97 @@ from nearsim_db.similarity.text.clean import clean, clean_attributes
 _ORIGIN = "documents"
 
 
-def from_documents(documents: Iterable[Document]) -> Iterator[ReadDocument | Reject]:
-    """Yield documents like a reader, numbered from 1: cleaned, or rejected with the reason."""
-    for number, document in enumerate(documents, 1):
+_FIELDS = Fields()
+
+
+def from_documents(given: Rows, fields: Fields = _FIELDS) -> Iterator[ReadDocument | Reject]:
+    """Yield documents like a reader, numbered from 1: cleaned, or rejected with the reason.
+
+    They are documents, texts, mappings, tuples of id and text or of id, title and text, named tuples, or rows of a data
+    frame or of anything else with the Arrow C stream interface, whose columns are used as those of a file.
+    """
+    maker = DocumentMaker(_ORIGIN, fields)
+    rows = rows_of_frame(given) if hasattr(given, "__arrow_c_stream__") else None
+    for number, one in enumerate(cast(Iterable[object], given) if rows is None else rows, 1):
         try:
-            yield _checked(document, number)
+            if isinstance(one, Document):
+                yield _checked(one, number)
+            else:
+                yield maker.make(_record(one, fields, maker.body_names[0]), number)
         except InputError as error:
-            yield Reject(_ORIGIN, number, str(error), _known_id(document))
+            yield Reject(_ORIGIN, number, str(error), _known_id(one))
+
+
+def _record(given: object, fields: Fields, body: str) -> dict[str, object]:
+    """Return a row as a record of plain values. Raises InputError for anything that is no row."""
+    if hasattr(given, "as_py"):
+        given = given.as_py()
+    match given:
+        case str():
+            return {body: str.__str__(given)}
+        case _ if given is None or _is_missing(given):
+            return {body: None}
+        case Mapping():
+            row: Mapping[Any, object] = given
+        case tuple() if hasattr(given, "_asdict"):
+            row = given._asdict()
+        case (external_id, text):
+            row = {fields.id: external_id, body: text}
+        case (external_id, title, text):
+            row = {fields.id: external_id, fields.title: title, body: text}
+        case _:
+            raise InputError(
+                f"{shown(given)} is {kind(given)}; it must be a nearsim_db.Document, a text, a mapping, or a "
+                "tuple of id and text"
+            )
+    return {
+        str(name): value if name == fields.vector else _plain(value, str(name)) for name, value in row.items()
+    }
+
+
+_PLAIN = (str, int, type(None))
+
+
+def _plain(value: Any, name: str) -> object:
+    """Return what JSON has for a value of Python, NumPy or pandas; None for NaN, NaT and pandas.NA.
+
+    Raises InputError for a value without a plain form.
+    """
+    if type(value) in _PLAIN or isinstance(value, bool):
+        return value
+    if isinstance(value, Unreadable):
+        raise InputError(f"cannot read '{name}': {value.reason}")
+    try:
+        match value:
+            case np.ndarray() | list() | tuple() | set() | frozenset():
+                return [
+                    _plain(one, name) for one in (value.tolist() if isinstance(value, np.ndarray) else value)
+                ]
+            case Mapping():
+                return {str(key): _plain(one, name) for key, one in value.items()}
+            case _ if _is_missing(value):
+                return None
+            case np.datetime64():
+                is_day = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
+                return str(value.astype("datetime64[D]")) if is_day else _in_seconds(value).isoformat()
+            case np.generic():
+                return _plain(value.item(), name)
+            case datetime() | date() | time():
+                return value.isoformat()
+            case Enum():
+                return _plain(value.value, name)
+            case str() | int():
+                return str.__str__(value) if isinstance(value, str) else int(value)
+            case _ if hasattr(value, "as_py"):
+                return _plain(value.as_py(), name)
+            case PurePath():
+                return str(value)
+            case _:
+                return as_json(value)
+    except InputError:
+        raise
+    except Exception as error:  # values run code of their own
+        raise InputError(f"cannot read '{name}': {Unreadable(error).reason}") from error
 
 
 def checked_query(document: Document) -> Document:

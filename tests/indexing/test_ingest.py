@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 
 from nearsim_db import Document, Index
@@ -162,6 +163,15 @@ def test_characters_that_cannot_be_stored_are_replaced(index: Index, tmp_path: P
         assert index.get("nul")["attributes"] == {"note": "a\ufffdb"}
         assert index.get("lone")["title"] == "\ufffd"
         assert index.get("bytes")["body"] == "caf\ufffd"
+
+
+def test_rows_from_python_are_documents(index: Index) -> None:
+    table = pyarrow.table({"id": [1, 2], "text": [TEXT, None], "day": [date(2024, 1, 2), None]})
+    rows = [{"id": "c", "text": TEXT}, ("d", TEXT), {"text": TEXT}]
+    assert index.add(table).inserted == 2
+    summary = index.add(rows)
+    assert (summary.inserted, summary.rejected) == (2, 1) and "no 'id'" in summary.first_rejects[0].reason
+    assert {(one.left, one.right) for one in index.pairs()} == {("1", "c"), ("1", "d"), ("c", "d")}
 
 
 def test_documents_from_python_are_cleaned_and_checked(index: Index) -> None:

@@ -1,0 +1,180 @@
+"""The records that are de-duplicated, and those of another corpus: read once, encoded, with where they are."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.analysis.counted_pairs import Comparison, Labels
+from nearsim_db.analysis.encoded_records import EncodedRecords
+from nearsim_db.errors import InputError, none_usable
+from nearsim_db.readers import Fields, RejectWriter, VectorLengthCheck
+from nearsim_db.readers.columns import column_of
+from nearsim_db.readers.contract import ID
+from nearsim_db.readers.places import RecordPlaces
+from nearsim_db.readers.rejects import RejectReasons, stopped
+from nearsim_db.readers.vector_files import VectorFile
+from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject
+
+REPORT_EVERY = 1_000
+
+
+class Records(Protocol):
+    """Records with fields, of one corpus; `read` yields those of one of its parts."""
+
+    @property
+    def fields(self) -> Fields: ...
+    def read(self, path: Path, /) -> Iterator[ReadDocument | Reject]: ...
+    def __iter__(self) -> Iterator[ReadDocument | Reject]: ...
+
+
+class DedupeInput:
+    """Reads all records once; `summary`, and where the documents are in their inputs, are complete then.
+
+    `parts` are the parts of the source, each with whether the positions of its records are their lines, not the numbers
+    of records from 0.
+    """
+
+    def __init__(
+        self,
+        source: Records,
+        parts: Sequence[tuple[Path, bool]],
+        beside: VectorFile,
+        against: Sequence[Records],
+        comparison: Comparison,
+    ) -> None:
+        self.reasons, self.summary, self._beside = RejectReasons(), IngestSummary(), beside
+        self._positions, self._others = [array("q") for _ in parts], array("q")
+        self._current: array[int] | None = None
+        self._position, self._fields, self.labels = 0, source.fields, Labels(comparison)
+        self.against_read = self.against_rejected = 0
+        records = chain(self._of_others(against), beside.joined(self._noted(source, parts)))
+        self._records = VectorLengthCheck(self.reasons.counted(records))
+
+    def _of_others(self, against: Sequence[Records]) -> Iterator[ReadDocument | Reject]:
+        """Yield the records of another corpus."""
+        own = self._fields
+        for source in against:
+            self._fields = source.fields
+            yield from source
+        self._fields = own
+
+    def _noted(self, source: Records, parts: Sequence[tuple[Path, bool]]) -> Iterator[ReadDocument | Reject]:
+        """Yield the records of a source, each before the next one is read, and note where it is."""
+        for (path, by_line), positions in zip(parts, self._positions, strict=True):
+            self._current = positions
+            for ordinal, record in enumerate(source.read(path)):
+                self._position = record.line if by_line else ordinal
+                yield record
+
+    def read(
+        self,
+        records: EncodedRecords,
+        places: RecordPlaces | None,
+        rejects: RejectWriter,
+        progress: Progress,
+        *,
+        strict: bool,
+    ) -> None:
+        """Encode all documents, and write the rejects."""
+        summary, self.summary.first_rejects = self.summary, rejects.first
+        across = self.labels.comparison.across
+        for read, (ordinal, one) in enumerate(_numbered(self._records), 1):
+            self._count(one)
+            if isinstance(one, Reject):
+                rejects.write(one)
+            if strict:
+                _refuse(one)
+            if isinstance(one, Reject):
+                continue
+            if self._current is None:
+                self._others.append(self.against_read - 1)
+            else:
+                self._current.append(self._position)
+            if places is not None:
+                places.add(one, ordinal)
+            value = None if across is None else column_of(one, across, self._fields)
+            self.labels.add(value, is_against=self._current is None)
+            records.add(one.document)
+            if read % REPORT_EVERY == 0:
+                progress("read", read, None)
+        records.finish()
+        self.labels.finish()
+        total = self.against_read + summary.read
+        progress("read", total, total)
+        if across is not None and self.labels.count and not self.labels.has_values:
+            raise InputError(
+                f"no record has '{across}', across which pairs count; name another field with --across"
+            )
+
+    def refuse_unusable(self) -> None:
+        """Raise InputError if there are records, but none is usable or has the field that was named for the id."""
+        summary = self.summary
+        if summary.read and summary.rejected == summary.read:
+            raise InputError(f"{none_usable(summary.read)} ({self.reasons.frequent()})")
+        if summary.read and self.reasons.all_are_numbered and self._fields.id != ID:
+            raise InputError(f"no record has the id '{self._fields.id}'; name another field with --id-field")
+
+    def _count(self, one: ReadDocument | Reject) -> None:
+        summary, is_reject = self.summary, isinstance(one, Reject)
+        if self._current is None:
+            self.against_read += 1
+            self.against_rejected += is_reject
+            return
+        summary.read += 1
+        summary.rejected += is_reject
+        if isinstance(one, ReadDocument):
+            summary.unreadable_dates += one.unreadable_date is not None
+            summary.replaced_characters += one.replaced
+
+    @property
+    def rejected(self) -> int:
+        """The number of records that were rejected, those of the other corpus included."""
+        return self.summary.rejected + self.against_rejected
+
+    def refuse_replacing(self, output: Path, inputs: Sequence[Path], most_rejected: int | None) -> None:
+        """Raise InputError if the output would replace an input of which more records were rejected."""
+        if most_rejected is None or self.rejected <= most_rejected:
+            return
+        if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
+            raise InputError(
+                f"{self.reasons.rejected()}, and {output} is both input and output: nothing was written; name another "
+                "output, or write the rejected records to a file with --rejects"
+            )
+
+    def warnings(self) -> list[str]:
+        """Return warnings about dates and vectors."""
+        return [*self.reasons.of_dates(), *self._beside.warnings, *self._records.warnings()]
+
+    @property
+    def rows(self) -> list[int]:
+        """The positions of all documents in their parts, after those of the other corpus."""
+        return [row for part in (self._others, *self._positions) for row in part]
+
+    def kept(self, removed: NDArray[np.bool_]) -> dict[int, NDArray[np.int64]]:
+        """Return the positions of the records that are not removed, by input."""
+        first, found = self.labels.against, {}
+        for part, positions in enumerate(self._positions):
+            inside = removed[first : first + len(positions)]
+            found[part] = np.frombuffer(positions, np.int64)[~inside]
+            first += len(positions)
+        return {part: kept for part, kept in found.items() if len(kept)}
+
+
+def _numbered(records: Iterable[ReadDocument | Reject]) -> Iterator[tuple[int, ReadDocument | Reject]]:
+    """Yield records with their numbers in their files from 1."""
+    file, ordinal = None, 0
+    for one in records:
+        file, ordinal = one.file, ordinal + 1 if one.file == file else 1
+        yield ordinal, one
+
+
+def _refuse(one: ReadDocument | Reject) -> None:
+    """Raise InputError for a reject, or a date that cannot be read."""
+    reason = one.reason if isinstance(one, Reject) else one.unreadable_date
+    if reason is not None:
+        raise stopped(one, reason)

@@ -1,0 +1,152 @@
+"""Remove near-duplicates from rows in memory: texts, mappings, tuples, documents, data frames; no database is used."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nearsim_db.analysis.counted_pairs import Comparison
+from nearsim_db.analysis.dedupe_input import DedupeInput
+from nearsim_db.analysis.encoded_records import EncodedRecords
+from nearsim_db.analysis.file_pairs import find
+from nearsim_db.analysis.whole_texts import WholeTexts
+from nearsim_db.readers import Fields, RejectWriter, from_documents, open_vectors
+from nearsim_db.readers.frames import Rows
+from nearsim_db.records import ReadDocument, Reject, silent
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, override, refuse_unusable_keep
+from nearsim_db.store.settings import encoding_from_environment
+
+_ROWS = Path("rows")
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedRow:
+    """A row that was removed, and the row `of` which it is a near-duplicate, which is one of `against` if that is true.
+
+    `similarity` is None for rows that are connected only through others.
+    """
+
+    row: int
+    of: int
+    similarity: float | None
+    against: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deduped:
+    """What `dedupe` kept, removed and rejected, by the numbers of the rows from 0: together they are all rows.
+
+    `rejects` have the reasons and the numbers from 1, those of `against` the file "against". `pairs` counts the pairs.
+    """
+
+    kept: tuple[int, ...]
+    removed: tuple[RemovedRow, ...]
+    rejects: tuple[Reject, ...]
+    pairs: int
+    _given: Any = field(repr=False)
+
+    def rows(self) -> Any:
+        """Return the rows that are kept: a data frame or table of the type given, otherwise a list."""
+        places, given = list(self.kept), self._given
+        if hasattr(given, "iloc"):
+            return given.iloc[places]
+        if hasattr(given, "take"):
+            return given.take(places)
+        if hasattr(given, "__arrow_c_stream__"):
+            return given[places]
+        return [given[place] for place in places]
+
+
+class _Source:
+    """Rows as the records of one file."""
+
+    def __init__(self, given: Rows, fields: Fields, name: str) -> None:
+        self.given, self.fields, self._name = given, fields, name
+
+    def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
+        for one in from_documents(self.given, self.fields):
+            one.file = self._name
+            yield one
+
+    def __iter__(self) -> Iterator[ReadDocument | Reject]:
+        return self.read(_ROWS)
+
+
+class _Rejects(RejectWriter):
+    """Rejects in memory."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.all: list[Reject] = []
+
+    def write(self, reject: Reject) -> None:
+        super().write(reject)
+        self.all.append(reject)
+
+
+def dedupe(
+    rows: Rows,
+    *,
+    against: Rows | None = None,
+    only_against: bool = False,
+    across: str | None = None,
+    threshold: float | None = None,
+    exact: bool = False,
+    keep: str | None = None,
+    recipe: Recipe | None = None,
+    id: str = "id",
+    title: str = "title",
+    text: str | None = None,
+    source: str = "source",
+    published_at: str = "published_at",
+    vector: str = "vector",
+    threads: int | None = None,
+) -> Deduped:
+    """Find near-duplicates among rows, which no two kept rows are; no database is used.
+
+    `rows` are texts, mappings, tuples of id and text or of id, title and text, documents, or a data frame (pandas,
+    polars, pyarrow). `id` to `vector` name the keys or columns; the text is 'text', or else 'body'. A row needs no id.
+    `against`, `only_against`, `across`, `threshold` and `exact` are those of nearsim dedupe, `keep` is `cluster.keep`.
+    A row that cannot be used is rejected with the reason. Raises RecipeError for an impossible value, InputError for a
+    data frame that cannot be read.
+    """
+    fields = Fields(id, title, text, source, "url", published_at, vector, ids="optional")
+    given = rows if isinstance(rows, Sequence) or hasattr(rows, "__arrow_c_stream__") else list(rows)
+    chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep)
+    backend, available = encoding_from_environment()
+    encoder = (WholeTexts if exact else Encoder)(resolve(chosen), backend)
+    threads = threads or available
+    others = [] if against is None else [_Source(against, fields, "against")]
+    comparison = Comparison(across, against is not None, only_against)
+    with (
+        open_vectors(None) as beside,
+        ThreadPoolExecutor(threads, thread_name_prefix="nearsim") as pool,
+        EncodedRecords(encoder, pool, threads) as records,
+    ):
+        read = DedupeInput(_Source(given, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
+        rejects = _Rejects()
+        read.read(records, None, rejects, silent, strict=False)
+        if records:
+            refuse_unusable_keep(chosen.cluster.keep, lambda: read.reasons.fields.has_source)
+        found = find(encoder, records, read.labels, pool, silent)
+        places, old = read.rows, read.labels.against
+        removed = [(row, of) for row, of in enumerate(found.match.tolist()) if of >= 0]
+        return Deduped(
+            tuple(places[row] for row in range(old, len(records)) if found.match[row] < 0),
+            tuple(
+                RemovedRow(places[row], places[of], found.similarity(row, of), of < old)
+                for row, of in removed
+            ),
+            tuple(rejects.all),
+            found.nodes.count(found.pairs.edges),
+            given,
+        )
+
+
+def _recipe(recipe: Recipe, threshold: float | None, keep: str | None) -> Recipe:
+    if threshold is not None:
+        recipe = override(recipe, [f"match.threshold={threshold}"])
+    return recipe if keep is None else override(recipe, [f"cluster.keep={keep}"])
