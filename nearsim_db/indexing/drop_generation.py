@@ -82,6 +82,7 @@ def _empty(connection: Connection, leaves: Leaves, patience_seconds: float, drop
         _retry_for(patience_seconds, partial(_detach, connection, leaves))
         partitions.empty(connection, leaves)
         _retry_for(patience_seconds, drop)
+        partitions.reuse_space(connection, leaves)
     except RetryError:
         return False
     return True

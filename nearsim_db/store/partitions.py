@@ -1,5 +1,7 @@
 """The tables of one generation: create, attach, detach, count, drop."""
 
+from functools import partial
+
 import psycopg
 from psycopg import sql
 
@@ -7,7 +9,7 @@ from nearsim_db.errors import UnreachableError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import autocommitting, corruption_message
+from nearsim_db.store.driver.engine import autocommitting, corruption_message, retry_conflicts
 from nearsim_db.store.driver.statements import (
     INDEX_SCHEMA,
     PARENTS,
@@ -88,9 +90,9 @@ def detach(connection: Connection, leaves: Leaves) -> None:
 
 
 def empty(connection: Connection, leaves: Leaves) -> None:
-    """Delete the rows of a generation that shares its tables, in slices that commit."""
-    while leaves.are_shared and _delete_some(connection, leaves):
-        connection.commit()
+    """Delete the rows of a generation that shares its tables, in slices; the connection must be in autocommit."""
+    while leaves.are_shared and retry_conflicts(connection, partial(_delete_some, connection, leaves)):
+        pass
 
 
 def _delete_some(connection: Connection, leaves: Leaves) -> int:
@@ -147,11 +149,20 @@ def _share(connection: Connection, leaves: Leaves) -> float:
 def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
     """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit.
 
-    One that it shares is vacuumed only once it has doubled.
+    One that it shares is vacuumed only once as many rows have changed as it has, and not if it is vacuumed already.
     """
-    if leaves.are_shared and not run(connection, "has_grown", leaf=leaves.qualified(parent)).value():
-        return
-    autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
+    if not leaves.are_shared:
+        autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
+    elif run(connection, "has_grown", leaf=leaves.qualified(parent)).value():
+        autocommitting(connection).execute(statement("vacuum_shared", leaf=leaves.table(parent)))
+
+
+def reuse_space(connection: Connection, leaves: Leaves) -> None:
+    """Vacuum the tables that a dropped generation shared, as `vacuum` does; the connection must be in autocommit."""
+    if leaves.are_shared:
+        report_changes(connection)
+        for parent in PARENTS:
+            vacuum(connection, leaves, parent)
 
 
 def analyze_parents(connection: Connection) -> None:
@@ -186,7 +197,7 @@ def analyze_refilled(connection: Connection) -> None:
 
 
 def report_changes(connection: Connection) -> None:
-    """Have the changes of this transaction count for `analyze_refilled` once it is committed."""
+    """Have the changes of this transaction count for `analyze_refilled` and `vacuum` once it is committed."""
     run(connection, "report_changes")
 
 

@@ -103,7 +103,7 @@ WHERE NOT EXISTS (SELECT FROM nearsim.generation WHERE generation.generation_id 
 ORDER BY generation_id
 
 -- name: has_grown
--- Whether a table has more than twice the rows that its statistics know. Catalog only.
+-- Whether more rows of a table were written or deleted than its statistics know. Catalog only.
 SELECT pg_catalog.pg_stat_get_mod_since_analyze(oid) > 1000 + greatest(reltuples, 0)
 FROM pg_catalog.pg_class WHERE oid = CAST(%(leaf)s AS regclass)
 
@@ -133,6 +133,10 @@ FROM {signature} AS signature
 -- name: vacuum_leaf
 -- Set visibility for index-only scans and collect planner statistics.
 VACUUM (ANALYZE) {leaf}
+
+-- name: vacuum_shared
+-- vacuum_leaf for a table that several generations share, on which no session waits for another.
+VACUUM (ANALYZE, SKIP_LOCKED) {leaf}
 
 -- name: analyze_parents
 -- Planner statistics for joins over all generations; autovacuum never analyzes parents. Numeric columns only, so that

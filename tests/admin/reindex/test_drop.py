@@ -180,6 +180,23 @@ def test_a_drop_of_rows_killed_many_times_is_finished(
     assert kills > 5 and nothing_is_left(database)
 
 
+@pytest.mark.slow("fifteen builds")
+def test_the_space_of_dropped_rows_is_reused(database: Database) -> None:
+    """Without autovacuum, which the servers of tests have off."""
+    size = (
+        "SELECT sum(pg_total_relation_size(oid)) FROM pg_class "
+        "WHERE relname ~ '_shared$' AND relkind = 'r' AND relnamespace = CAST('nearsim_index' AS regnamespace)"
+    )
+    reindex, sizes = Reindex(database, "default"), []
+    for _ in range(15):
+        reindex.start()
+        reindex.promote()
+        assert all(one.finished for one in reindex.drop())
+        with database.transaction() as connection:
+            sizes.append(int(run(connection, size).value()))
+    assert max(sizes) <= 2 * sizes[0], sizes
+
+
 @pytest.mark.usefixtures("either_tables")
 def test_two_sessions_drop_the_same_generation(
     url: str, database: Database, monkeypatch: pytest.MonkeyPatch
