@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from nearsim_db.errors import NotFoundError, suggested_command
+from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.indexing import attached_sweep, drop_generation, retention
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import CollectionId, GenerationId
@@ -13,6 +13,7 @@ from nearsim_db.store import collection_rows, generation_rows, generations, look
 from nearsim_db.store.attached import attachments, obstacles
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_lock_timeout
+from nearsim_db.store.generation_rows import Generation
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
@@ -76,27 +77,40 @@ def _begin_move(connection: Connection, context: Context) -> bool:
     moving = generation_rows.create_generation(
         connection, live.profile_id, context.encoder.profile, live.generation_id, detached=True
     )
-    generation_rows.add_figures(connection, moving, {"moves": live.generation_id})
+    generation_rows.add_figures(connection, moving, {"moves": True})
     message = f"{describe(live)} has grown: it is built again with tables of its own"
     log(logging.INFO, "moves", message, facts_of(moving))
     return True
 
 
 def finish_moves(scope: Scope) -> None:
-    """Promote the ready generations that `begin_moves` began, and drop those that they replace."""
+    """Promote the ready generations that `begin_moves` began, and drop those that they replace.
+
+    One that would replace another generation, as a rollback or promotion came first, is dropped instead.
+    """
     with scope.engine.connect() as connection:
         ready = generation_rows.list_generations(connection, scope.collection_id, "moving")
     for moved in ready:
         try:
             with scope.database.transaction() as connection:
-                former = generation_rows.get_generation(connection, GenerationId(moved.figures["moves"]))
-                if generations.promote(connection, moved, ["ready"]) == former.generation_id:
-                    generations.abandon(connection, former, ["retired"], drop=True)
+                is_moved = _finish_move(connection, moved)
         except Exception as error:
-            if not is_lock_timeout(error):
+            if not (is_lock_timeout(error) or isinstance(error, ConflictError)):
                 raise
-            continue  # tried again by the next run
-        log(logging.INFO, "moved", f"{describe(moved)} has tables of its own now", facts_of(moved))
+            continue  # tried again by the next run, unless it was stopped
+        message = f"{describe(moved)} {'has tables of its own now' if is_moved else 'is no longer needed'}"
+        log(logging.INFO, "moved", message, facts_of(moved))
+
+
+def _finish_move(connection: Connection, moved: Generation) -> bool:
+    former = generations.promote(connection, moved, ["ready"])
+    if former is None or former != moved.replaces:
+        connection.rollback()
+        generations.abandon(connection, moved, ["ready"], drop=True)
+        return False
+    retired = generation_rows.get_generation(connection, former)
+    generations.abandon(connection, retired, ["retired"], drop=True)
+    return True
 
 
 def remove_expired_documents(scope: Scope, between: Callable[[], None]) -> None:
