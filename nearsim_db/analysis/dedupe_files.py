@@ -38,7 +38,7 @@ from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import Recipe, refuse_unusable_keep
+from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.settings import encoding_from_environment
 
 
@@ -133,7 +133,6 @@ def dedupe(
         with RejectWriter(outputs.rejects) as rejects:
             given.read(records, places, rejects, progress, strict=strict)
         given.refuse_unusable()
-        refuse_unusable_keep(recipe.cluster.keep, lambda: given.reasons.fields.has_source)
         given.refuse_replacing(outputs.unique, inputs, most_rejected)
         found = find(encoder, records, given.labels, pool, progress)
         if places is not None:

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.analysis.counted_pairs import Comparison, Labels
-from nearsim_db.analysis.encoded_records import EncodedRecords
+from nearsim_db.analysis.encoded_records import EncodedRecords, Ranks
 from nearsim_db.errors import InputError, none_usable
 from nearsim_db.readers import Fields, RejectWriter, VectorLengthCheck
 from nearsim_db.readers.columns import column_of
@@ -19,6 +20,7 @@ from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.rejects import RejectReasons, stopped
 from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject
+from nearsim_db.similarity.recipe import refuse_unusable_keep
 
 REPORT_EVERY = 1_000
 
@@ -99,7 +101,8 @@ class DedupeInput:
                 places.add(one, ordinal)
             value = None if across is None else column_of(one, across, self._fields)
             self.labels.add(value, is_against=self._current is None)
-            records.add(one.document)
+            column = records.ranks.column
+            records.add(one.document, None if column is None else column_of(one, column, self._fields))
             if read % REPORT_EVERY == 0:
                 progress("read", read, None)
         records.finish()
@@ -110,6 +113,16 @@ class DedupeInput:
             raise InputError(
                 f"no record has '{across}', across which pairs count; name another field with --across"
             )
+
+        if self.labels.count:
+            refuse_unusable_keep(
+                records.encoder.profile.recipe.cluster.keep, partial(self._has, records.ranks)
+            )
+
+    def _has(self, ranks: Ranks, policy: str) -> bool:
+        """Whether any document has what a keep policy ranks by."""
+        fields = self.reasons.fields
+        return {"source": fields.has_source, "latest": fields.has_date, "highest": ranks.has_numbers}[policy]
 
     def refuse_unusable(self) -> None:
         """Raise InputError if there are records, but none is usable or has the field that was named for the id."""

@@ -16,7 +16,7 @@ from nearsim_db.readers.frames import Rows
 from nearsim_db.records import ReadDocument, Reject, silent
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe, override, refuse_unusable_keep
+from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.settings import encoding_from_environment
 
 _ROWS = Path("rows")
@@ -129,8 +129,6 @@ def dedupe(
         read = DedupeInput(_Source(given, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
         rejects = _Rejects()
         read.read(records, None, rejects, silent, strict=False)
-        if records:
-            refuse_unusable_keep(chosen.cluster.keep, lambda: read.reasons.fields.has_source)
         found = find(encoder, records, read.labels, pool, silent)
         places, old = read.rows, read.labels.against
         removed = [(row, of) for row, of in enumerate(found.match.tolist()) if of >= 0]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from math import inf, isnan, nan
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Self
 
@@ -39,7 +40,7 @@ class EncodedRecords:
     """
 
     def __init__(self, encoder: Encoder, pool: Executor, threads: int) -> None:
-        self._encoder = encoder
+        self.encoder = encoder
         self._pool = pool
         self._most_waiting = 2 * threads
         self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
@@ -62,16 +63,19 @@ class EncodedRecords:
     def __len__(self) -> int:
         return len(self.ranks)
 
-    def add(self, document: Document) -> None:
-        """Add a document; waits while too many are in memory. Raises NearsimError if the disk is full."""
+    def add(self, document: Document, value: object = None) -> None:
+        """Add a document; waits while too many are in memory. Raises NearsimError if the disk is full.
+
+        `value` is that of the column that the keep policy ranks by.
+        """
         number = len(self)
-        self.ranks.add(document)
+        self.ranks.add(document, value)
         content: Content = None
         if not self.ranks.is_older(number, self._retained):
-            content = self._encoder.content_of(document.title, document.body, document.vector)
+            content = self.encoder.content_of(document.title, document.body, document.vector)
             if number % _SAMPLED == 0:
                 self.texts.add([document.body or document.title or ""])
-        elif not self._encoder.takes_vectors:
+        elif not self.encoder.takes_vectors:
             content = ""
         self._begun.append(content)
         self._characters += 0 if content is None else len(content)
@@ -80,7 +84,7 @@ class EncodedRecords:
 
     def _submit(self) -> None:
         contents, first = self._begun, len(self) - len(self._begun)
-        encoded = self._pool.submit(self._encoder.encode, contents, keep_features=True)
+        encoded = self._pool.submit(self.encoder.encode, contents, keep_features=True)
         self._waiting.append((first, contents, encoded))
         self._begun, self._characters = [], 0
         if len(self._waiting) > self._most_waiting:
@@ -97,7 +101,7 @@ class EncodedRecords:
         self._parts.append(Encoded(encoded.counts, encoded.digests, nothing, encoded.numbers))
 
     def _sample(self, first: int, contents: Sequence[Content], encoded: Encoded) -> None:
-        if self._encoder.takes_vectors:
+        if self.encoder.takes_vectors:
             return
         chosen = np.flatnonzero(encoded.counts)
         nothing = np.zeros(len(chosen), np.int64)
@@ -121,7 +125,7 @@ class EncodedRecords:
         with _full_disk():
             sketches.flush()
             features.flush()
-        family, parts = self._encoder.family, self._parts or [self._encoder.encode([])]
+        family, parts = self.encoder.family, self._parts or [self.encoder.encode([])]
         self.counts = np.concatenate([one.counts for one in parts])
         self.digests = np.concatenate([one.digests for one in parts])
         self.numbers = np.concatenate([one.numbers for one in parts])
@@ -131,7 +135,7 @@ class EncodedRecords:
         shape = (len(self), family.k)
         self.sketches: NDArray[Any] = (
             np.memmap(sketches, family.dtype, "r", shape=shape)
-            if len(self) and self._encoder.has_sketches
+            if len(self) and self.encoder.has_sketches
             else np.zeros((0, family.k), family.dtype)
         )
 
@@ -156,28 +160,41 @@ def _full_disk() -> Iterator[None]:
 
 
 class Ranks:
-    """What a keep policy ranks documents by: source, length, date. A document without a date is dated now."""
+    """What a keep policy ranks documents by: source, length, date, `column`. A document without a date is dated now."""
 
-    def __init__(self, policy: str, sources: Sequence[str]) -> None:
-        self._policy = policy
-        self._places = {name: at for at, name in reversed(list(enumerate(sources)))}
+    def __init__(self, policy: str, names: Sequence[str]) -> None:
+        self.policy = policy
+        self.column = names[0] if policy == "highest" else None
+        self._places = {name: at for at, name in reversed(list(enumerate(names)))}
         self._now = _microseconds(datetime.now(UTC))
         self._dates = array("q")
-        self._keys = array("q")  # by which the policy ranks first, the smallest best
+        self._keys = array("d")  # by which the policy ranks first, the smallest best
 
     def __len__(self) -> int:
         return len(self._dates)
 
-    def add(self, document: Document) -> None:
-        """Add a document."""
+    @property
+    def has_numbers(self) -> bool:
+        """Whether any document has a number in the column."""
+        return any(key != inf for key in self._keys)
+
+    def add(self, document: Document, value: object = None) -> None:
+        """Add a document with its value of the column."""
         date = self._now if document.published_at is None else _microseconds(document.published_at)
         self._dates.append(date)
-        if self._policy == "source":
+        if self.policy == "source":
             self._keys.append(self._places.get(document.source or "", len(self._places)))
-        elif self._policy == "longest":
+        elif self.policy == "longest":
             self._keys.append(-len(document.title or "") - len(document.body or ""))
-        elif self._policy == "latest":
+        elif self.policy == "latest":
             self._keys.append(-date)
+        elif self.policy == "highest":
+            number = _number(value)
+            self._keys.append(inf if number is None else -number)
+
+    def rank_by(self, values: NDArray[np.float64]) -> None:
+        """Rank first by values of the documents, the largest best."""
+        self._keys = array("d", (-values).tobytes())
 
     def is_older(self, number: int, age_seconds: int | None) -> bool:
         """Whether a document is older than an age."""
@@ -186,10 +203,8 @@ class Ranks:
     def order(self, numbers: Ids) -> Ids:
         """Return documents, best first; ties go to the earlier date, then to the first, or to the last for latest."""
         dates = np.frombuffer(self._dates, np.int64)[numbers]
-        keys = (
-            np.frombuffer(self._keys, np.int64)[numbers] if self._keys else np.zeros(len(numbers), np.int64)
-        )
-        places = -numbers if self._policy == "latest" else numbers
+        keys = np.frombuffer(self._keys, np.float64)[numbers] if self._keys else np.zeros(len(numbers))
+        places = -numbers if self.policy == "latest" else numbers
         return numbers[np.lexsort((places, dates, keys))]
 
     def earlier_first(self, one: int, other: int) -> tuple[int, int]:
@@ -198,6 +213,15 @@ class Ranks:
         if self._now not in (first, second) and first != second:
             return (one, other) if first < second else (other, one)
         return (one, other) if one < other else (other, one)
+
+
+def _number(value: object) -> float | None:
+    """Return a number, also one that is written as text; None for anything else."""
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) else nan
+    except (ValueError, OverflowError):
+        return None
+    return None if isnan(number) else number
 
 
 def _microseconds(moment: datetime) -> int:

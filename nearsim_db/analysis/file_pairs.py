@@ -155,6 +155,15 @@ class Found:
         return float(self.pairs.scores.similarity[at]) if is_pair else None
 
 
+def _total_similarity(twins: Twins, pairs: HeadPairs) -> NDArray[np.float64]:
+    """Return the sum of the similarities of each record with those that it is a pair with."""
+    sizes = twins.sizes()
+    total = np.maximum(sizes - 1, 0).astype(np.float64)
+    for one, other in ((pairs.left, pairs.right), (pairs.right, pairs.left)):
+        np.add.at(total, one, pairs.scores.similarity * sizes[other])
+    return total[twins.head_of]
+
+
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
@@ -168,6 +177,8 @@ def find(
     heads = Nodes(labels, twins.head_of)
     pairs = find_pairs(encoder, records, twins, heads, pool, progress)
     progress("clusters", 0, len(records))
+    if records.ranks.policy == "central":
+        records.ranks.rank_by(_total_similarity(twins, pairs))
     nodes, edges = alike(encoder, records, twins, heads, pairs)
     nothing = np.zeros(0, np.int64)
     if not labels.comparison.against:

@@ -5,12 +5,12 @@ Shingles that are too short for the documents, measured on a sample of them, pro
 
 from collections.abc import Sequence
 
-from nearsim_db.errors import NearsimError, NotFoundError, RecipeConflictError
+from nearsim_db.errors import NearsimError, NotFoundError, RecipeConflictError, RecipeError
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve, restore
-from nearsim_db.similarity.recipe import Recipe, refuse_unusable_keep, to_mapping
+from nearsim_db.similarity.recipe import Recipe, keep_policy, refuse_unusable_keep, to_mapping
 from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import documents, generation_rows, generations, query_rows, signatures
 from nearsim_db.store.collection_rows import Collection
@@ -33,9 +33,18 @@ def refuse_keep_by_source(
 ) -> None:
     """Raise InputError for a keep policy by source if the collection has documents and none has a source.
 
-    `adds`: a dry run would add documents without a source.
+    `adds`: a dry run would add documents without a source. Raises RecipeError for a policy that indexes do not have.
     """
-    refuse_unusable_keep(keep, lambda: not query_rows.lacks_sources(connection, collection_id, adds=adds))
+    if keep_policy(keep)[0] in ("highest", "central"):
+        raise RecipeError(
+            f"cluster.keep is {keep!r}, which is for nearsim dedupe; an index takes earliest, latest, longest or "
+            "source:A,B,C"
+        )
+
+    def has_field(policy: str) -> bool:
+        return policy != "source" or not query_rows.lacks_sources(connection, collection_id, adds=adds)
+
+    refuse_unusable_keep(keep, has_field)
 
 
 def refuse_other_recipe(collection: str, generation: Generation, recipe: Recipe) -> None:

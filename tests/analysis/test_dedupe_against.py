@@ -66,7 +66,7 @@ def are_pair(one: Record, other: Record, *, across: bool) -> bool:
 
 @pytest.mark.parametrize("across", [None, "source"])
 @pytest.mark.parametrize("only_against", [False, True])
-@pytest.mark.parametrize("keep", some(["earliest", "latest", "longest"], "every keep policy"))
+@pytest.mark.parametrize("keep", some(["earliest", "highest:n", "longest"], "every keep policy"))
 @pytest.mark.parametrize("seed", some(range(5), "every seed"))
 def test_what_has_a_match_in_another_corpus_is_removed(
     tmp_path: Path, across: str | None, only_against: bool, keep: str, seed: int
@@ -77,7 +77,7 @@ def test_what_has_a_match_in_another_corpus_is_removed(
     }
     rank: dict[str, Callable[[int], Any]] = {
         "earliest": lambda at: at,
-        "latest": lambda at: -at,
+        "highest:n": lambda at: -at,
         "longest": lambda at: (-len(new[at]["text"]), at),
     }
     matches: dict[int, set[tuple[str, int]]] = {}

@@ -37,6 +37,21 @@ def test_the_keep_policy_chooses_survivors(tmp_path: Path) -> None:
         assert run(path, from_mapping({"cluster": {"keep": keep}})) == kept
 
 
+def test_the_keep_policy_may_be_a_column_or_the_centre(tmp_path: Path) -> None:
+    path, near = tmp_path / "in.jsonl", STORY.split()
+    texts = {"a": f"{STORY} and more than that", "b": STORY, "c": " ".join(near[1:]), "d": " ".join(near[2:])}
+    scores: dict[str, object] = {"a": "1e2", "b": 99, "c": None, "d": "many"}
+    write_jsonl(
+        path, [{"id": name, "text": text, "meta": {"n": scores[name]}} for name, text in texts.items()]
+    )
+    threshold = ("match.threshold=0.6",)
+    for keep, kept in (("highest:meta.n", "a"), ("central", "c"), ("earliest", "a")):
+        assert run(path, override(Recipe(), [*threshold, f"cluster.keep={keep}"])) == [kept]
+    for keep in ("highest:n", "highest:meta", "latest", "source:a"):
+        with pytest.raises(InputError, match="choose another policy"):
+            run(path, from_mapping({"cluster": {"keep": keep}}))
+
+
 def test_a_failure_leaves_no_output(tmp_path: Path) -> None:
     path = write_stories(tmp_path / "in.jsonl", {str(at): f"{STORY} {at}" for at in range(99)})
     path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:-20])

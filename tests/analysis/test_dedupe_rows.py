@@ -101,9 +101,10 @@ def test_a_row_is_compared_with_other_rows_and_across_values() -> None:
     for one in found.removed:
         assert one.against and one.similarity == pytest.approx(similarity(new[one.row], old[one.of - 1]))
     rows = [{"text": STORM, "lang": lang} for lang in ("en", "en", "de")]
+    rows[1]["n"] = "5.5"
     assert dedupe(rows[:2], across="lang").kept == (0, 1) and dedupe(rows, across="lang").kept == (0,)
     assert dedupe(["a a b", "a b a b", "A  a b"], exact=True).kept == (0, 1)
-    assert dedupe(rows, keep="latest").kept == (2,)
+    assert dedupe(rows, keep="highest:n").kept == (1,)
     with pytest.raises(InputError, match="has 'other'"):
         dedupe(rows, across="other")
     with pytest.raises(RecipeError, match=r"cluster\.keep"):

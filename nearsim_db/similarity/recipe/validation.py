@@ -55,23 +55,32 @@ def check(recipe: "Recipe") -> None:
 
 
 def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:
-    """Return the keep policy's name and, for `source:A,B,C`, the sources in order of preference."""
-    if keep in ("earliest", "latest", "longest"):
+    """Return the keep policy's name and, for `source:A,B,C`, the sources in order; the column of `highest:COLUMN`."""
+    if keep in ("earliest", "latest", "longest", "central"):
         return keep, ()
     name, colon, rest = keep.partition(":")
     sources = tuple(part.strip() for part in rest.split(",") if part.strip())
     if name == "source" and colon and sources:
         return name, sources
-    raise RecipeError(f"cluster.keep is {keep!r}; choose earliest, latest, longest or source:A,B,C")
+    if name == "highest" and rest.strip():
+        return name, (rest.strip(),)
+    raise RecipeError(
+        f"cluster.keep is {keep!r}; choose earliest, latest, longest, central, source:A,B,C or highest:COLUMN"
+    )
 
 
-def refuse_unusable_keep(keep: str, has_source: Callable[[], bool]) -> None:
-    """Raise InputError for a keep policy by source if no document has one."""
-    if keep_policy(keep)[0] == "source" and not has_source():
-        raise InputError(
-            f"cluster.keep is {keep!r}, but no document has a source; name the field that holds it with "
-            "--source-field, or choose another policy"
-        )
+_LACKING = {
+    "source": "no document has a source; name the field that holds it with --source-field, or",
+    "latest": "no document has a date; name the field that holds it with --published-field, or",
+    "highest": "no document has a number in this column; name another one, or",
+}
+
+
+def refuse_unusable_keep(keep: str, has_field: Callable[[str], bool]) -> None:
+    """Raise InputError for a keep policy by a field, which is asked for by the policy's name, that no document has."""
+    policy = keep_policy(keep)[0]
+    if policy in _LACKING and not has_field(policy):
+        raise InputError(f"cluster.keep is {keep!r}, but {_LACKING[policy]} choose another policy")
 
 
 def retained_seconds(age: str) -> int | None:
