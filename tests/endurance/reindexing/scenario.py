@@ -152,12 +152,9 @@ def _await_searches(searched: Semaphore, count: int) -> None:
 
 def _reindex(world: World, rest: Callable[[], None]) -> Iterator[Step]:
     yield _timed("before", rest)
-    arguments = [part for one in SETTINGS_AFTER for part in ("--set", one)]
-    yield _timed(
-        "build", lambda: command(world.url, "reindex", "start", PROFILE, "-c", COLLECTION, *arguments)
-    )
     with Database.connect(world.url) as database:
         reindex = Reindex(database, COLLECTION, PROFILE)
+        yield _timed("build", lambda: reindex.start(settings=[*SETTINGS_AFTER]))
         with promotion_seconds() as noted:
             turns: Sequence[tuple[str, Callable[[], object]]] = (
                 ("promote", reindex.promote),

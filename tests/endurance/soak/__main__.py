@@ -2,6 +2,7 @@
 
     python -m tests.endurance.soak MINUTES [--seed N] [--major 18]
 
+Indexes share their tables, have their own, or outgrow shared ones, as drawn for each database.
 Each round lasts a few seconds: three writers, two workers and two commands at a time work on a small database, and
 every kind of process is killed at random, the server included; in half of the rounds only writers and workers, so that
 commands end. Then the queue is drained, and documents, signatures,
@@ -23,12 +24,15 @@ from typer import Argument, Option
 
 from benchmarks.options import Major
 from benchmarks.own_server import own_server
+from nearsim_db.store import partitions
 from tests.endurance.soak.processes import start_fork_server
 from tests.endurance.soak.rounds import Counts, Different, Rounds
 from tests.endurance.soak.system import SETTINGS, System
 
 _ROUNDS_PER_DATABASE = 6
 _INTERRUPTED = 130
+# The documents up to which a collection's indexes share their tables; collections have some 24.
+_TABLES = {"shared tables": 20_000, "own tables": -1, "outgrown tables": 6}
 
 
 def soak(minutes: float, seed: int, major: int, counts: Counts) -> None:
@@ -40,9 +44,10 @@ def soak(minutes: float, seed: int, major: int, counts: Counts) -> None:
         with own_server(major, SETTINGS) as cluster:
             while time.monotonic() < deadline:
                 database += 1
+                tables, partitions.MOST_SHARED = rng.choice([*_TABLES.items()])
                 system = System(cluster, f"soak_{database}", rng)
                 families = ", ".join(one.variant for one in system.profiles)
-                print(f"database {database}: {families}", flush=True)
+                print(f"database {database}: {tables}, {families}", flush=True)
                 rounds = Rounds(system, folder, rng, counts)
                 try:
                     for _ in range(_ROUNDS_PER_DATABASE):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+from nearsim_db.store import partitions
 from tests.endurance.soak.writer import run_writer
 
 PRELOADED = [
@@ -75,7 +76,9 @@ class Starter:
     def _command(self, kind: str, arguments: tuple[str, ...]) -> Child:
         log, seed = self._next(kind), self._rng.choice([None, self._rng.random()])
         process = _CONTEXT.Process(
-            target=_run, args=(log, run_nearsim, self._url, arguments, seed), daemon=True
+            target=_run,
+            args=(log, run_nearsim, self._url, arguments, seed, partitions.MOST_SHARED),
+            daemon=True,
         )
         return self._started(kind, process, log, arguments)
 
@@ -88,12 +91,16 @@ class Starter:
         return self._folder / f"{self._number}-{kind}.log"
 
 
-def run_nearsim(url: str, arguments: tuple[str, ...], seed: float | None) -> None:
-    """Run the command line in this process; with a seed in small batches, which are killed at more places."""
+def run_nearsim(url: str, arguments: tuple[str, ...], seed: float | None, most_shared: int) -> None:
+    """Run the command line in this process; with a seed in small batches, which are killed at more places.
+
+    Collections of at most `most_shared` documents share their tables.
+    """
     from nearsim_db.cli import main
     from nearsim_db.indexing import queue_stages, work_queue
 
     os.environ["NEARSIM_DATABASE_URL"] = url
+    partitions.MOST_SHARED = most_shared
     if seed is not None:
         rng = random.Random(seed)
         work_queue._BATCH_SIZES = {stage: rng.choice([1, 2, 5, 20]) for stage in work_queue._BATCH_SIZES}

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import psycopg
 
+from nearsim_db.store.driver.statements import FIRST_OWN
 from tests.endurance.soak import compare
 from tests.endurance.soak.events import Listener
 from tests.endurance.soak.journal import Model
 from tests.endurance.soak.processes import Child, Starter
 from tests.endurance.soak.recipes import draw_changes
-from tests.endurance.soak.stored import read_documents, read_generation, read_generations
+from tests.endurance.soak.stored import read_documents, read_generation, read_generations, remains
 from tests.endurance.soak.system import ATTACHED, System
 
 _WRITERS, _WORKERS, _COMMANDS = 3, 2, 2
@@ -242,6 +243,7 @@ class Rounds:
             found += compare.wrong_documents(model, documents, system.written, self._purged)
             found += compare.wrong_story(model, documents, system.collections[ATTACHED])
             found += compare.wrong_verdicts(model, verdicts, self._purged)
+            found += remains(connection)
             for generation in read_generations(connection):
                 rows = {
                     doc_id: one.row(self._body(one.values))
@@ -252,6 +254,8 @@ class Rounds:
                 stored = read_generation(connection, generation)
                 found += compare.wrong_index(generation, rows, revisions, verdicts, stored)
                 self._counts.checks[generation.recipe.sketch.family] += 1
+                kind = "shared" if generation.generation_id < FIRST_OWN else "own"
+                self._counts.checks[f"indexes in {kind} tables"] += 1
                 self._counts.checks["documents"] += len(stored.signatures)
                 self._counts.checks["pairs"] += len(stored.pairs)
         for listener in self._listeners:

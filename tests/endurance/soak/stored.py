@@ -29,6 +29,16 @@ SELECT left_id, right_id, shared_bands, similarity, intersection_size, union_siz
 WHERE generation_id = %s
 """
 _MEMBERS = "SELECT doc_id, cluster_id, is_survivor FROM nearsim.cluster_member WHERE generation_id = %s"
+_REMAINING_ROWS = """
+SELECT generation_id FROM nearsim_index.signature_shared UNION SELECT generation_id FROM nearsim_index.band_shared
+UNION SELECT generation_id FROM nearsim_index.similar_pair_shared
+UNION SELECT generation_id FROM nearsim_index.cluster_member_shared
+EXCEPT SELECT generation_id FROM nearsim.generation
+"""
+_REMAINING_TABLES = """
+SELECT relname FROM pg_class WHERE relnamespace = 'nearsim_index'::regnamespace AND relkind = 'r'
+    AND substring(relname FROM '_([0-9]+)$')::integer NOT IN (SELECT generation_id FROM nearsim.generation)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +104,12 @@ def read_generations(connection: Connection) -> list[Generation]:
         Generation(number, collection, profile, state, from_mapping(recipe), bands, band_rows)
         for number, collection, profile, state, recipe, bands, band_rows in rows
     ]
+
+
+def remains(connection: Connection) -> list[str]:
+    """Return the generations that are gone but have tables, or rows in shared ones."""
+    found = [f"generation {number} left rows" for (number,) in connection.execute(_REMAINING_ROWS)]
+    return found + [f"generation of {name} left it" for (name,) in connection.execute(_REMAINING_TABLES)]
 
 
 def read_documents(connection: Connection) -> dict[int, StoredDocument]:
