@@ -67,10 +67,10 @@ def fmix32(word: int) -> int:
 
 
 def bottom_k(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
-    """The least ids, mixed, in order; the last of them fills the row."""
+    """The least ids, mixed, in order; the last of them fills the row. Seed 0 does not mix them."""
     mask = words(seed, "bottom_k mask", 1)[0]
     mixed = {fmix64(one ^ mask) if id_bits == 64 else fmix32(one ^ (mask & MASK32)) for one in ids}
-    least = sorted(mixed)[:k]
+    least = sorted(mixed if seed else {*ids})[:k]
     return least + least[-1:] * (k - len(least))
 
 

@@ -195,6 +195,15 @@ def test_keys_of_bottom_k_are_as_defined_and_pinned(id_bits: int, backend: str) 
     assert digest(keys) == KNOWN_KEYS_OF_BOTTOM_K[id_bits]
 
 
+@pytest.mark.parametrize(("id_bits", "documents"), [(32, OF_32_BITS), (64, OF_64_BITS)])
+def test_bottom_k_of_seed_0_is_the_ids(id_bits: int, documents: Documents) -> None:
+    family = make_family("bottom_k", 37, 0, id_bits, {}, "numpy")
+    for own in documents:
+        found = family.sketch(np.array([*own], np.uint64), np.array([0, len(own)], np.int64)).tolist()
+        assert found == [bottom([*own], 37, 0, id_bits)]
+        assert found[0] == (sorted(own) + [max(own)] * 37)[:37]
+
+
 def test_the_random_stream() -> None:
     assert random_words(1, "a purpose", 5).tolist() == plain_sketches.words(1, "a purpose", 5)
     # SplitMix64 from state 0, as published with the generator.
