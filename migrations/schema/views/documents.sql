@@ -1,38 +1,42 @@
--- Every document once per live profile of its collection, with its state. Relies on document_pkey,
--- document_external_id_key, document_collection_doc and the partitions' keys.
+-- Every document once per live profile of its collection, with its state. All is joined in one SELECT, so that a join by
+-- external_id goes by index (document_external_id_key, then the partitions' keys), while the whole view is hash joins.
+-- The generation is a parameter to the partitions, which live_generations describes: a subquery that is not pulled up
+-- (OFFSET 0) has it.
 CREATE VIEW nearsim.documents WITH (security_invoker = true) AS
-SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.doc_id, found.external_id,
-    found.title, found.source, found.url, found.published_at, found.created_at, found.updated_at, found.revision,
-    found.state, found.feature_count, found.head_id, found.cluster_id, found.is_survivor
-FROM nearsim.live_generations AS live
-CROSS JOIN LATERAL (
-    SELECT document.doc_id, document.external_id, document.title, document.source, document.url,
-        document.published_at, document.created_at, document.updated_at, document.revision,
-        CASE
-            WHEN signature.doc_id IS NULL AND coalesce(document.published_at, document.created_at) < now() - live.retained
-                THEN 'outside window'
-            WHEN signature.doc_id IS NULL THEN 'waiting'
-            WHEN signature.revision <> document.revision THEN 'outdated'
-            WHEN signature.feature_count = 0 THEN 'no features'
-            WHEN signature.head_id <> signature.doc_id THEN 'twin'
-            ELSE 'indexed'
-        END AS state,
-        signature.feature_count, signature.head_id, member.cluster_id, member.is_survivor
-    FROM nearsim.document
-    LEFT JOIN nearsim.signature
-        ON signature.generation_id = live.generation_id AND signature.doc_id = document.doc_id
-    LEFT JOIN nearsim.cluster_member AS member
-        ON member.generation_id = live.generation_id AND member.doc_id = document.doc_id
-    WHERE document.collection_id = live.collection_id
-    ORDER BY CAST(NULL AS integer)
-) AS found
-UNION ALL
-SELECT collection.name, NULL, collection.collection_id, NULL, document.doc_id, document.external_id,
-    document.title, document.source, document.url, document.published_at, document.created_at, document.updated_at,
-    document.revision, 'not indexed', NULL, NULL, NULL, NULL
+SELECT collection.name AS collection, profile.name AS profile, collection.collection_id, generation.generation_id,
+    document.doc_id, document.external_id, document.title, document.source, document.url, document.published_at,
+    document.created_at, document.updated_at, document.revision,
+    CASE
+        WHEN generation.generation_id IS NULL THEN 'not indexed'
+        WHEN signature.doc_id IS NULL AND coalesce(document.published_at, document.created_at)
+            < now() - nearsim.retention_of(generation.recipe) THEN 'outside window'
+        WHEN signature.doc_id IS NULL THEN 'waiting'
+        WHEN signature.revision <> document.revision THEN 'outdated'
+        WHEN signature.feature_count = 0 THEN 'no features'
+        WHEN signature.head_id <> signature.doc_id THEN 'twin'
+        ELSE 'indexed'
+    END AS state,
+    signature.feature_count, signature.head_id, member.cluster_id, member.is_survivor
 FROM nearsim.collection
-JOIN nearsim.document USING (collection_id)
-WHERE NOT EXISTS (SELECT FROM nearsim.live_generations AS live WHERE live.collection_id = collection.collection_id);
+LEFT JOIN (nearsim.generation JOIN nearsim.profile USING (profile_id))
+    ON profile.collection_id = collection.collection_id AND generation.state = 'live'
+JOIN nearsim.document ON document.collection_id = collection.collection_id
+LEFT JOIN (
+    LATERAL (SELECT generation.generation_id OFFSET 0) AS live
+    CROSS JOIN LATERAL (
+        SELECT signature.*, coalesce(live.generation_id, 0) AS parameter FROM nearsim.signature
+        WHERE signature.generation_id = live.generation_id
+    ) AS signature
+) ON signature.doc_id = document.doc_id
+LEFT JOIN (
+    LATERAL (SELECT generation.generation_id OFFSET 0) AS its
+    CROSS JOIN LATERAL (
+        SELECT member.*, coalesce(its.generation_id, 0) AS parameter FROM nearsim.cluster_member AS member
+        WHERE member.generation_id = its.generation_id
+    ) AS member
+) ON member.doc_id = document.doc_id
+WHERE (signature.parameter < 0 AND signature.parameter IS NULL) IS NOT TRUE
+    AND (member.parameter < 0 AND member.parameter IS NULL) IS NOT TRUE;
 
 COMMENT ON VIEW nearsim.documents IS
     'Every document once per live profile of its collection, with its state in the index';

@@ -1,35 +1,46 @@
 -- Every document of a cluster except the one to keep, with that one: the survivor, or the first existing member if the
--- survivor was deleted or moved since the last link. Relies on the partition's indexes on doc_id and (cluster_id,
--- is_survivor, doc_id).
+-- survivor was deleted or moved since the last link. Joined as the view documents describes; the outer joins, and the
+-- condition that does not make them inner ones, leave few orders to plan. The survivor is found by its keys however many
+-- documents the planner expects, through the partition's index on (cluster_id, is_survivor, doc_id).
 CREATE VIEW nearsim.duplicates WITH (security_invoker = true) AS
-SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
+SELECT live.collection, live.profile, live.collection_id, live.generation_id, member.cluster_id, document.doc_id,
+    document.external_id, document.title, document.source, document.url, document.published_at,
+    survivor.doc_id AS survivor_id, survivor.external_id AS survivor_external_id, survivor.title AS survivor_title,
+    survivor.source AS survivor_source, survivor.published_at AS survivor_published_at
 FROM nearsim.live_generations AS live
-CROSS JOIN LATERAL (
-    SELECT member.cluster_id, document.doc_id, document.external_id, document.title, document.source, document.url,
-        document.published_at, survivor.doc_id AS survivor_id, survivor.external_id AS survivor_external_id,
-        survivor.title AS survivor_title, survivor.source AS survivor_source,
-        survivor.published_at AS survivor_published_at
-    FROM nearsim.cluster_member AS member
-    JOIN nearsim.document ON document.doc_id = member.doc_id AND document.collection_id = live.collection_id
+JOIN nearsim.document ON document.collection_id = live.collection_id
+LEFT JOIN (
+    LATERAL (SELECT live.generation_id OFFSET 0) AS its
+    CROSS JOIN LATERAL (
+        SELECT member.*, coalesce(its.generation_id, 0) AS parameter FROM nearsim.cluster_member AS member
+        WHERE member.generation_id = its.generation_id
+    ) AS member
+) ON member.doc_id = document.doc_id
+LEFT JOIN LATERAL (
+    SELECT named.doc_id, named.external_id, named.title, named.source, named.published_at
+    FROM (SELECT) AS one
     LEFT JOIN LATERAL (
-        SELECT chosen.doc_id FROM nearsim.cluster_member AS chosen JOIN nearsim.document AS there USING (doc_id)
+        SELECT chosen.doc_id FROM nearsim.cluster_member AS chosen
+        CROSS JOIN LATERAL (SELECT FROM nearsim.document AS own
+            WHERE own.doc_id = chosen.doc_id AND own.collection_id = live.collection_id OFFSET 0) AS there
         WHERE chosen.generation_id = live.generation_id AND chosen.cluster_id = member.cluster_id AND chosen.is_survivor
-            AND there.collection_id = live.collection_id
         LIMIT 1
     ) AS kept ON true
     LEFT JOIN LATERAL (
-        SELECT first.doc_id FROM nearsim.cluster_member AS first JOIN nearsim.document AS there USING (doc_id)
+        SELECT first.doc_id FROM nearsim.cluster_member AS first
+        CROSS JOIN LATERAL (SELECT FROM nearsim.document AS own
+            WHERE own.doc_id = first.doc_id AND own.collection_id = live.collection_id OFFSET 0) AS there
         WHERE kept.doc_id IS NULL AND first.generation_id = live.generation_id
             AND first.cluster_id = member.cluster_id AND NOT first.is_survivor
-            AND there.collection_id = live.collection_id
         ORDER BY first.doc_id LIMIT 1
     ) AS successor ON true
     -- Under row-level security a key is looked up through CASE, but not through coalesce().
-    JOIN nearsim.document AS survivor
-        ON survivor.doc_id = CASE WHEN kept.doc_id IS NULL THEN successor.doc_id ELSE kept.doc_id END
-    WHERE member.generation_id = live.generation_id AND survivor.doc_id <> document.doc_id
-    ORDER BY CAST(NULL AS integer)
-) AS found;
+    JOIN nearsim.document AS named
+        ON named.doc_id = CASE WHEN kept.doc_id IS NULL THEN successor.doc_id ELSE kept.doc_id END
+    OFFSET 0
+) AS survivor ON true
+WHERE coalesce(survivor.doc_id <> document.doc_id, false)
+    AND (member.parameter < 0 AND member.parameter IS NULL) IS NOT TRUE;
 
 COMMENT ON VIEW nearsim.duplicates IS 'Duplicates: every document of a cluster except the one to keep, with that one';
 COMMENT ON COLUMN nearsim.duplicates.collection IS 'Name of the collection';

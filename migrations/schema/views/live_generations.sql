@@ -8,8 +8,7 @@ SELECT generation.generation_id, profile.profile_id, profile.name AS profile,
     generation.bands, generation.rows,
     CAST(generation.recipe #>> '{match,min_shared_bands}' AS integer) AS min_shared_bands,
     CAST(generation.recipe #>> '{match,bucket_limit}' AS integer) AS bucket_limit,
-    make_interval(secs => CAST(extract(epoch FROM
-        CAST(nullif(generation.recipe #>> '{retain,age}', 'none') AS interval)) AS double precision)) AS retained,
+    nearsim.retention_of(generation.recipe) AS retained,
     generation.fingerprint, generation.recipe, generation.figures, generation.created_at, generation.live_at
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
