@@ -24,6 +24,8 @@ TRIALS: dict[str, LiteralString] = {
     "documents_named(text,text,text)": "SELECT * FROM nearsim.documents_named({id}, {twin_id}, NULL)",
     "foreign_code(regclass)": "SELECT nearsim.foreign_code('nearsim.document')",
     "roles_exist()": "SELECT nearsim.roles_exist()",
+    "retention_of(jsonb)": "SELECT nearsim.retention_of(recipe) FROM nearsim.generation "
+    "WHERE generation_id = {generation}",
     "shown_statistics(regclass)": "SELECT * FROM nearsim.shown_statistics('nearsim.document')",
     "heads_of(integer,bigint[])": "SELECT * FROM nearsim.heads_of({generation}, ARRAY[{doc}, {twin}]) ORDER BY 1",
     "is_isolated()": "SELECT nearsim.is_isolated()",

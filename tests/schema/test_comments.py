@@ -51,3 +51,18 @@ def test_public_functions_are_listed(connection: Connection) -> None:
     )
     assert by_name["returns"].endswith("similar_document") and "external_id" in by_name["comment"]
     assert [row["name"] for row in rows if row["returns"] is None] == ["similar_to_text"]
+
+
+TYPES_OF_COLUMNS = """
+SELECT DISTINCT CAST(CAST(atttypid AS regtype) AS text)
+FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v') AND attnum > 0 AND NOT attisdropped
+"""
+KNOWN_TO_TOOLS = {
+    *("boolean", "smallint", "integer", "bigint", "real", "double precision", "text", "character varying"),
+    *("bytea", "uuid", "jsonb", "interval", "timestamp with time zone", "text[]", "bigint[]", "real[]"),
+}
+
+
+def test_columns_of_public_tables_and_views_have_types_that_tools_know(connection: Connection) -> None:
+    assert {name for (name,) in connection.execute(TYPES_OF_COLUMNS).fetchall()} <= KNOWN_TO_TOOLS
