@@ -37,9 +37,9 @@ PLANS: list[LiteralString] = [
 
 
 @pytest.fixture(scope="module")
-def world(server: Server) -> Iterator[World]:
+def world(server: Server, tables: str) -> Iterator[World]:
     """The tenants, with statistics; the reader has operators that report the values they are called with."""
-    with two_tenants(server) as world:
+    with two_tenants(server, tables) as world:
         with psycopg.connect(world.url, autocommit=True) as admin:
             owner = sql.Identifier(user_of(world.reader))
             admin.execute(sql.SQL("CREATE SCHEMA peeking AUTHORIZATION {}").format(owner))
@@ -133,9 +133,9 @@ def search(connection: Connection, table: sql.Identifier, column: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def repeated(server: Server) -> Iterator[World]:
+def repeated(server: Server, tables: str) -> Iterator[World]:
     """The tenants; each of them has forty documents of one title, and the reader a table with its own."""
-    with two_tenants(server) as world:
+    with two_tenants(server, tables) as world:
         with psycopg.connect(world.url, autocommit=True) as admin:
             admin.execute(
                 "INSERT INTO nearsim.document (collection_id, external_id, title, body, source, url, published_at) "

@@ -3,7 +3,8 @@
 from typing import LiteralString
 
 # How to try each function that is not immutable, by its signature. A new one has to be given a way here; what is put in
-# for braces is the reader's own, the other tenant's, or what is nowhere.
+# for braces is the reader's own, the other tenant's, or what is nowhere. {pairs_of_leaf} is the function that reads a
+# generation, which has its own or shares pairs_of_shared.
 TRIALS: dict[str, LiteralString] = {
     "answer_to(bigint)": "SELECT nearsim.answer_to({probe})",
     "ask(text,text,text,text,double precision,interval,integer)": "SELECT nearsim.ask("
@@ -39,7 +40,7 @@ TRIALS: dict[str, LiteralString] = {
     "pairs_between(integer,bigint[])": "SELECT * FROM nearsim.pairs_between({generation}, ARRAY[{doc}, {like}])",
     "pairs_of(integer,bigint,double precision,integer)": "SELECT * FROM nearsim.pairs_of({generation}, {doc}, 0, 0) "
     "ORDER BY 1",
-    "reason_of(nearsim.pair_evidence,double precision,boolean)": "SELECT nearsim.reason_of("
+    "reason_of(pair_evidence,double precision,boolean)": "SELECT nearsim.reason_of("
     "(SELECT nearsim.why({doc}, {like})), 0.5, true)",
     "similar_in_buckets(integer,integer,bigint,double precision,double precision,integer,integer)": "SELECT * "
     "FROM nearsim.similar_in_buckets({generation}, {collection_id}, {doc}, 0, 0, 1, NULL) ORDER BY 1",
@@ -61,6 +62,12 @@ TRIALS: dict[str, LiteralString] = {
     "commit_request()": "CALL nearsim.commit_request()",
     "document_state(integer,bigint)": "SELECT nearsim.document_state({generation}, {doc})",
     "granted_generation_ids()": "SELECT nearsim.granted_generation_ids()",
+    "evidence_of_shared(integer,bigint,bigint,text,jsonb,smallint,smallint,double precision,text)": "SELECT * "
+    "FROM {evidence_of_leaf}({generation}, {doc}, {like}, 'default', (SELECT recipe FROM nearsim.generation LIMIT 1), "
+    "CAST(4 AS smallint), CAST(4 AS smallint), 0.5, 'jaccard')",
+    "pairs_of_shared(integer,bigint,integer,double precision,integer,smallint,jsonb,integer)": "SELECT * "
+    "FROM {pairs_of_leaf}({generation}, {doc}, {collection_id}, 0, 1, CAST(4 AS smallint), "
+    "(SELECT recipe FROM nearsim.generation LIMIT 1), NULL)",
     "visible_among(bigint[])": "SELECT * FROM nearsim.visible_among(ARRAY[{doc}, {twin}])",
     "why(bigint,bigint,text)": "SELECT * FROM nearsim.why({doc}, {like})",
     "why(text,text,text,text)": "SELECT * FROM nearsim.why({id}, {twin_id})",

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any, LiteralString
 
 import psycopg
+import pytest
 from psycopg import errors as pg
 from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.admin import access
+from nearsim_db.records import GenerationId
+from nearsim_db.store import partitions
 from nearsim_db.store.database import Database
+from nearsim_db.store.driver.statements import PARENTS, Leaves
 from tests.builders.function_trials import TRIALS
 from tests.builders.logins import login, user_of
 from tests.builders.relations import identifier
@@ -23,9 +27,14 @@ Row = dict[str, Any]
 
 # All ids of the other tenant are such numbers, and all its texts and names contain the word.
 FIRST = 1_770_000_000
-FIRST_GENERATION = 17_700_000  # those of small collections are less than 100,000,000
-FOREIGN = re.compile(r"\b177\d{5}(\d\d)?\b|secret")
+FIRST_GENERATION = {"shared": 17_700_000, "own": 177_000_000}
+FOREIGN = re.compile(r"\b177\d{5,7}\b|secret")
 ALIKE = ["the storm closed the ferry for a day", "the storm closed the ferry for a week"]
+
+_RESTARTS: dict[str, LiteralString] = {
+    "shared": "ALTER TABLE nearsim.generation ALTER generation_id RESTART {}",
+    "own": "ALTER SEQUENCE nearsim.own_generation RESTART {}",
+}
 
 # Tables that isolation hides completely.
 HIDDEN = {"build_slice", "change", "pending_event", "lease", "work"}
@@ -73,12 +82,25 @@ NOWHERE: dict[str, object] = {
 }
 
 
+def filled(trial: LiteralString, given: dict[str, object]) -> sql.Composed:
+    """A call with its arguments, and with the tables and functions that read the generation."""
+    leaves = leaves_of_tenant(given)
+    names = {f"{name}_leaf": leaves.table(name) for name in (*PARENTS, "pairs_of", "evidence_of")}
+    return sql.SQL(trial).format(**names, **{name: sql.Literal(value) for name, value in given.items()})
+
+
+def leaves_of_tenant(given: dict[str, object]) -> Leaves:
+    """The tables of a tenant's generation."""
+    return Leaves(GenerationId(int(str(given["generation"]))))
+
+
 def outcome(connection: Connection, trial: LiteralString, given: dict[str, object]) -> list[str]:
     """The rows or the error of a call, as text; rolled back."""
-    call = sql.SQL(trial).format(**{name: sql.Literal(value) for name, value in given.items()})
+    call = filled(trial, given)
     try:
         with connection.transaction(force_rollback=True):
-            return [str(row) for row in connection.execute(call).fetchall()]
+            cursor = connection.execute(call)
+            return [str(row) for row in cursor.fetchall()] if cursor.description else []
     except psycopg.Error as error:
         reported = error.diag
         return [
@@ -94,8 +116,9 @@ def told_apart(answers: list[str], given: dict[str, object]) -> list[str]:
 
 @dataclass
 class World:
-    """A tenant, and what its reader sees before and after another tenant is created."""
+    """A tenant, and what its reader sees before and after another tenant is created, in either kind of tables."""
 
+    tables: str
     url: str
     reader: str
     writer: str
@@ -117,15 +140,16 @@ def relations(url: str) -> dict[str, bool]:
 
 
 def functions(url: str, role: str) -> set[str]:
-    """Signatures of the functions that a role may call and that are not immutable."""
+    """Signatures of the functions that a role may call and that are not immutable; pairs_of_7 as pairs_of_shared."""
     with psycopg.connect(url) as connection:
-        connection.execute("SET search_path = pg_catalog")
+        connection.execute("SET search_path = pg_catalog, nearsim, nearsim_index")
         rows = connection.execute(
-            "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'nearsim'::regnamespace "
+            "SELECT regexp_replace(oid::regprocedure::text, '_[0-9]+[(]', '_shared(') FROM pg_proc "
+            "WHERE pronamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) "
             "AND (provolatile <> 'i' OR prosecdef) AND has_function_privilege(%s, oid, 'EXECUTE')",
             (role,),
         ).fetchall()
-    return {str(row[0]).removeprefix("nearsim.") for row in rows}
+    return {row[0] for row in rows}
 
 
 def look_round(url: str, reader: str, own: dict[str, object], names: list[str]) -> dict[str, list[str]]:
@@ -163,13 +187,19 @@ def make_busy(url: str, given: dict[str, object]) -> None:
 
 
 @contextmanager
-def two_tenants(server: Server) -> Iterator[World]:
-    """Tenant north, and what its reader sees before and after the other tenant is created."""
+def two_tenants(server: Server, tables: str) -> Iterator[World]:
+    """Tenant north, and what its reader sees before and after the other tenant is created.
+
+    Their generations have tables of their own, or share them.
+    """
     with (
+        pytest.MonkeyPatch.context() as patch,
         server.database() as url,
         login(url, "nearsim_reader") as reader,
         login(url, "nearsim_writer") as writer,
     ):
+        if tables == "own":
+            patch.setattr(partitions, "MOST_SHARED", -1)
         own = tenant(url, "north", "plain")
         with Database.connect(url) as database:
             access.grant(database, user_of(reader), "reader", ["north"])
@@ -196,12 +226,9 @@ def two_tenants(server: Server) -> Iterator[World]:
                         **parts, first=sql.Literal(FIRST)
                     )
                 )
-            connection.execute(
-                sql.SQL("ALTER TABLE nearsim.generation ALTER generation_id RESTART {}").format(
-                    sql.Literal(FIRST_GENERATION)
-                )
-            )
+            for tables_of, restart in _RESTARTS.items():
+                connection.execute(sql.SQL(restart).format(sql.Literal(FIRST_GENERATION[tables_of])))
         foreign = tenant(url, "secret", "secret")
         make_busy(url, foreign)
         together = look_round(url, reader, own, names)
-        yield World(url, reader, writer, own, foreign, alone, together)
+        yield World(tables, url, reader, writer, own, foreign, alone, together)

@@ -6,7 +6,7 @@ import psycopg
 from psycopg import sql
 
 from tests.builders.function_trials import DRAWING, TRIALS
-from tests.builders.isolation_world import World, relations
+from tests.builders.isolation_world import World, filled, relations
 from tests.builders.logins import user_of
 from tests.builders.relations import identifier
 
@@ -87,7 +87,7 @@ def questions(world: World) -> list[str]:
             if signature in DRAWING or trial.startswith("CALL"):
                 continue
             for given in (world.own, world.foreign):
-                call = sql.SQL(trial).format(**{name: sql.Literal(value) for name, value in given.items()})
+                call = filled(trial, given)
                 asked.append(
                     sql.SQL(
                         "SELECT string_agg(found::text, E'\\n' ORDER BY found::text) FROM ({}) AS found"
