@@ -34,7 +34,7 @@ def test_ingest_creates_the_profile_and_goes_on_with_the_same_recipe(
 def test_nothing_is_created_without_a_document(nearsim: CommandLine, tmp_path: Path) -> None:
     for name, content in (
         ("a.csv", "Id,story\n1,x\n"),
-        ("a.jsonl", '{"Id": "1", "text": "x"}\n'),
+        ("a.jsonl", '{"Id": "1", "story": "x"}\n'),
         ("a.txt", "\x00\x01\x02\x03" * 9),
     ):
         (tmp_path / name).write_text(content)

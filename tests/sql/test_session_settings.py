@@ -7,7 +7,7 @@ import pytest
 from psycopg import sql
 
 from tests.builders.function_trials import DRAWING, TRIALS, WRITING
-from tests.builders.isolation_world import relations, tenant
+from tests.builders.isolation_world import filled, relations, tenant
 from tests.builders.relations import identifier
 from tests.builders.session_settings import FORMATS, MEANING, PLANS, set_in_session
 
@@ -26,13 +26,12 @@ def results(
     connection: "psycopg.Connection[Any]", given: dict[str, object], views: list[str]
 ) -> dict[str, Any]:
     """The rows of every function and view, in the binary format, in which no setting changes them."""
-    parts = {name: sql.Literal(value) for name, value in given.items()}
     found: dict[str, Any] = {}
     with connection.cursor(binary=True) as cursor:
         for name, call in {**TRIALS, **PLAIN, **WRITING}.items():
             try:
                 with connection.transaction(force_rollback=True):
-                    rows = cursor.execute(sql.SQL(call).format(**parts)).fetchall()
+                    rows = cursor.execute(filled(call, given)).fetchall()
                     found[name] = len(rows) if name in WRITING or name in DRAWING else rows
             except psycopg.Error as error:
                 found[name] = error.sqlstate, error.diag.message_primary
