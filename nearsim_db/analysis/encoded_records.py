@@ -49,6 +49,7 @@ class EncodedRecords:
         self._begun: list[Content] = []
         self._characters = 0
         self._parts: list[Encoded] = []
+        self._sketches: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
         self.ranks = Ranks(*keep_policy(encoder.profile.recipe.cluster.keep))
         self._retained = encoder.profile.recipe.retain.seconds
         self.texts, self.heads = TextSample(), HeadSample()
@@ -94,7 +95,10 @@ class EncodedRecords:
         encoded = waiting.result()
         sketches, features = self._files
         with _full_disk():
-            sketches.write(np.ascontiguousarray(encoded.sketches).data)
+            if self.encoder.family.ordered:
+                self._sketches.append(encoded.sketches)
+            else:
+                sketches.write(np.ascontiguousarray(encoded.sketches).data)
             features.write(np.concatenate(encoded.features).view(np.uint8).data)
         self._sample(first, contents, encoded)
         nothing = encoded.sketches[:0].copy()  # a view would keep all sketches in memory
@@ -133,7 +137,10 @@ class EncodedRecords:
         self._begins = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self.counts, out=self._begins[1:])
         shape = (len(self), family.k)
-        self.sketches: NDArray[Any] = (
+        if family.ordered and self.encoder.has_sketches:
+            self.sketches: NDArray[Any] = np.concatenate([parts[0].sketches[:0], *self._sketches])
+            return
+        self.sketches = (
             np.memmap(sketches, family.dtype, "r", shape=shape)
             if len(self) and self.encoder.has_sketches
             else np.zeros((0, family.k), family.dtype)

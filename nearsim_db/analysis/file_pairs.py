@@ -15,10 +15,11 @@ from nearsim_db.analysis.counted_pairs import Labels, Nodes, matches
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.records import Progress
 from nearsim_db.similarity.batches import Signatures
-from nearsim_db.similarity.candidates import FullBuckets, Keys, find_full_buckets, linked_pairs
+from nearsim_db.similarity.candidates import FullBuckets, find_full_buckets, linked_pairs
 from nearsim_db.similarity.clustering import choose_survivors, connected_components, star_clusters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
+from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.screening import Screened, screen, verify
 
 Ids = NDArray[np.int64]
@@ -93,13 +94,16 @@ def find_pairs(
 
 
 def _band_keys(encoder: Encoder, records: EncodedRecords, heads: Ids, file: object) -> Keys:
+    parts = [slice(at, at + _SKETCHES_AT_ONCE) for at in range(0, len(heads), _SKETCHES_AT_ONCE)]
+    if encoder.family.ordered:
+        found = [encoder.ragged_keys(records.sketches[heads[rows]]) for rows in parts]
+        return Ragged.joined([Ragged.of([]), *found])
     shape = (len(heads), encoder.profile.bands)
     if not len(heads):
         return np.zeros(shape, np.uint64)
-    keys: Keys = np.memmap(file, np.uint64, "w+", shape=shape)  # type: ignore[call-overload]
-    for at in range(0, len(heads), _SKETCHES_AT_ONCE):
-        rows = slice(at, at + _SKETCHES_AT_ONCE)
-        keys[rows] = encoder.band_keys(records.sketches[heads[rows]])
+    keys: NDArray[np.uint64] = np.memmap(file, np.uint64, "w+", shape=shape)  # type: ignore[call-overload]
+    for rows in parts:
+        keys[rows] = encoder.matrix_keys(records.sketches[heads[rows]])
     return keys
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.spooled_heads import SpooledHeads
 from nearsim_db.similarity.batches import PackedDigests, Signatures
+from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store import signatures
 from nearsim_db.store.bands import FullBuckets, Links
@@ -24,7 +26,7 @@ _MOST_GAPS = 8  # doc_ids a head up to which their rows are in a table
 
 
 class BandKeys:
-    """Band keys of heads, sorted by doc_id, as stored: doc_ids int64 of n, keys int64 (n, bands).
+    """Band keys of heads, sorted by doc_id: doc_ids int64 of n, keys as stored, int64 (n, bands) or `Ragged`.
 
     Those of other heads are computed from their sketches when they are needed. `signatures` are those of the same
     heads, if there is memory for them, and `spooled` has those of all heads.
@@ -33,7 +35,7 @@ class BandKeys:
     def __init__(
         self,
         doc_ids: Ids,
-        keys: Ids,
+        keys: Ids | Ragged,
         signatures: Signatures | None = None,
         spooled: SpooledHeads | None = None,
     ) -> None:
@@ -42,7 +44,7 @@ class BandKeys:
         self._doc_ids = doc_ids
         self._keys = keys
         self._by_band = _is_by_band(keys)
-        if not self._by_band:
+        if not self._by_band and not isinstance(keys, Ragged):
             keys.sort(axis=1)
         self._table = _table_of(doc_ids)
 
@@ -52,6 +54,8 @@ class BandKeys:
         heads = signatures.count_heads(connection, context.leaves)
         bands, family = context.encoder.profile.bands, context.encoder.family
         memory = context.build_megabytes << 20
+        if family.ordered:
+            return cls._load_ragged(connection, context, heads)
         spooled = SpooledHeads.load(connection, context, heads)
         if heads * bands * 8 > memory:
             return cls(np.zeros(0, np.int64), np.zeros((0, bands), np.int64), spooled=spooled)
@@ -62,7 +66,7 @@ class BandKeys:
         for one in _stream(connection, context, with_digests=kept) if spooled is None else spooled.stream():
             end = at + len(one.doc_ids)
             doc_ids[at:end] = one.doc_ids
-            keys[at:end] = to_bigint(context.encoder.band_keys(one.sketches))
+            keys[at:end] = to_bigint(context.encoder.matrix_keys(one.sketches))
             if kept:
                 sketches[at:end] = one.sketches
                 digests[at:end] = PackedDigests.of(one.digests).array
@@ -72,17 +76,35 @@ class BandKeys:
         known = Signatures(doc_ids[:at], sketches[:at], packed, distinct=True) if distinct else None
         return cls(doc_ids[:at], keys[:at], known, spooled)
 
+    @classmethod
+    def _load_ragged(cls, connection: Connection, context: Context, heads: int) -> Self:
+        """Read those of sketches that have different sizes; none if they are too many for memory."""
+        doc_ids, parts, memory = [np.zeros(0, np.int64)], [Ragged.of([])], context.build_megabytes << 20
+        if heads * context.encoder.profile.band_rows * 8 > memory:
+            return cls(doc_ids[0], parts[0])
+        for one in _stream(connection, context, with_digests=False):
+            doc_ids.append(one.doc_ids)
+            parts.append(context.encoder.ragged_keys(one.sketches))
+        return cls(np.concatenate(doc_ids), Ragged.joined(parts))
+
     def __len__(self) -> int:
         return len(self._doc_ids)
 
     @property
     def ascends_by_band(self) -> bool:
         """Whether all buckets of a column, as bigint, are below those of the next."""
-        return self._by_band and self._keys.shape[1] <= _BANDS_ABOVE_ZERO
+        return (
+            not isinstance(self._keys, Ragged) and self._by_band and self._keys.shape[1] <= _BANDS_ABOVE_ZERO
+        )
 
-    def runs(self, rows: int) -> Iterator[tuple[Ids, NDArray[np.uint64]]]:
+    def runs(self, rows: int) -> Iterator[tuple[Ids, Keys]]:
         """Yield doc_ids and keys in runs of about so many rows: of some bands if they ascend, else of some heads."""
         if not len(self):
+            return
+        if isinstance(self._keys, Ragged):
+            step = max(1, rows * len(self) // max(1, len(self._keys.values)))
+            for at in range(0, len(self), step):
+                yield self._doc_ids[at : at + step], self._keys.take(slice(at, at + step))
             return
         if self.ascends_by_band:
             step = max(1, rows // len(self))
@@ -114,9 +136,11 @@ class BandKeys:
 
     def _first(self, context: Context, links: Links, left: Ids, right: Ids, full: FullBuckets) -> Links:
         ends = np.searchsorted(self._doc_ids, full.last_anchors, side="right")
-        first = sketch_kernels(context.encoder.backend).first_links(
-            self._keys, self._by_band, links.buckets, left, right, FullRows(full.hashes, ends)
-        )
+        kernels, rows, keys = sketch_kernels(context.encoder.backend), FullRows(full.hashes, ends), self._keys
+        if isinstance(keys, Ragged):
+            first = kernels.first_ragged_links(keys.values, keys.offsets, links.buckets, left, right, rows)
+        else:
+            first = kernels.first_links(keys, self._by_band, links.buckets, left, right, rows)
         return links.take(first)
 
     def _rows(self, wanted: Ids) -> Ids:
@@ -139,9 +163,12 @@ class BandKeys:
         if read is None:
             read = signatures.read_sketches(connection, context.leaves, missing, family.dtype, family.k)
         found = np.concatenate((doc_ids[known], read.doc_ids))
-        keys = np.concatenate((self._keys[rows[known]], to_bigint(context.encoder.band_keys(read.sketches))))
         order = np.argsort(found)
-        return BandKeys(found[order], keys[order])
+        if isinstance(self._keys, Ragged):
+            added = context.encoder.ragged_keys(read.sketches)
+            return BandKeys(found[order], Ragged.joined([self._keys.take(rows[known]), added]).take(order))
+        more = to_bigint(context.encoder.matrix_keys(read.sketches))
+        return BandKeys(found[order], np.concatenate((self._keys[rows[known]], more))[order])
 
 
 def _stream(connection: Connection, context: Context, *, with_digests: bool) -> Iterator[Signatures]:
@@ -165,8 +192,8 @@ def _table_of(doc_ids: Ids) -> Ids | None:
     return table
 
 
-def _is_by_band(keys: Ids) -> bool:
-    """Whether each column has the keys of its own band, whose number is the top byte; not so for bottom_k."""
-    return bool(
+def _is_by_band(keys: Ids | Ragged) -> bool:
+    """Whether each column has the keys of its own band, whose number is the top byte; not so for bottom_k, winnow."""
+    return not isinstance(keys, Ragged) and bool(
         ((keys[:1].view(np.uint64) >> np.uint64(56)) == np.arange(keys.shape[1], dtype=np.uint64)).all()
     )

@@ -12,6 +12,7 @@ from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity.ragged import Keys, flat, joined
 from nearsim_db.store import bands, generation_rows, signatures
 from nearsim_db.store.bands import BandRows, LoadedBuckets
 from nearsim_db.store.driver import Connection, Engine
@@ -40,8 +41,8 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
                 bands.load_bands(
                     writing, context.leaves, buckets.add(doc_ids, keys, whole=whole), freeze=True
                 )
-                done += keys.size
-                heads = done // context.encoder.profile.bands
+                done += len(flat(keys))
+                heads = min(total, done // max(1, context.encoder.profile.band_rows))
                 build_plan.check_not_stopped(writing, generation)
                 build_plan.record(engine, generation, heads, total)
                 progress("bands", heads, total)
@@ -63,7 +64,7 @@ class _Buckets:
         self._bucket_limit = context.bucket_limit
         self._parts: list[LoadedBuckets] = []
 
-    def add(self, doc_ids: NDArray[np.int64], keys: NDArray[np.uint64], *, whole: bool) -> BandRows:
+    def add(self, doc_ids: NDArray[np.int64], keys: Keys, *, whole: bool) -> BandRows:
         """Return the band rows of a run; `whole` if it has all rows of its buckets."""
         rows = BandRows.of(doc_ids, keys)
         if whole:
@@ -77,7 +78,7 @@ class _Buckets:
 
 def _runs(
     connection: Connection, context: Context, known: BandKeys, heads: int
-) -> Generator[tuple[NDArray[np.int64], NDArray[np.uint64]], None, None]:
+) -> Generator[tuple[NDArray[np.int64], Keys], None, None]:
     """Yield doc_ids and band keys of all heads in runs large enough to be worth sorting."""
     if len(known) == heads:
         yield from known.runs(_BAND_ROWS_PER_COPY)
@@ -122,15 +123,15 @@ def _warn(context: Context, warnings: list[str]) -> None:
 
 def _band_keys(
     context: Context, sketches: Iterator[tuple[NDArray[np.int64], NDArray[np.generic]]]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
+) -> Iterator[tuple[NDArray[np.int64], Keys]]:
     """Yield the band keys of streamed sketches in runs large enough to be worth sorting."""
-    run: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] = []
+    run: list[tuple[NDArray[np.int64], Keys]] = []
     rows = 0
     for doc_ids, block in chain(sketches, [(None, None)]):
         if doc_ids is not None and block is not None:
             keys = context.encoder.band_keys(block)
             run.append((doc_ids, keys))
-            rows += keys.size
+            rows += len(flat(keys))
         if run and (doc_ids is None or rows >= _BAND_ROWS_PER_COPY):
-            yield np.concatenate([ids for ids, _ in run]), np.concatenate([keys for _, keys in run])
+            yield np.concatenate([ids for ids, _ in run]), joined([keys for _, keys in run])
             run, rows = [], 0

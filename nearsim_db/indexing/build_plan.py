@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity.ragged import flat
 from nearsim_db.store import (
     bands,
     build_slices,
@@ -136,7 +137,7 @@ def add_pair_slices(connection: Connection, context: Context, buckets: LoadedBuc
         keys = _sample_keys(connection, context)
     else:
         full, figures, keys = buckets.full, buckets.figures, buckets.sample
-    bounds = _quantiles(keys, heads * context.encoder.profile.bands)
+    bounds = _quantiles(keys, heads * context.encoder.profile.band_rows)
     build_slices.plan_pairs(connection, leaves, bounds, heads, full)
     now = queue.server_time(connection).isoformat(timespec="seconds")
     dated = {**figures, "buckets_counted_at": now}
@@ -151,7 +152,7 @@ def _sample_keys(connection: Connection, context: Context) -> NDArray[np.int64]:
     sample = signatures.sample_sketches(
         connection, context.leaves, family.dtype, family.k, recipe_warnings.SAMPLE_SIZE
     )
-    return np.sort(to_bigint(context.encoder.band_keys(sample)).reshape(-1))
+    return np.sort(to_bigint(flat(context.encoder.band_keys(sample))))
 
 
 def _quantiles(keys: NDArray[np.int64], rows: int) -> list[int]:

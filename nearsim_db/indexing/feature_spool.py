@@ -142,8 +142,10 @@ class FeatureSpool:
 
     @classmethod
     def create(cls, encoder: Encoder) -> Self | None:
-        """Create an empty spool in the temporary folder; None if there is none, or if features are not compared."""
-        if not encoder.is_exact:
+        """Create an empty spool in the temporary folder; None if there is none, if features are not compared, or
+        if sketches differ in size.
+        """
+        if not encoder.is_exact or encoder.family.ordered:
             return None
         try:
             with tempfile.TemporaryFile(prefix="nearsim-") as file:

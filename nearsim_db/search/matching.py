@@ -16,6 +16,7 @@ from nearsim_db.records import DocId, Document, Evidence, Match, Matches
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.ragged import Keys
 from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store import lookups
 from nearsim_db.store.database import Database
@@ -41,12 +42,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A document with features, encoded: features as `Metric` takes them, sketch (1, k), keys (1, bands) uint64."""
+    """A document with features, encoded: features as `Metric` takes them, sketch (1, k), keys of one row."""
 
     features: NDArray[Any]
     digest: UUID
     sketch: NDArray[np.generic]
-    keys: NDArray[np.uint64]
+    keys: Keys
 
 
 class Found(NamedTuple):

@@ -20,7 +20,7 @@ from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import documents, lookups
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.codec import sketches_from
+from nearsim_db.store.driver.codec import empty_sketch, sketches_from
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import Leaves
 
@@ -243,7 +243,7 @@ def _compare(
     state: _State, doc_ids: list[int], signed: list[_Signed], threshold: Fraction
 ) -> NDArray[np.int64]:
     family = state.family
-    blank = bytes(family.k * family.dtype.itemsize)
+    blank = empty_sketch(family.dtype, family.k)
     sketches = sketches_from([sketch or blank for _, sketch in signed], family.dtype, family.k)
     present = np.array([sketch is not None for _, sketch in signed], bool)
     first = family.first_similar(sketches, present, threshold, _known_pairs(state, doc_ids))

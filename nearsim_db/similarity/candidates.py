@@ -5,25 +5,29 @@ which one of them is an anchor. A linked pair is a candidate if its shared bands
 the recipe, which `screening.screen` decides.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.mixing import GOLDEN
+from nearsim_db.similarity.ragged import Keys, Ragged, flat, lengths
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 
-Keys = NDArray[np.uint64]
+Hashes = NDArray[np.uint64]
 Rows = NDArray[np.int64]
 
 _BAND_SHIFT = np.uint64(56)  # the top byte of a key is the number of its band
 _LINKS_AT_ONCE = 1 << 20
 
 
-def are_by_band(keys: Keys) -> bool:
-    """Whether each column of (n, bands) has the keys of its own band; not so for bottom_k."""
+def are_by_band(keys: Keys) -> TypeGuard[Hashes]:
+    """Whether each column of (n, bands) has the keys of its own band; not so for bottom_k and winnow."""
+    if isinstance(keys, Ragged):
+        return False
     return bool(((keys[:1] >> _BAND_SHIFT) == np.arange(keys.shape[1], dtype=np.uint64)).all())
 
 
@@ -38,7 +42,7 @@ class FullBuckets:
 def find_full_buckets(keys: Keys, bucket_limit: int) -> FullBuckets:
     """Find the buckets of heads with these keys, (n, bands), that have more than `bucket_limit` members (0: none)."""
     found, ends, left_out = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], 0
-    for hashes, rows in _groups(keys, are_by_band(keys)) if bucket_limit else ():
+    for hashes, rows in _groups(keys) if bucket_limit else ():
         starts = np.flatnonzero(are_fresh(hashes))
         sizes = np.diff(np.append(starts, len(hashes)))
         starts, sizes = starts[sizes > bucket_limit], sizes[sizes > bucket_limit] - bucket_limit
@@ -53,41 +57,55 @@ def find_full_buckets(keys: Keys, bucket_limit: int) -> FullBuckets:
 def linked_pairs(
     keys: Keys, bucket_limit: int, full: FullBuckets, backend: Backend
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Yield the linked pairs of n heads, each once, in blocks: int64 rows left < right of `keys`, (n, bands).
+    """Yield the linked pairs of n heads, each once, in blocks: int64 rows left < right of `keys`.
 
     The keys of a head are distinct. A pair is yielded in the first of the buckets that link it, in the order of
     `SketchKernels.first_links`, so that no other pairs need be known; one group of buckets is sorted at a time.
     """
-    by_band = are_by_band(keys)
-    stored = keys.view(np.int64) if by_band else np.sort(keys.view(np.int64), axis=1)
-    first_links = sketch_kernels(backend).first_links
-    for hashes, rows in _groups(keys, by_band):
+    are_first = _first_links(keys, full.rows, backend)
+    for hashes, rows in _groups(keys):
         for buckets, left, right in links(hashes, rows, bucket_limit):
-            first = first_links(stored, by_band, buckets.view(np.int64), left, right, full.rows)
+            first = are_first(buckets.view(np.int64), left, right)
             yield left[first], right[first]
 
 
-def _groups(keys: Keys, by_band: bool) -> Iterator[tuple[Keys, Rows]]:
+def _first_links(
+    keys: Keys, full: FullRows, backend: Backend
+) -> Callable[[Rows, Rows, Rows], NDArray[np.bool_]]:
+    """Return a function of buckets, left and right rows: which links are the first of their pair."""
+    kernels = sketch_kernels(backend)
+    if isinstance(keys, Ragged):
+        return lambda buckets, left, right: kernels.first_ragged_links(
+            keys.values, keys.offsets, buckets, left, right, full
+        )
+    by_band = are_by_band(keys)
+    stored = keys.view(np.int64) if by_band else np.sort(keys.view(np.int64), axis=1)
+    return lambda buckets, left, right: kernels.first_links(stored, by_band, buckets, left, right, full)
+
+
+def _groups(keys: Keys) -> Iterator[tuple[Hashes, Rows]]:
     """Yield all (key, row), sorted, in as many groups as there are bands; a bucket is in one of them."""
-    bands = keys.shape[1]
-    for band in range(bands):
-        if by_band:
+    if are_by_band(keys):
+        for band in range(keys.shape[1]):
             column = np.ascontiguousarray(keys[:, band])
             rows = np.argsort(column, kind="stable")
             yield column[rows], rows
-        else:
-            chosen = (keys * np.uint64(GOLDEN) >> np.uint64(32)) % np.uint64(bands) == band
-            hashes, owners = keys[chosen], np.nonzero(chosen)[0]
-            order = np.argsort(hashes, kind="stable")
-            yield hashes[order], owners[order]
+        return
+    values, owners = flat(keys), np.repeat(np.arange(len(keys)), lengths(keys))
+    groups = max(1, -(-len(values) // max(1, len(keys))))
+    for group in range(groups):
+        chosen = (values * np.uint64(GOLDEN) >> np.uint64(32)) % np.uint64(groups) == group
+        hashes, rows = values[chosen], owners[chosen]
+        order = np.argsort(hashes, kind="stable")
+        yield hashes[order], rows[order]
 
 
-def begins(hashes: Keys) -> Rows:
+def begins(hashes: Hashes) -> Rows:
     """Return the place at which the bucket of each place begins."""
     return np.maximum.accumulate(np.where(are_fresh(hashes), np.arange(len(hashes)), 0))
 
 
-def are_fresh(hashes: Keys | Rows) -> NDArray[np.bool_]:
+def are_fresh(hashes: Hashes | Rows) -> NDArray[np.bool_]:
     """Return at which places of sorted values a bucket begins, or any run of equal ones."""
     fresh = np.ones(len(hashes), bool)
     fresh[1:] = hashes[1:] != hashes[:-1]
@@ -95,8 +113,8 @@ def are_fresh(hashes: Keys | Rows) -> NDArray[np.bool_]:
 
 
 def links(
-    hashes: Keys, rows: Rows, bucket_limit: int, at_once: int = _LINKS_AT_ONCE
-) -> Iterator[tuple[Keys, Rows, Rows]]:
+    hashes: Hashes, rows: Rows, bucket_limit: int, at_once: int = _LINKS_AT_ONCE
+) -> Iterator[tuple[Hashes, Rows, Rows]]:
     """Yield the links of sorted buckets in blocks of about `at_once`: each member with every earlier anchor."""
     starts = begins(hashes)
     anchors = np.arange(len(hashes)) - starts

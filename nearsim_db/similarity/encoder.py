@@ -13,6 +13,7 @@ from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
+from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.sketch.family import RowAgreements
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
@@ -32,13 +33,15 @@ class Features:
     """Distinct features of a batch, sorted by id: document i has `ids[offsets[i]:offsets[i + 1]]`.
 
     `ids` is uint64, of shingles or dimensions; `offsets` int64 of n + 1; `numbers` uint64 of n. `weights` is
-    float64, as long as `ids`, none of them 0; None if features have no weights.
+    float64, as long as `ids`, none of them 0; None if features have no weights. `sequence` has ids and offsets in the
+    order of the text, with repetitions, if the family takes them so.
     """
 
     ids: NDArray[np.uint64]
     offsets: NDArray[np.int64]
     numbers: NDArray[np.uint64]
     weights: NDArray[np.float64] | None = None
+    sequence: tuple[NDArray[np.uint64], NDArray[np.int64]] | None = None
 
     def of(self, index: int) -> NDArray[Any]:
         """Return the features of one document: its uint64 ids, or an array of `FEATURE` if they have weights."""
@@ -129,15 +132,30 @@ class Encoder:
         if self.metric.weighted:
             is_log = self.profile.recipe.sketch.weights == "log"
             weights = _logarithmic(counts) if is_log else counts.astype(np.float64)
-        return Features(ids, offsets, shingles.numbers, weights)
+        sequence = (shingles.ids, shingles.offsets) if self.family.ordered else None
+        return Features(ids, offsets, shingles.numbers, weights, sequence)
 
     def sketch(self, features: Features) -> NDArray[np.generic]:
         """Return the sketches (n, k) of a batch."""
+        if features.sequence is not None:
+            return self.family.sketch(*features.sequence)
         return self.family.sketch(features.ids, features.offsets, features.weights)
 
-    def band_keys(self, sketches: NDArray[np.generic]) -> NDArray[np.uint64]:
-        """Return the bucket hashes of sketches: (n, bands) uint64."""
+    def band_keys(self, sketches: NDArray[np.generic]) -> Keys:
+        """Return the bucket hashes of sketches: (n, bands) uint64, or rows of different lengths."""
         return self.family.band_keys(sketches, self._banding)
+
+    def ragged_keys(self, sketches: NDArray[np.generic]) -> Ragged:
+        """Return the bucket hashes of sketches of a family whose documents have different numbers of them."""
+        keys = self.band_keys(sketches)
+        assert isinstance(keys, Ragged), "only families that take ids in order have such keys"
+        return keys
+
+    def matrix_keys(self, sketches: NDArray[np.generic]) -> NDArray[np.uint64]:
+        """Return the bucket hashes (n, bands) of sketches of any other family."""
+        keys = self.band_keys(sketches)
+        assert not isinstance(keys, Ragged), "families that take ids in order have other keys"
+        return keys
 
     def shared_bands(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.int64]:
         """Count the bands that two sketches share, row by row: (m, k) and (m, k) to int64 of m."""

@@ -34,20 +34,22 @@ class Scores(Columns):
     """The similarity of m pairs, each field of length m.
 
     `similarity` is float64, at most 1. `intersection` and `union` are int64 if the metric counts features, else
-    None; `distance` is float64 if it measures one, else None.
+    None; `distance` is float64 if it measures one, else None; `smaller` int64, the features of the smaller document, if
+    the similarity is a share of these, else None.
     """
 
     similarity: NDArray[np.float64]
     intersection: Counts | None = None
     union: Counts | None = None
     distance: NDArray[np.float64] | None = None
+    smaller: Counts | None = None
 
 
 class Metric(ABC):
     """An exact measure of the similarity of two documents, computed from their features."""
 
     name: ClassVar[str]
-    """Its name in sketch families: jaccard, weighted_jaccard, cosine, euclidean."""
+    """Its name in sketch families: jaccard, containment, weighted_jaccard, cosine, euclidean."""
     weighted: ClassVar[bool] = True
     """Whether features are arrays of `FEATURE`; else they are sorted distinct uint64 ids."""
     signed: ClassVar[bool] = False
@@ -90,6 +92,28 @@ class Jaccard(Metric):
         return reach_mask(scores.intersection, scores.union, threshold)
 
 
+class Containment(Metric):
+    """|A ∩ B| / min(|A|, |B|) of two sets of ids: the share of the smaller one that the other holds."""
+
+    name = "containment"
+    weighted = False
+
+    def compare(
+        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
+    ) -> Scores:
+        """Count intersections, and divide them by the smaller sizes; see `Metric.compare`."""
+        intersection, union = count_overlaps(features, left, right, backend)
+        sizes = np.array([len(ids) for ids in features], np.int64)
+        smaller = np.minimum(sizes[left], sizes[right])
+        return Scores(intersection / smaller, intersection, union, smaller=smaller)
+
+    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+        """Compare the counts, or similarities where only these are known, as in an estimate."""
+        if scores.intersection is None or scores.smaller is None:
+            return _reach_rounded(scores.similarity, threshold)
+        return reach_mask(scores.intersection, scores.smaller, threshold)
+
+
 def intersections(
     ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets, backend: str | None = None
 ) -> Counts:
@@ -112,17 +136,17 @@ def count_overlaps(
     return shared, sizes[left] + sizes[right] - shared
 
 
-def reach_mask(intersections: Counts, unions: Counts, threshold: Threshold) -> NDArray[np.bool_]:
-    """Return which intersections / unions, int64 of m, are at least the threshold, taken as an exact decimal.
+def reach_mask(intersections: Counts, sizes: Counts, threshold: Threshold) -> NDArray[np.bool_]:
+    """Return which intersections / sizes, int64 of m, are at least the threshold, taken as an exact decimal.
 
-    Two documents without features (union 0) reach no threshold.
+    Two documents without features (size 0) reach no threshold.
     """
     exact = exact_threshold(threshold)
-    largest = int(max(intersections.max(initial=0), unions.max(initial=0)))
+    largest = int(max(intersections.max(initial=0), sizes.max(initial=0)))
     if max(exact.numerator, exact.denominator) * largest > _LARGEST:
-        intersections, unions = intersections.astype(object), unions.astype(object)
-    reached = intersections * exact.denominator >= unions * exact.numerator
-    return (reached & (unions > 0)).astype(np.bool_)
+        intersections, sizes = intersections.astype(object), sizes.astype(object)
+    reached = intersections * exact.denominator >= sizes * exact.numerator
+    return (reached & (sizes > 0)).astype(np.bool_)
 
 
 def exact_threshold(threshold: Threshold) -> Fraction:
@@ -251,5 +275,5 @@ class Euclidean(Metric):
 
 
 METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (Jaccard(), WeightedJaccard(), Cosine(), Euclidean())
+    metric.name: metric for metric in (Jaccard(), Containment(), WeightedJaccard(), Cosine(), Euclidean())
 }

@@ -27,6 +27,8 @@ from nearsim_db.similarity.text.words import word_filter
 # sketch.
 _BAND_ROW_BYTES = 84
 _SIGNATURE_ROW_BYTES = 150
+_FINGERPRINT_BYTES = 8
+_STORY_WORDS = 400
 
 # The default bucket width of projection, in multiples of the threshold. Of 3 to 6, the value with the fewest candidates
 # at a recall of 0.99: 10 % more than with the best width of each case, over the distances of three corpora, thresholds
@@ -75,7 +77,15 @@ class Profile:
         """Estimate the disk space of one document's index rows."""
         family = make_family(self.recipe)
         sketch_bytes = family.k * family.dtype.itemsize
-        return self.bands * _BAND_ROW_BYTES + sketch_bytes + _SIGNATURE_ROW_BYTES
+        if self.recipe.window is not None:
+            sketch_bytes = self.band_rows * _FINGERPRINT_BYTES
+        return self.band_rows * _BAND_ROW_BYTES + sketch_bytes + _SIGNATURE_ROW_BYTES
+
+    @property
+    def band_rows(self) -> int:
+        """The band rows of a document; under winnow those of a text of 400 words, of which it keeps 2 / (w + 1)."""
+        window = self.recipe.window
+        return self.bands if window is None else round(2 * _STORY_WORDS / (window + 1))
 
 
 def resolve(recipe: Recipe) -> Profile:
@@ -87,6 +97,8 @@ def resolve(recipe: Recipe) -> Profile:
     given, match = recipe.bands, recipe.match
     family = make_family(recipe, "numpy")
     base = _agreement_at_threshold(recipe, family)
+    if family.ordered:
+        return _resolve_with(recipe, banding(sketch.MAX_BANDS, 1, match.min_shared_bands))
     if match.amplification is not None:
         return _resolve_with(recipe, _fitting(match.amplification, family))
     if given.recall is not None:
@@ -117,7 +129,7 @@ def _resolve_with(recipe: Recipe, amplification: Amplification) -> Profile:
 def _with_fingerprint(recipe: Recipe, amplification: Amplification, fingerprint: str) -> Profile:
     base = _agreement_at_threshold(recipe, make_family(recipe, "numpy"))
     bands, rows = amplification.bands, amplification.rows
-    unused, recall = recipe.sketch.k - bands * rows, amplification.probability(base)
+    unused, recall = max(0, recipe.sketch.k - bands * rows), amplification.probability(base)
     return Profile(recipe, bands, rows, unused, recall, fingerprint, amplification)
 
 
@@ -221,6 +233,8 @@ def restore_for_reading(stored: dict[str, Any], fingerprint: str, bands: int, ro
 def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
     """Return the sketch family of a recipe."""
     options = {name: value for name in OPTIONS if (value := getattr(recipe.sketch, name)) is not None}
+    if recipe.window is not None:
+        options["window"] = recipe.window
     if options.get("width") == 0:
         options["width"] = WIDTH_PER_THRESHOLD * recipe.match.threshold
     return sketch.make_family(

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import count_of
 from nearsim_db.similarity.amplification import Amplification
+from nearsim_db.similarity.candidates import links
 from nearsim_db.similarity.profile import Profile, make_family
+from nearsim_db.similarity.ragged import Keys, Ragged, lengths
 from nearsim_db.similarity.recipe import Recipe, Shingle
 
 LOW_RECALL = 0.9  # of pairs at the threshold
@@ -233,15 +235,18 @@ SAMPLE_SIZE = 1_000  # documents whose candidates are counted
 MANY_CANDIDATES = 100  # per document; more produce a of_candidates
 
 
-def candidates_per_document(keys: NDArray[np.uint64], amplification: Amplification, documents: int) -> float:
+def candidates_per_document(keys: Keys, amplification: Amplification, documents: int) -> float:
     """Estimate the candidate pairs per document of a corpus, ignoring the bucket limit.
 
-    `keys` are the bucket hashes of a random sample, (n, bands) uint64; `documents` is the size of the corpus.
+    `keys` are the bucket hashes of a random sample; `documents` is the size of the corpus.
     The share of the sample's pairs whose shared bands meet the amplification is applied to the corpus.
     """
     size = len(keys)
     if size < 2:
         return 0.0
+    if isinstance(keys, Ragged):
+        found = _linked_pairs(keys, amplification.min_shared_bands or 1)
+        return found / (size * (size - 1) / 2) * (documents - 1) / 2
     buckets, indexes, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     indexes, in_bucket = indexes.reshape(keys.shape), np.zeros(len(buckets), bool)
     # A document that is alone in its buckets is linked only with itself: few documents of a sample are not.
@@ -254,6 +259,15 @@ def candidates_per_document(keys: NDArray[np.uint64], amplification: Amplificati
     # Each document is linked with itself, which is not a pair; each pair is counted from both sides.
     pairs = (linked - len(indexes)) / 2
     return pairs / (size * (size - 1) / 2) * (documents - 1) / 2
+
+
+def _linked_pairs(keys: Ragged, least: int) -> int:
+    """Count the pairs of documents that share at least so many keys."""
+    order = np.argsort(keys.values, kind="stable")
+    rows = np.repeat(np.arange(len(keys)), lengths(keys))[order]
+    pairs = [left * len(keys) + right for _, left, right in links(keys.values[order], rows, 0)]
+    counts = np.unique(np.concatenate([np.zeros(0, np.int64), *pairs]), return_counts=True)[1]
+    return int(np.count_nonzero(counts >= least))
 
 
 def of_candidates(expected: float, verify: str = "exact") -> str | None:

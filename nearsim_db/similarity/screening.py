@@ -14,7 +14,6 @@ from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.recipe.sections import Match
-from nearsim_db.similarity.sketch.family import binomial_standard_error
 
 _BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positions of 4 bytes
 _STANDARD_ERRORS = (
@@ -93,9 +92,7 @@ def _screen(
     shared, agreeing, compared = (counts[enough] for counts in found)
     left, right, candidates = left[enough], right[enough], int(np.count_nonzero(enough))
     if encoder.is_exact:
-        # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
-        share = family.collision_probability(metric.similarity_at_threshold(match.threshold))
-        least = share - _STANDARD_ERRORS * binomial_standard_error(share, family.k)
+        least = family.least_share(metric.similarity_at_threshold(match.threshold), _STANDARD_ERRORS)
         close = (agreeing / compared >= least) | are_certain(match, shared)
         left, right, shared = left[close], right[close], shared[close]
         agreeing, compared = agreeing[close], compared[close]

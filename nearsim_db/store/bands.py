@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
+from nearsim_db.similarity.ragged import Keys, Ragged, flat, lengths
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
@@ -71,17 +72,16 @@ class BandRows:
     doc_ids: Ids
 
     @classmethod
-    def of(cls, doc_ids: Ids, keys: NDArray[np.uint64]) -> "BandRows":
-        """Sort the rows of heads with these keys: (n, bands) uint64."""
-        values = to_bigint(keys)
-        if _is_by_band(doc_ids, values):
+    def of(cls, doc_ids: Ids, keys: Keys) -> "BandRows":
+        """Sort the rows of heads with these keys."""
+        if not isinstance(keys, Ragged) and _is_by_band(doc_ids, values := to_bigint(keys)):
             # Each band by itself takes less time than all at once, and half of the memory.
             sorted_rows = np.empty((2, *values.T.shape), np.int64)
             for band, column in enumerate(values.T):
                 order = np.argsort(column, kind="stable")
                 sorted_rows[0, band], sorted_rows[1, band] = column[order], doc_ids[order]
             return cls(sorted_rows[0].reshape(-1), sorted_rows[1].reshape(-1))
-        hashes, owners = values.reshape(-1), np.repeat(doc_ids, keys.shape[1])
+        hashes, owners = to_bigint(flat(keys)), np.repeat(doc_ids, lengths(keys))
         order = np.lexsort((owners, hashes))
         return cls(hashes[order], owners[order])
 
@@ -141,8 +141,8 @@ def truncate_bands(connection: Connection, leaves: Leaves) -> None:
     run(connection, "clear_bands" if leaves.are_shared else "truncate_bands", leaves)
 
 
-def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> int:
-    """Load the band rows of heads, sorted by (bucket_hash, doc_id). `keys` is (n, bands) uint64."""
+def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Keys) -> int:
+    """Load the band rows of heads, sorted by (bucket_hash, doc_id)."""
     return load_bands(connection, leaves, BandRows.of(doc_ids, keys)) if len(doc_ids) else 0
 
 
@@ -170,13 +170,13 @@ def analyze_bands(connection: Connection, leaves: Leaves) -> None:
         run(connection, "analyze_bands", leaves)
 
 
-def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]) -> None:
-    """Delete the band rows of heads by their keys: (n, bands) uint64."""
+def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Keys) -> None:
+    """Delete the band rows of heads by their keys."""
     if not len(doc_ids):
         return
     parameters = {
-        "doc_ids": packed(np.repeat(doc_ids, keys.shape[1])),
-        "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
+        "doc_ids": packed(np.repeat(doc_ids, lengths(keys))),
+        "bucket_hashes": packed(to_bigint(flat(keys))),
     }
     run(connection, "delete_bands", leaves, **parameters)
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, Evidence, WorkStage
+from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import from_bigint, sketches_packed, to_bigint
+from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from, to_bigint
 from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.statements import (
     INDEX_SCHEMA,
@@ -121,13 +122,11 @@ def find_pending_documents(
     return set(run(connection, "find_pending_documents", leaves, "binary", **parameters).values())
 
 
-def find_missing_bands(
-    connection: Connection, leaves: Leaves, doc_ids: Ids, keys: NDArray[np.uint64]
-) -> list[int]:
-    """Return the heads that lack any of their band rows, given as (n, bands) uint64."""
+def find_missing_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Keys) -> list[int]:
+    """Return the heads that lack any of their band rows, given by their keys."""
     parameters = {
-        "doc_ids": packed(np.repeat(doc_ids, keys.shape[1])),
-        "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
+        "doc_ids": packed(np.repeat(doc_ids, lengths(keys))),
+        "bucket_hashes": packed(to_bigint(flat(keys))),
     }
     return run(connection, "find_missing_bands", leaves, "binary", **parameters).values()
 
@@ -137,13 +136,13 @@ def stream_bands(
 ) -> Iterator[StoredBands]:
     """Yield all heads and documents with band rows, in order of doc_id."""
     with connection.backend.cursor(name="nearsim_bands", binary=True) as cursor:
-        cursor.execute(statement("read_bands_of_all", leaves), {"empty": bytes(k * dtype.itemsize)})
+        cursor.execute(statement("read_bands_of_all", leaves), {"empty": empty_sketch(dtype, k)})
         while rows := cursor.fetchmany(batch):
             doc_ids, are_heads, sketches, numbers, sums = zip(*rows, strict=True)
             yield StoredBands(
                 np.array(doc_ids, np.int64),
                 np.array(are_heads, np.bool_),
-                sketches_packed(b"".join(sketches), dtype, k),
+                sketches_from(list(sketches), dtype, k),
                 np.array(numbers, np.int64),
                 from_bigint(np.array(sums, np.int64)),
             )
@@ -208,8 +207,11 @@ def _change_index(connection: Connection, command: str, name: str) -> None:
     autocommitting(connection).execute(statement(command, index=sql.Identifier(INDEX_SCHEMA, name)))
 
 
-def find_malformed_sketches(connection: Connection, leaves: Leaves, size: int) -> list[int]:
+def find_malformed_sketches(
+    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int
+) -> list[int]:
     """Return the documents whose sketch has another size in bytes."""
+    size = len(empty_sketch(dtype, k))
     return run(connection, "find_malformed_sketches", leaves, "binary", bytes=size).values()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import digest_uuid, from_bigint, sketches_packed, to_bigint, unpacked_ids
+from nearsim_db.store.driver.codec import digest_uuid, from_bigint, sketches_from, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
@@ -44,7 +46,7 @@ def look_up_anchors(
     leaves: Leaves,
     bucket_limit: int,
     digest: UUID,
-    keys: NDArray[np.uint64],
+    keys: Keys,
     dtype: np.dtype[np.generic],
     k: int,
     purged_at: datetime | None,
@@ -55,7 +57,7 @@ def look_up_anchors(
     or if texts were purged from its collection after `purged_at`.
     """
     parameters = {
-        "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
+        "bucket_hashes": packed(to_bigint(flat(keys))),
         "bucket_limit": bucket_limit,
         "digest": digest,
         "purged_at": purged_at,
@@ -63,12 +65,10 @@ def look_up_anchors(
     rows = _fetch(connection, "look_up_anchors", leaves, parameters)
     if not rows:
         return None
-    doc_ids, sketches, digests = (one or b"" for one in rows[0])
-    return Anchors(
-        unpacked_ids(doc_ids),
-        sketches_packed(sketches, dtype, k),
-        np.frombuffer(digests, "V16"),
-    )
+    doc_ids, sketches, digests, sizes = (one or b"" for one in rows[0])
+    ends = np.cumsum(np.frombuffer(sizes, ">i4")).tolist()
+    blobs = [sketches[begin:end] for begin, end in pairwise([0, *ends])] if dtype.kind == "O" else [sketches]
+    return Anchors(unpacked_ids(doc_ids), sketches_from(blobs, dtype, k), np.frombuffer(digests, "V16"))
 
 
 def read_twins(
@@ -121,12 +121,12 @@ def read_candidates(
     return None if rows is None else [Twin(*row) for row in rows]
 
 
-def lock_stripes(connection: Connection, leaves: Leaves, keys: NDArray[np.uint64]) -> None:
+def lock_stripes(connection: Connection, leaves: Leaves, keys: Keys) -> None:
     """Lock the stripes of these buckets against concurrent checked writes, until the transaction ends.
 
     `keys` are the bucket hashes, uint64. All callers lock the stripes in the same order.
     """
-    stripes = np.unique(keys % np.uint64(STRIPES)).astype(np.int64)
+    stripes = np.unique(flat(keys) % np.uint64(STRIPES)).astype(np.int64)
     base = (_STRIPE_SPACE << 48) | (leaves.generation_id * STRIPES)
     _fetch(connection, "lock_stripes", leaves, {"stripes": packed(stripes + base)})
 
@@ -186,13 +186,13 @@ _ID_BYTES = 8
 
 
 def look_up_candidates(
-    connection: Connection, leaves: Leaves, bucket_limit: int, doc_ids: Ids, keys: NDArray[np.uint64]
+    connection: Connection, leaves: Leaves, bucket_limit: int, doc_ids: Ids, keys: Keys
 ) -> tuple[NDArray[np.int64], Ids]:
     """Return the anchors in the buckets of some heads, as (m, 2) int64 of (head, anchor), with repetitions.
 
     Also returns the heads that are anchors of buckets over the limit, which have to search these buckets.
     """
-    hashes, heads = to_bigint(keys.reshape(-1)), np.repeat(doc_ids, keys.shape[1])
+    hashes, heads = to_bigint(flat(keys)), np.repeat(doc_ids, lengths(keys))
     order = np.argsort(hashes)  # neighbours are in the same pages of the index
     hashes, heads = hashes[order], heads[order]
     parameters = {"doc_ids": packed(heads), "bucket_hashes": packed(hashes), "bucket_limit": bucket_limit}
@@ -215,14 +215,14 @@ def look_up_members(
     leaves: Leaves,
     bucket_limit: int,
     anchor: int,
-    keys: NDArray[np.uint64],
+    keys: Keys,
     after: int,
     batch: int,
 ) -> Ids:
     """Return up to `batch` members above `after` of the anchor's buckets over the limit, in order."""
     parameters = {
         "doc_id": anchor,
-        "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
+        "bucket_hashes": packed(to_bigint(flat(keys))),
         "bucket_limit": bucket_limit,
         "after": after,
         "batch": batch,
@@ -232,15 +232,16 @@ def look_up_members(
 
 
 def read_anchors(
-    connection: Connection, leaves: Leaves, bucket_limit: int, keys: NDArray[np.uint64]
+    connection: Connection, leaves: Leaves, bucket_limit: int, keys: Keys
 ) -> tuple[set[tuple[int, int]], NDArray[np.uint64]]:
     """Return the anchors of some buckets as (bucket_hash, doc_id), and the buckets with more members than anchors.
 
     Both are empty without a limit: then every member is an anchor.
     """
-    if bucket_limit == 0 or not keys.size:
-        return set(), keys.reshape(-1)[:0]
-    parameters = {"bucket_hashes": packed(to_bigint(keys.reshape(-1))), "bucket_limit": bucket_limit}
+    hashes = flat(keys)
+    if bucket_limit == 0 or not len(hashes):
+        return set(), hashes[:0]
+    parameters = {"bucket_hashes": packed(to_bigint(hashes)), "bucket_limit": bucket_limit}
     rows = run(connection, "read_anchors", leaves, **parameters).rows()
     full = np.array(sorted({bucket for bucket, _, exceeds in rows if exceeds}), np.int64)
     return {(bucket, doc_id) for bucket, doc_id, _ in rows}, from_bigint(full)

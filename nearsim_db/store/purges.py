@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, WorkStage
+from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import to_bigint
@@ -67,14 +68,12 @@ def has_tables(connection: Connection, leaves: Leaves) -> bool:
     return bool(run(connection, "has_leaf", leaf=leaves.qualified("signature")).value())
 
 
-def count_traces(
-    connection: Connection, leaves: Leaves, doc_ids: Ids, owners: Ids, keys: NDArray[np.uint64]
-) -> Traces:
-    """Count a generation's rows about documents; `owners` are the heads among them, `keys` (n, bands) uint64 theirs."""
+def count_traces(connection: Connection, leaves: Leaves, doc_ids: Ids, owners: Ids, keys: Keys) -> Traces:
+    """Count a generation's rows about documents; `owners` are the heads among them, `keys` theirs."""
     parameters = {
         "doc_ids": packed_ids(doc_ids),
-        "owners": packed(np.repeat(owners, keys.shape[1])),
-        "bucket_hashes": packed(to_bigint(keys.reshape(-1))),
+        "owners": packed(np.repeat(owners, lengths(keys))),
+        "bucket_hashes": packed(to_bigint(flat(keys))),
     }
     return run(connection, "count_traces", leaves, **parameters).one(Traces)
 

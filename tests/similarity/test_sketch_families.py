@@ -26,7 +26,8 @@ from tests.builders.sketch_variants import (
 
 
 def test_the_variants_cover_every_family() -> None:
-    assert {variant.name for variant in VARIANTS} == set(FAMILIES)
+    """All but winnow, whose sketches depend on the order of ids and differ in size; test_winnow.py has its laws."""
+    assert {variant.name for variant in VARIANTS} | {"winnow"} == set(FAMILIES)
 
 
 @every_variant

@@ -17,6 +17,7 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing.steps.search import search_candidates, search_full_buckets
 from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.ragged import flat, lengths
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import bands, signatures
 from tests.builders.selection import some
@@ -41,12 +42,14 @@ RECIPES = {name: rules for name, rules in FAMILIES.items() if name != "narrow"} 
     "two groups": ["sketch.k=128", "match.amplification=and(2, or(20, and(3)))"],
     "all of some": ["sketch.k=128", "match.amplification=at_least(2, 4, at_least(3, 8, and(2)))"],
     "many bands": ["sketch.k=512", "bands.count=250", "bands.rows=2", "match.min_shared_bands=9"],
+    "winnow": ["sketch.family=winnow", "match.passage=8", "match.min_shared_bands=2"],
     "ids with a minimum": ["sketch.family=bottom_k", "sketch.k=32", "match.amplification=at_least(4, 20)"],
 }
 CASES = [
     ("two groups", 8),
     ("xor with a minimum", 8),
     ("bottom_k", 8),
+    ("winnow", 8),
     ("fast_similarity", 0),
     ("many bands", 64),
 ]
@@ -76,7 +79,7 @@ def index(database_url: str) -> Iterator[Index]:
         yield index
 
 
-@pytest.mark.parametrize(("name", "limit"), some(CASES, "every family with every bucket limit", kept=4))
+@pytest.mark.parametrize(("name", "limit"), some(CASES, "every family with every bucket limit", kept=5))
 def test_candidates_are_those_of_the_product(index: Index, name: str, limit: int) -> None:
     recipe = override(Recipe(), [*RECIPES[name], f"match.bucket_limit={limit}"])
     index.create_profile("default", recipe)
@@ -115,7 +118,10 @@ def by_brute_force(index: Index) -> tuple[Candidates, int]:
     """The candidates by the definition of how-it-works.md, and the number of linked pairs."""
     encoder, doc_ids, sketches = heads_of(index)
     limit, amplification = encoder.profile.recipe.match.bucket_limit, encoder.profile.amplification
-    keys = dict(zip(doc_ids, encoder.band_keys(sketches).tolist(), strict=True))
+    found_keys = encoder.band_keys(sketches)
+    ends = np.cumsum(lengths(found_keys))[:-1]
+    keys = dict(zip(doc_ids, [own.tolist() for own in np.split(flat(found_keys), ends)], strict=True))
+    bands = encoder.profile.bands
     buckets = {doc_id: set(own) for doc_id, own in keys.items()}
     places: dict[tuple[int, int], int] = {}
     sizes: Counter[int] = Counter()
@@ -131,7 +137,7 @@ def by_brute_force(index: Index) -> tuple[Candidates, int]:
         if not any(limit == 0 or places[key, left] < limit for key in shared):
             continue
         linked += 1
-        if amplification.evaluate(np.array([matched]))[0]:
+        if amplification.evaluate(np.array([matched + [False] * (bands - len(matched))]))[0]:
             found[left, right] = len(shared)
     return found, linked
 

@@ -24,7 +24,7 @@ COMPARED = {
     "detach_leaf": "8be266f909b2",
     "find_full_buckets": "05a9f770c4da",
     "find_missing_bands": "21894a1e27cf",
-    "look_up_anchors": "02ddbc4c3eb2",
+    "look_up_anchors": "8d80cec6f3f9",
     "look_up_candidates": "0fe55ca8b7a0",
     "look_up_members": "97aa816ac7ae",
     "read_anchors": "ee962fb8893b",

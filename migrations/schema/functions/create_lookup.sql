@@ -39,8 +39,8 @@ BEGIN
                         UNION ALL
                         -- Twins, with the columns of similar_pair.
                         SELECT me.head_id, me.head_id, me.head_id, NULL, 1, 1,
-                            CASE WHEN metric = 'jaccard' THEN me.feature_count END,
-                            CASE WHEN metric = 'jaccard' THEN me.feature_count END, NULL,
+                            CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
+                            CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END, NULL,
                             CASE WHEN metric = 'euclidean' THEN 0 END, all_bands
                         FROM me
                     ) AS pair

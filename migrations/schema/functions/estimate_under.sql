@@ -5,6 +5,12 @@ DECLARE
     width constant integer := octet_length(a) / CAST(recipe #>> '{sketch,k}' AS integer);
     agreement double precision;
 BEGIN
+    IF recipe #>> '{sketch,family}' = 'winnow' THEN
+        RETURN (
+            SELECT count(*) FROM unnest(nearsim.positions(a, 8, false)) AS own
+            JOIN unnest(nearsim.positions(b, 8, false)) AS other ON own = other
+        ) / CAST(least(octet_length(a), octet_length(b)) / 8 AS double precision);
+    END IF;
     IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
         RETURN nearsim.estimate_smallest(nearsim.positions(a, width, false), nearsim.positions(b, width, false));
     END IF;

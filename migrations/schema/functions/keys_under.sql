@@ -5,6 +5,9 @@ DECLARE
     width constant integer := octet_length(sketch) / CAST(recipe #>> '{sketch,k}' AS integer);
     seed constant bigint := recipe #>> '{sketch,seed}';
 BEGIN
+    IF recipe #>> '{sketch,family}' = 'winnow' THEN
+        RETURN nearsim.positions(sketch, 8, false);
+    END IF;
     IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
         RETURN nearsim.smallest_keys(nearsim.positions(sketch, width, false), bands, seed);
     END IF;

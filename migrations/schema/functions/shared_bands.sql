@@ -6,6 +6,13 @@ DECLARE
     left_keys bigint[];
     right_keys bigint[];
 BEGIN
+    IF recipe #>> '{sketch,family}' = 'winnow' THEN
+        RETURN ARRAY(
+            SELECT CAST(own.place - 1 AS smallint)
+            FROM unnest(nearsim.positions(a, 8, false)) WITH ORDINALITY AS own (fingerprint, place)
+            JOIN unnest(nearsim.positions(b, 8, false)) AS other (fingerprint) USING (fingerprint)
+            WHERE own.place <= 32767 ORDER BY own.place);
+    END IF;
     IF recipe #>> '{bands,hash}' = 'mix64' AND recipe #>> '{sketch,family}' <> 'bottom_k' THEN
         RETURN ARRAY(
             SELECT CAST(band AS smallint) FROM generate_series(0, bands - 1) AS band
@@ -19,4 +26,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.shared_bands(jsonb, integer, integer, bytea, bytea) IS
-    'Internal (used by why): the numbers of the bands, from 0, that two sketches of one recipe share; for bottom_k the positions in the first sketch of the smallest features that both have';
+    'Internal (used by why): the numbers of the bands, from 0, that two sketches of one recipe share; for bottom_k and winnow the positions, of winnow the first 32,767, in the first sketch of the features that both have';

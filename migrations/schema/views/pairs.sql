@@ -82,8 +82,8 @@ CROSS JOIN LATERAL (
     SELECT r.head_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
         a.published_at, b.published_at,
         r.head_id, r.head_id, r.generation_id, CAST(1 AS real), CAST(1 AS double precision),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END, CAST(NULL AS timestamptz),
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END,
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END, CAST(NULL AS timestamptz),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands,
         true, false, verdict.verdict, true
     FROM nearsim.signature AS r
@@ -96,8 +96,8 @@ CROSS JOIN LATERAL (
     SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
         a.published_at, b.published_at,
         r.head_id, r.head_id, r.generation_id, CAST(1 AS real), CAST(1 AS double precision),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END,
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'jaccard' THEN r.feature_count END, CAST(NULL AS timestamptz),
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END,
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END, CAST(NULL AS timestamptz),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands,
         true, false, verdict.verdict, true
     FROM nearsim.signature AS r

@@ -11,6 +11,7 @@ from nearsim_db.admin.verify_index.findings import Findings, IndexCheck
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import Progress
+from nearsim_db.similarity.ragged import checksums, lengths
 from nearsim_db.store import collection_rows, generation_rows, index_checks
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
@@ -100,7 +101,7 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
 def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
     """Check that all sketches have the right size; return whether any has not, so that nothing can be compared."""
     family = context.encoder.family
-    found = index_checks.find_malformed_sketches(connection, context.leaves, family.k * family.dtype.itemsize)
+    found = index_checks.find_malformed_sketches(connection, context.leaves, family.dtype, family.k)
     for doc_id in found:
         findings.add("wrong_sketch", [doc_id])
     return bool(found)
@@ -117,8 +118,8 @@ def check_all_bands(connection: Connection, context: Context, findings: Findings
         connection, context.leaves, family.dtype, family.k, _HEADS_AT_ONCE
     ):
         keys = context.encoder.band_keys(stored.sketches)
-        expected_rows = np.where(stored.are_heads, keys.shape[1], 0)
-        expected_sums = np.where(stored.are_heads, np.bitwise_xor.reduce(keys, axis=1), 0)
+        expected_rows = np.where(stored.are_heads, lengths(keys), 0)
+        expected_sums = np.where(stored.are_heads, checksums(keys), 0)
         are_missing = stored.rows < expected_rows
         differ = are_missing | (stored.rows > expected_rows) | (stored.sums != expected_sums)
         findings.checked["all_band_rows"] += int(stored.rows.sum())

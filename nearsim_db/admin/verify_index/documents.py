@@ -16,6 +16,7 @@ from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.records import Evidence
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.clustering import connected_components
+from nearsim_db.similarity.ragged import flat
 from nearsim_db.store import clusters, documents, index_checks
 from nearsim_db.store.clusters import Members
 from nearsim_db.store.driver import Connection
@@ -88,7 +89,7 @@ def _find_fault(
         return "wrong_features"
     if one.digest is None:
         return None
-    if one.sketch != sketches[position].tobytes():
+    if one.sketch != bytes(sketches[position]):
         return "wrong_sketch"
     return None if one.head_id == one.first else "wrong_head"
 
@@ -100,7 +101,7 @@ def _missing_bands(
     if not len(heads.doc_ids):
         return []
     keys = context.encoder.band_keys(heads.sketches)
-    findings.checked["band_rows"] += keys.size
+    findings.checked["band_rows"] += len(flat(keys))
     missing = index_checks.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
     return [("missing_bands", [doc_id], {doc_id}) for doc_id in missing]
 

@@ -122,7 +122,7 @@ def _keys(profile: Profile, sets: DistinctSets) -> NDArray[np.uint64]:
         offsets = sets.offsets[begin : begin + _SKETCHED_AT_ONCE + 1]
         ids = sets.ids[offsets[0] : offsets[-1]]
         features = Features(ids, offsets - offsets[0], np.zeros(len(offsets) - 1, np.uint64))
-        keys.append(encoder.band_keys(encoder.sketch(features)))
+        keys.append(encoder.matrix_keys(encoder.sketch(features)))
     return np.concatenate(keys)
 
 

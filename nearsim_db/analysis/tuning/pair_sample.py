@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints, distinct
 from nearsim_db.similarity.candidates import are_fresh
 from nearsim_db.similarity.mixing import random_words
+from nearsim_db.similarity.ragged import flat
 from nearsim_db.similarity.sketch import Banding, MinHash
 
 _K = 128
@@ -106,7 +107,8 @@ def _meet(
 ) -> tuple[Ints, Floats]:
     """Return the codes of the pairs that share a bucket, and the probability that each was kept."""
     family = MinHash(_K, seed, sets.bits, backend=sets.backend)
-    keys = family.band_keys(family.sketch(sets.ids, sets.offsets), Banding(_K // rows, rows, seed=seed))
+    keys = flat(family.band_keys(family.sketch(sets.ids, sets.offsets), Banding(_K // rows, rows, seed=seed)))
+    keys = keys.reshape(-1, _K // rows)
     members, begins, sizes = _buckets(keys)
     pairs = sizes * (sizes - 1) // 2
     cap = _cap(pairs, most)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.recipe.sections import Recipe
-from nearsim_db.similarity.recipe.validation import FAMILY_OPTIONS, OPTIONS
+from nearsim_db.similarity.recipe.validation import FAMILY_DEFAULTS, FAMILY_OPTIONS, OPTIONS
 from nearsim_db.similarity.recipe.writing import to_mapping
 
 # The keys that a setting replaces.
@@ -72,10 +72,18 @@ def load(path: Path) -> Recipe:
 def from_mapping(data: dict[str, Any]) -> Recipe:
     """Convert nested dictionaries (TOML, or the JSON stored with a generation) to a recipe."""
     refuse_unknown_keys(data, Recipe, "")
+    data = _with_defaults(data)
     try:
         return msgspec.convert(data, Recipe)
     except msgspec.ValidationError as error:
         raise RecipeError(readable(str(error), data, Recipe)) from error
+
+
+def _with_defaults(data: dict[str, Any]) -> dict[str, Any]:
+    """Add the defaults that a family has of its own."""
+    family = data.get("sketch", {}).get("family")
+    own = FAMILY_DEFAULTS.get(family, {}) if isinstance(family, str) else {}
+    return {**data, **{section: {**keys, **data.get(section, {})} for section, keys in own.items()}}
 
 
 def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
@@ -87,7 +95,7 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     """
     data = to_mapping(recipe)
     changes = dict(_split_setting(setting) for setting in settings)
-    for path in _excluded(changes, data["sketch"]["family"]):
+    for path in _excluded(changes, data):
         section, _, key = path.partition(".")
         data[section].pop(key, None)
     for path, value in changes.items():
@@ -99,14 +107,29 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     return from_mapping(data)
 
 
-def _excluded(changes: dict[str, Any], family: str) -> list[str]:
+def _excluded(changes: dict[str, Any], data: dict[str, Any]) -> list[str]:
     """Return the keys of a recipe that settings replace."""
+    family = data["sketch"]["family"]
     excluded = [key for change in changes for key in _REPLACED.get(change, "").split()]
     chosen = changes.get("sketch.family", family)
     kept = FAMILY_OPTIONS.get(chosen, {}) if isinstance(chosen, str) else {}
     excluded += [f"sketch.{option}" for option in OPTIONS if option not in kept]
+    if chosen != family:
+        excluded += _family_keys(data, family, chosen)
     if changes.get("sketch.input") == "vector":
         excluded += ["sketch.weights"]
+    return excluded
+
+
+def _family_keys(data: dict[str, Any], family: str, chosen: Any) -> list[str]:
+    """Return the keys that are not for another family, and those that have the default of the previous one."""
+    usual, winnows = to_mapping(Recipe()), "winnow" in (family, chosen)
+    excluded = ["bands.recall", "bands.count", "bands.rows", "bands.rule", "match.passage"] if winnows else []
+    for keys in (FAMILY_DEFAULTS.get(one, {}) for one in (family, chosen) if isinstance(one, str)):
+        for section, name in ((section, name) for section, names in keys.items() for name in names):
+            before = FAMILY_DEFAULTS.get(family, {}).get(section, {}).get(name, usual[section][name])
+            if data[section].get(name) == before:
+                excluded.append(f"{section}.{name}")
     return excluded
 
 

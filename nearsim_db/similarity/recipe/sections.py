@@ -3,9 +3,10 @@
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from nearsim_db.similarity.recipe import validation
+from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
 
 Positive = Annotated[int, Meta(ge=1)]
 
@@ -57,9 +58,9 @@ class Sketch(_Section, frozen=True):
     and dart_minhash take terms or the owner's vectors, and `weights` how repeated terms are weighted.
     """
 
-    family: Literal["fast_similarity", "minhash", "bottom_k", "hyperplane", "projection", "dart_minhash"] = (
-        "fast_similarity"
-    )
+    family: Literal[
+        "fast_similarity", "minhash", "bottom_k", "hyperplane", "projection", "dart_minhash", "winnow"
+    ] = "fast_similarity"
     k: Annotated[int, Meta(ge=1, le=4096)] = 128
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     functions: Literal["prime32", "java32"] | None = None
@@ -100,7 +101,8 @@ class Match(_Section, frozen=True):
     `certain_shared_bands` or more are pairs at any similarity; 0: none.
 
     `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
-    and(3))", replaces bands and the minimum.
+    and(3))", replaces bands and the minimum. `passage` is for winnow: runs of so many equal words (or characters, as
+    in shingle.scheme) always make two documents candidates.
     """
 
     threshold: Annotated[float, Meta(gt=0)] = 0.7
@@ -109,6 +111,7 @@ class Match(_Section, frozen=True):
     verify: Literal["exact", "estimate", "bands"] = "exact"
     certain_shared_bands: Annotated[int, Meta(ge=0, le=256)] = 0
     bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 128
+    passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
 
 
 class ClusterRules(_Section, frozen=True):
@@ -145,14 +148,25 @@ class Recipe(_Section, frozen=True):
 
     def __post_init__(self) -> None:
         validation.check(self)
-        if self.bands.is_open and self.match.amplification is None:
+        if self.sketch.family == "winnow":
+            if self.match.passage is None:
+                force_setattr(self, "match", replace(self.match, passage=DEFAULT_PASSAGE))
+        elif self.bands.is_open and self.match.amplification is None:
             force_setattr(self, "bands", Bands(recall=DEFAULT_RECALL, hash=self.bands.hash))
+
+    @property
+    def window(self) -> int | None:
+        """The consecutive shingles of which winnow keeps the least, so that no passage is missed."""
+        if self.match.passage is None:
+            return None
+        return self.match.passage + 1 - (1 if self.shingle.scheme == "bag" else self.shingle.k)
 
 
 METRIC_OF_FAMILY = {
     "fast_similarity": "jaccard",
     "minhash": "jaccard",
     "bottom_k": "jaccard",
+    "winnow": "containment",
     "dart_minhash": "weighted_jaccard",
     "hyperplane": "cosine",
     "projection": "euclidean",

@@ -16,6 +16,16 @@ FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float | None]] = {
     "projection": {"input": "terms", "weights": "count", "width": 0.0},
     "dart_minhash": {"input": "terms", "weights": "count"},
 }
+# Other defaults of sections that a family has.
+FAMILY_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, str | float]]] = {
+    "winnow": {
+        "shingle": {"k": 5},
+        "match": {"threshold": 0.5},
+        "cluster": {"linkage": "representative", "keep": "longest"},
+    }
+}
+DEFAULT_PASSAGE = 20
+_DEFAULT_K = 128
 OPTIONS = ("functions", "coefficients", "input", "weights", "vectors", "width")
 
 # Families whose bands may use the compatibility hashes.
@@ -37,6 +47,7 @@ def check(recipe: "Recipe") -> None:
     _check_options(recipe.sketch)
     _check_threshold(recipe.match.threshold, recipe.sketch)
     _check_estimate(recipe.match, recipe.sketch)
+    _check_passage(recipe)
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
     if recipe.hash.base != "poly64" and recipe.shingle.k > _LONGEST_UNROLLED_SHINGLE:
@@ -140,6 +151,37 @@ def _check_estimate(match: "Match", sketch: "Sketch") -> None:
             f"match.threshold is {match.threshold:g}; match.verify = estimate only resolves distances from "
             f"{1 / _ESTIMATED_DISTANCES:g} to {_ESTIMATED_DISTANCES:,.0f}; scale "
             "the vectors, or set match.verify to exact"
+        )
+
+
+def _check_passage(recipe: "Recipe") -> None:
+    """Check the keys that winnow has, or does not have: it keeps as many values as a text requires."""
+    passage, k = recipe.match.passage, recipe.shingle.k
+    if recipe.sketch.family != "winnow":
+        if passage is not None:
+            raise RecipeError(
+                f"match.passage belongs to the family winnow, not to {recipe.sketch.family}; leave it out"
+            )
+        return
+    if recipe.shingle.scheme != "bag" and (passage or DEFAULT_PASSAGE) < k:
+        raise RecipeError(
+            f"match.passage is {passage or DEFAULT_PASSAGE}, shorter than a shingle of shingle.k = {k}, so no passage "
+            "of this length can be found; raise match.passage, or lower shingle.k"
+        )
+    if not recipe.bands.is_open or recipe.bands.hash != "mix64" or recipe.match.amplification is not None:
+        raise RecipeError(
+            "winnow keeps as many values as a text requires, each of which is a band; leave bands and "
+            "match.amplification out, and set match.passage"
+        )
+    if recipe.sketch.k != _DEFAULT_K:
+        raise RecipeError(
+            f"sketch.k is {recipe.sketch.k}, but winnow keeps as many values as a text requires; leave it out, and set "
+            "match.passage"
+        )
+    if recipe.cluster.linkage == "connected":
+        raise RecipeError(
+            "cluster.linkage is connected, but with containment it ties documents that have nothing in common: two "
+            "articles that quote the same one; set it to representative"
         )
 
 

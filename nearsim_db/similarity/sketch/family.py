@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.ragged import Keys
 from nearsim_db.similarity.sketch import bands as cut
 from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.kernels import (
@@ -56,6 +57,9 @@ class Family(ABC):
     positional: ClassVar[bool] = True
     """Whether sketches are compared position by position, so that bands may have any number of rows. If not, each band
     key is made from one id, and bands have one row."""
+    ordered: ClassVar[bool] = False
+    """Whether ids are taken in the order of the text, with repetitions. Sketches then have one value, of type object,
+    and documents have as many band keys as their text requires."""
     options: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Its own options with their values, none if any is allowed."""
     feature_options: ClassVar[Sequence[str]] = ("weights",)
@@ -124,7 +128,7 @@ class Family(ABC):
             found.agreeing[part], found.compared[part] = self.agreements(*sides)
         return found
 
-    def band_keys(self, sketches: NDArray[Any], banding: Banding) -> NDArray[np.uint64]:
+    def band_keys(self, sketches: NDArray[Any], banding: Banding) -> Keys:
         """Return the bucket hashes (n, bands): the band's number in the top byte, a hash of its content below.
 
         Raises RecipeError for a banding or a scheme that the family does not support.
@@ -168,6 +172,12 @@ class Family(ABC):
         The binomial sqrt(s (1 - s) / k); fast_similarity stays below it on small sets.
         """
         return binomial_standard_error(similarity, self.k)
+
+    def least_share(self, similarity: float, errors: float) -> float:
+        """Return the share of agreeing places of a pair of this similarity, less so many standard errors."""
+        # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
+        share = self.collision_probability(similarity)
+        return share - errors * binomial_standard_error(share, self.k)
 
 
 class Curved(Family):

@@ -37,15 +37,26 @@ def unpacked_ids(content: bytes) -> NDArray[np.int64]:
     return np.frombuffer(content, ">i8").astype(np.int64)
 
 
-def sketch_bytes(sketches: NDArray[np.generic]) -> NDArray[np.void]:
-    """Return each row of an (n, k) sketch matrix as little-endian bytes: (n,) of void."""
+def sketch_bytes(sketches: NDArray[Any]) -> NDArray[Any]:
+    """Return each row of an (n, k) sketch matrix as little-endian bytes: (n,) of void, or of bytes objects."""
+    if sketches.dtype.kind == "O":
+        return sketches[:, 0]
     little = np.ascontiguousarray(sketches, sketches.dtype.newbyteorder("<"))
     return little.view(np.dtype((np.void, little.shape[1] * little.itemsize))).reshape(len(little))
 
 
 def sketches_from(blobs: list[bytes], dtype: np.dtype[np.generic], k: int) -> NDArray[np.generic]:
     """Return the (n, k) sketch matrix of stored bytes."""
+    if dtype.kind == "O":
+        sketches = np.empty((len(blobs), 1), object)
+        sketches[:, 0] = blobs
+        return sketches
     return sketches_packed(b"".join(blobs), dtype, k)
+
+
+def empty_sketch(dtype: np.dtype[np.generic], k: int) -> bytes:
+    """Return the bytes of a sketch of zeros, of no values if their number depends on the text."""
+    return b"" if dtype.kind == "O" else bytes(k * dtype.itemsize)
 
 
 def sketches_packed(content: bytes, dtype: np.dtype[np.generic], k: int) -> NDArray[np.generic]:
@@ -102,6 +113,7 @@ def load_vectors(cursor: psycopg.Cursor[tuple[object, ...]]) -> None:
 _HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _TRAILER = b"\xff\xff"
 _SLICE_BYTES = 1 << 20
+_ROWS_AT_ONCE = 1_000
 Column = tuple[str, NDArray[np.generic]]
 
 
@@ -116,7 +128,8 @@ def copy_columns(
 
     With `freeze`, for a table that this transaction has truncated, VACUUM has nothing left to do.
 
-    A column is (name, values): int16, int32, int64, float32, float64, bool or void of fixed size (bytea, uuid).
+    A column is (name, values): int16, int32, int64, float32, float64, bool, void of fixed size (bytea, uuid), or bytes
+    objects of any size.
     """
     rows = len(columns[0][1])
     names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
@@ -142,6 +155,9 @@ def copy_rows(
 
 def _packed(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
     """Yield the rows as PGCOPY bytes, about a megabyte at a time."""
+    if any(values.dtype.kind == "O" for _, values in columns):
+        yield from _packed_rows(columns, rows)
+        return
     layout = _row_layout(columns)
     step = max(1, _SLICE_BYTES // layout.itemsize)
     for begin in range(0, rows, step):
@@ -152,6 +168,23 @@ def _packed(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
             packed[f"length{position}"] = values.dtype.itemsize
             packed[f"value{position}"] = values[begin:end]
         yield packed.view(np.uint8).data
+
+
+def _packed_rows(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
+    """Yield rows of which some fields have different sizes, as `_packed` does."""
+    fields = [_sized(values) for _, values in columns]
+    count = len(columns).to_bytes(2)
+    for begin in range(0, rows, _ROWS_AT_ONCE):
+        part = [own[begin : begin + _ROWS_AT_ONCE] for own in fields]
+        yield memoryview(b"".join([one for row in zip(*part, strict=True) for one in (count, *row)]))
+
+
+def _sized(values: NDArray[Any]) -> list[bytes]:
+    """Return each value of a column after its length."""
+    if values.dtype.kind == "O":
+        return [len(one).to_bytes(4) + one for one in values.tolist()]
+    size, content = values.dtype.itemsize, values.astype(values.dtype.newbyteorder(">")).tobytes()
+    return [size.to_bytes(4) + content[at : at + size] for at in range(0, len(content), size)]
 
 
 def _row_layout(columns: Sequence[Column]) -> np.dtype[np.void]:

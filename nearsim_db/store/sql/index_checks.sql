@@ -109,8 +109,10 @@ WHERE indrelid = CAST(%(table)s AS regclass) ORDER BY indexrelid
 REINDEX INDEX CONCURRENTLY {index}
 
 -- name: find_malformed_sketches
--- Documents whose sketch has another size than the recipe's. Reads the whole table.
-SELECT doc_id FROM {signature} AS signature WHERE octet_length(sketch) <> %(bytes)s ORDER BY doc_id
+-- Documents whose sketch has another size than the recipe's, of which 0 is any number of 64-bit values. Reads the whole
+-- table.
+SELECT doc_id FROM {signature} AS signature
+WHERE octet_length(sketch) <> %(bytes)s AND (%(bytes)s > 0 OR octet_length(sketch) %% 8 > 0) ORDER BY doc_id
 
 -- name: read_families
 -- Signed documents among some, and all that share a head or a digest with them. Relies on the key and on the indexes

@@ -1,11 +1,11 @@
 -- name: look_up_anchors
 -- Documents to compare with a text that is not in the index: anchors of its buckets, the head of documents with equal
--- features, and that head's pairs, in one row: their doc_ids, sketches and digests, each packed in the same order. NULLs
--- if there are none; no row if the generation is not live, or if texts were purged from the collection after the
--- caller's cache was filled. Bounded, and the same plan with any statistics. Relies on the index on
--- (bucket_hash, doc_id), index-only, on those of the signatures on doc_id and (feature_digest, doc_id), and on those of
--- the pairs.
-SELECT found.doc_ids, found.sketches, found.digests
+-- features, and that head's pairs, in one row: their doc_ids, sketches, digests and sizes of sketches, each packed in
+-- the same order. NULLs if there are none; no row if the generation is not live, or if texts were purged from the
+-- collection after the caller's cache was filled. Bounded, and the same plan with any statistics. Relies on the index
+-- on (bucket_hash, doc_id), index-only, on those of the signatures on doc_id and (feature_digest, doc_id), and on those
+-- of the pairs.
+SELECT found.doc_ids, found.sketches, found.digests, found.sizes
 FROM (
     SELECT FROM nearsim.generation
     JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
@@ -32,7 +32,8 @@ LEFT JOIN LATERAL (
             SELECT left_id FROM {similar_pair} AS similar_pair WHERE right_id = twin.doc_id OFFSET 0) AS pair
     )
     SELECT string_agg(int8send(linked.doc_id), '') AS doc_ids, string_agg(head.sketch, '') AS sketches,
-        string_agg(uuid_send(head.feature_digest), '') AS digests
+        string_agg(uuid_send(head.feature_digest), '') AS digests,
+        string_agg(int4send(octet_length(head.sketch)), '') AS sizes
     FROM linked CROSS JOIN LATERAL (
         SELECT sketch, feature_digest FROM {signature} AS signature
         WHERE doc_id = linked.doc_id AND head_id = linked.doc_id LIMIT 1

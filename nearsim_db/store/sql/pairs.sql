@@ -57,8 +57,8 @@ FROM (
     JOIN {signature} AS r ON r.head_id = pair.right_id
     WHERE pair.similarity >= %(min_similarity)s
     UNION ALL
-    SELECT l.doc_id, r.doc_id, 1, CASE WHEN own.metric = 'jaccard' THEN l.feature_count END,
-        CASE WHEN own.metric = 'jaccard' THEN l.feature_count END, 1, %(bands)s,
+    SELECT l.doc_id, r.doc_id, 1, CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END,
+        CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END, 1, %(bands)s,
         CASE WHEN own.metric = 'euclidean' THEN 0 END, true
     FROM {signature} AS r JOIN {signature} AS l ON l.head_id = r.head_id AND l.doc_id < r.doc_id
     CROSS JOIN (
@@ -91,8 +91,8 @@ FROM (
         WHERE stored.right_id = (SELECT head_id FROM self)
         UNION ALL
         -- Twins, with the columns of similar_pair.
-        SELECT head_id, head_id, head_id, NULL, 1, 1, CASE WHEN metric = 'jaccard' THEN feature_count END,
-            CASE WHEN metric = 'jaccard' THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END, %(bands)s
+        SELECT head_id, head_id, head_id, NULL, 1, 1, CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END,
+            CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END, %(bands)s
         FROM self
     ) AS pair
     WHERE similarity >= %(min_similarity)s

@@ -192,6 +192,17 @@ class SketchKernels(Protocol):
         `left[i]` is below its end.
         """
 
+    def first_ragged_links(
+        self, keys: Ids, offsets: Offsets, buckets: Counts, left: Counts, right: Counts, full: FullRows
+    ) -> NDArray[np.bool_]:
+        """Return what `first_links` returns for rows keys[offsets[i]:offsets[i + 1]], each ascending, below 2^63."""
+
+    def window_minima(self, points: Ids, offsets: Offsets, window: int) -> tuple[Ids, Offsets]:
+        """Return the least point of each `window` consecutive ones, the low 56 bits: distinct and ascending, ragged.
+
+        A document with fewer points is one window.
+        """
+
     def smallest(self, points: NDArray[Any], offsets: Offsets, k: int) -> NDArray[Any]:
         """Return the k smallest distinct points of each document, ascending, (n, k), padded with the last one.
 

@@ -29,6 +29,7 @@ _EMPTY = np.uint64(2**64 - 1)
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 _LARGEST = np.int32(2**31 - 1)
+_LOW_56 = np.uint64((1 << 56) - 1)
 _IDS_AT_ONCE = np.uintp(1024)  # their hashes fit the first-level cache
 
 
@@ -100,6 +101,46 @@ def first_links(keys, by_band, buckets, left, right, full):
         else:
             first[link] = _is_first_sorted(one, other, own, left[link], full)
     return first
+
+
+@compiled
+def first_ragged_links(keys, offsets, buckets, left, right, full):
+    first = np.empty(len(buckets), np.bool_)
+    for link in range(len(buckets)):
+        one = keys[offsets[left[link]] : offsets[left[link] + 1]].view(np.int64)
+        other = keys[offsets[right[link]] : offsets[right[link] + 1]].view(np.int64)
+        first[link] = _is_first_sorted(one, other, _place(buckets[link]), left[link], full)
+    return first
+
+
+@compiled
+def window_minima(points, offsets, window):
+    found, ends = np.empty(len(points), np.uint64), np.zeros(len(offsets), np.int64)
+    written = 0
+    for document in range(len(offsets) - 1):
+        begin, end = offsets[document], offsets[document + 1]
+        first, least = written, begin - 1
+        for last in range(max(begin, begin + min(window, end - begin) - 1), end):
+            low = max(begin, last - window + 1)
+            if least < low:
+                least = low
+                for at in range(low + 1, last + 1):
+                    if points[at] <= points[least]:
+                        least = at
+            elif points[last] <= points[least]:
+                least = last
+            else:
+                continue
+            found[written] = points[least] & _LOW_56
+            written += 1
+        own = np.sort(found[first:written])
+        written = first
+        for at in range(len(own)):
+            if at == 0 or own[at] != own[at - 1]:
+                found[written] = own[at]
+                written += 1
+        ends[document + 1] = written
+    return found[:written], ends
 
 
 @inlined

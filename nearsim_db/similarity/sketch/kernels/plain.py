@@ -1,5 +1,6 @@
 """The sketch kernels in NumPy; see `SketchKernels`."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from nearsim_db.similarity.sketch.kernels.plain_minhash import minimum_prime32 a
 
 _ROWS_AT_ONCE = 256
 _HALF = np.uint64(32)
+_LOW_56 = np.uint64((1 << 56) - 1)
 
 
 def mixed_bands(positions: NDArray[Any], bands: int, rows: int, start: np.uint64) -> NDArray[np.uint64]:
@@ -150,6 +152,38 @@ def _linked_before(
     linked = np.zeros(len(left), bool)
     linked[links] = True
     return linked
+
+
+def first_ragged_links(
+    keys: Ids, offsets: Offsets, buckets: Counts, left: Counts, right: Counts, full: FullRows
+) -> NDArray[np.bool_]:
+    first = np.empty(len(buckets), bool)
+    for link, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        mine, others = (keys[offsets[row] : offsets[row + 1]] for row in (one, other))
+        shared = np.intersect1d(mine, others, assume_unique=True).view(np.int64)[None]
+        own = slice(link, link + 1)
+        first[link] = not _linked_before(shared, shared, True, buckets[own], left[own], full)[0]
+    return first
+
+
+def window_minima(points: Ids, offsets: Offsets, window: int) -> tuple[Ids, Offsets]:
+    found = [
+        np.unique(_least_of_windows(points[begin:end], min(window, end - begin)) & _LOW_56)
+        for begin, end in pairwise(offsets.tolist())
+    ]
+    ends = np.zeros(len(offsets), np.int64)
+    np.cumsum([len(own) for own in found], out=ends[1:])
+    return np.concatenate([points[:0], *found]), ends
+
+
+def _least_of_windows(points: Ids, window: int) -> Ids:
+    """Combine windows of half the length, or of what remains, until they are as long."""
+    least, covered = points, 1
+    while covered < window:
+        step = min(covered, window - covered)
+        least = np.minimum(least[:-step], least[step:])
+        covered += step
+    return least
 
 
 def _places(buckets: NDArray[np.int64]) -> Words:

@@ -24,13 +24,14 @@ WITH anchor AS MATERIALIZED (
         SELECT left_id FROM {similar_pair} AS similar_pair WHERE right_id = twin.doc_id OFFSET 0) AS pair
 ), found AS MATERIALIZED (
     SELECT string_agg(int8send(linked.doc_id), '') AS doc_ids, string_agg(head.sketch, '') AS sketches,
-        string_agg(uuid_send(head.feature_digest), '') AS digests
+        string_agg(uuid_send(head.feature_digest), '') AS digests,
+        string_agg(int4send(octet_length(head.sketch)), '') AS sizes
     FROM linked CROSS JOIN LATERAL (
         SELECT sketch, feature_digest FROM {signature} AS signature
         WHERE doc_id = linked.doc_id AND head_id = linked.doc_id LIMIT 1
     ) AS head
 )
-SELECT found.doc_ids, found.sketches, found.digests
+SELECT found.doc_ids, found.sketches, found.digests, found.sizes
 FROM (
     SELECT FROM nearsim.generation
     JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)

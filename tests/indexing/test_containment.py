@@ -1,0 +1,148 @@
+"""Winnowing from texts to pairs, lookups and edits, against brute force over sets of words in plain Python."""
+
+import random
+from collections.abc import Mapping
+from itertools import combinations
+from typing import LiteralString
+
+import pytest
+from psycopg import sql
+
+from nearsim_db import Document, Index, dedupe
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.admin.verify_index import verify_index
+from nearsim_db.similarity.recipe import from_mapping
+
+K, PASSAGE, THRESHOLD = 5, 20, 0.5
+VOCABULARY = [f"word{number}" for number in range(3_000)]
+
+DAMAGE: Mapping[str, LiteralString] = {
+    "band": "DELETE FROM {} WHERE doc_id % 7 = 0",
+    "signature": "UPDATE {} SET sketch = substr(sketch, 9) WHERE doc_id % 5 = 0",
+    "similar_pair": "DELETE FROM {} WHERE left_id % 4 = 0",
+}
+
+Truth = dict[tuple[str, str], tuple[int, int]]
+
+
+def sentence(rng: random.Random, words: int) -> list[str]:
+    return rng.choices(VOCABULARY, k=words)
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    """Stories, each alone, inside a longer one, cut short, quoted by a passage of 20 words, and twice."""
+    rng = random.Random(5)
+    found = {}
+    for number in range(12):
+        story = sentence(rng, 120)
+        frame = sentence(rng, 900)
+        at = rng.randrange(900)
+        found[f"story{number}"] = " ".join(story)
+        found[f"longer{number}"] = " ".join([*frame[:at], *story, *frame[at:]])
+        found[f"cut{number}"] = " ".join(story[: rng.randrange(40, 100)])
+        found[f"quoting{number}"] = " ".join(
+            [*sentence(rng, 200), *story[30 : 30 + PASSAGE], *sentence(rng, 200)]
+        )
+        found[f"again{number}"] = " ".join(story)
+        found[f"alone{number}"] = " ".join(sentence(rng, 150))
+    return found | {"empty": "", "short": "two words", "repeated": "again " * 2_000}
+
+
+def grams(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    if not words:
+        return set()
+    return {tuple(words[at : at + K]) for at in range(max(1, len(words) - K + 1))}
+
+
+def true_pairs(texts: dict[str, str], threshold: float = THRESHOLD) -> Truth:
+    """Intersection and smaller size of every pair that reaches the threshold."""
+    sets = {name: grams(text) for name, text in texts.items()}
+    found = {}
+    for one, other in combinations(sorted(sets), 2):
+        shared, smaller = len(sets[one] & sets[other]), min(len(sets[one]), len(sets[other]))
+        if smaller and shared >= threshold * smaller:
+            found[one, other] = shared, smaller
+    return found
+
+
+def stored_pairs(index: Index) -> Truth:
+    found = {}
+    for one in index.pairs():
+        assert one.intersection is not None
+        assert one.verified
+        left, right = sorted((one.left, one.right))
+        found[left, right] = one.intersection, round(one.intersection / one.similarity)
+    return found
+
+
+def filled(index: Index, texts: dict[str, str]) -> Index:
+    index.create_profile("held", from_mapping({"sketch": {"family": "winnow"}}))
+    index.add(Document(external_id=name, body=text) for name, text in texts.items())
+    return index
+
+
+@pytest.mark.usefixtures("either_tables")
+def test_a_build_and_the_worker_find_what_is_inside_what(index: Index, texts: dict[str, str]) -> None:
+    names = sorted(texts)
+    early = {name: texts[name] for name in names[::2]}
+    filled(index, early)
+    assert stored_pairs(index) == true_pairs(early)
+    index.add(Document(external_id=name, body=texts[name]) for name in names[1::2])
+    assert stored_pairs(index) == true_pairs(texts)
+    assert len(true_pairs(texts)) >= 12 * 6
+    for name in ("story0", "longer3", "cut7", "quoting2", "short"):
+        partners = {one for pair in true_pairs(texts) if name in pair for one in pair} - {name}
+        assert {one.external_id for one in index.similar(name)} == partners
+        assert {one.external_id for one in index.similar_to_text(texts[name])} == partners | {name}
+    changed = texts | {"longer3": texts["alone3"], "alone1": texts["story1"], "cut4": ""}
+    del changed["story7"]
+    index.add(Document(external_id=name, body=changed[name]) for name in ("longer3", "alone1", "cut4"))
+    index.delete(["story7"])
+    assert stored_pairs(index) == true_pairs(changed)
+
+
+@pytest.mark.usefixtures("either_tables")
+def test_checks_repairs_reindexing_and_files_as_for_other_families(
+    index: Index, texts: dict[str, str]
+) -> None:
+    filled(index, texts)
+    assert verify_index(index.database, sample=None).is_sound
+    leaves = index.serving().context.leaves
+    with index.database.engine.begin() as connection:
+        for table, command in DAMAGE.items():
+            connection.execute(sql.SQL(command).format(leaves.table(table)))
+    repaired = verify_index(index.database, sample=None, repair=True)
+    assert {one.kind for one in repaired.found.faults} >= {"missing_bands", "wrong_sketch", "missing_pair"}
+    assert repaired.is_repaired
+    assert stored_pairs(index) == true_pairs(texts)
+    explained = index.explain("longer2", "story2")
+    assert (explained.metric, explained.similarity, explained.is_pair) == ("containment", 1.0, True)
+    assert explained.shared_bands == len(explained.buckets) > 5
+    apart = index.explain("alone1", "story2")
+    assert [one.kind for one in apart.reasons] == ["below_threshold", "too_few_shared_bands"]
+    rows = [{"id": name, "text": text} for name, text in sorted(texts.items())]
+    kept = {rows[place]["id"] for place in dedupe(rows, recipe=index.profiles()[0][1].recipe).kept}
+    assert kept == set(texts) - held(texts)
+    assert {one.survivor for one in index.clusters()} == kept & {
+        one for pair in true_pairs(texts) for one in pair
+    }
+    again = from_mapping(
+        {"sketch": {"family": "winnow", "seed": 7}, "match": {"passage": 12, "threshold": 0.9}}
+    )
+    reindex = Reindex(index.database, "default", "held")
+    reindex.start(again)
+    reindex.promote()
+    assert stored_pairs(index) == true_pairs(texts, 0.9)
+
+
+def held(texts: dict[str, str]) -> set[str]:
+    """The texts that a longer one holds, or an equal one before them."""
+    order = sorted(sorted(texts), key=lambda name: -len(texts[name]))
+    pairs = true_pairs(texts)
+    kept: list[str] = []
+    for name in order:
+        if not any((min(name, one), max(name, one)) in pairs for one in kept):
+            kept.append(name)
+    return {name for name in texts if name not in kept}
