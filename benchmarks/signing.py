@@ -71,7 +71,7 @@ def band_keys_of(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.uint64]:
     for begin in range(0, len(texts), STAGE_DOCUMENTS):
         shingles = shingler.shingles(texts[begin : begin + STAGE_DOCUMENTS])
         sketches.append(encoder.family.sketch(shingles.ids, shingles.offsets))
-    return encoder.band_keys(np.concatenate(sketches))
+    return encoder.matrix_keys(np.concatenate(sketches))
 
 
 def sign(shingle_sets: Iterable[Iterable[bytes]], hash_function: HashFunction | None) -> list[list[bytes]]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.sketch import Family, make_family
+from nearsim_db.similarity.sketch import Banding, Family, make_family
 from tests.builders.random_sets import Batch, flatten, ragged, random_pairs
 from tests.builders.random_weights import cosine_pairs, euclidean_pairs, weighted_jaccard_pairs
 
@@ -105,3 +105,10 @@ def _sketches(name: str, similarity: float, size: int, seed: int) -> tuple[Sketc
     left, right = PAIRS_OF[variant.metric](similarity, size, PAIRS, 1000 * size + seed)
     family = variant.make(seed=seed)
     return family.sketch(*left), family.sketch(*right)
+
+
+def matrix_keys(family: Family, sketches: NDArray[Any], banding: Banding) -> NDArray[np.uint64]:
+    """The band keys (n, bands) of sketches; fails for a family whose documents have different numbers of them."""
+    keys = family.band_keys(sketches, banding)
+    assert isinstance(keys, np.ndarray)
+    return keys

@@ -128,7 +128,7 @@ class World:
         """The shared bands, empty if a document has no features."""
         if not (self.features[one] and self.features[other]):
             return []
-        keys = self._encoder.band_keys(np.stack([self.sketches[one], self.sketches[other]]))
+        keys = self._encoder.matrix_keys(np.stack([self.sketches[one], self.sketches[other]]))
         return np.flatnonzero(keys[0] == keys[1]).tolist()
 
     def is_pair(self, one: int, other: int) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.sketch import Banding, Family, make_family
+from tests.builders.sketch_variants import matrix_keys
 from tests.fuzz.contract import Target
 
 _POWERS = [2**bits for bits in (0, 1, 31, 32, 52, 53, 63)]
@@ -75,7 +76,7 @@ def _check_bands(families: Sequence[Family], sketches: NDArray[Any], rng: random
     if bands * rows > families[0].k:
         return
     seed, others = rng.randrange(3), np.roll(sketches, 1, axis=0)
-    keys = [family.band_keys(sketches, Banding(bands, rows, seed=seed)) for family in families]
+    keys = [matrix_keys(family, sketches, Banding(bands, rows, seed=seed)) for family in families]
     shared = [
         family.count_shared_bands(sketches, others, Banding(bands, rows, seed=seed)) for family in families
     ]

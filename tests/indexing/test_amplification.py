@@ -79,7 +79,7 @@ def check_against_definition(
     encoder: Encoder, documents: list[Document], found: set[tuple[str, str]]
 ) -> None:
     """The pairs are those whose bucket hashes meet the construction; all of them reach the threshold."""
-    keys = encoder.band_keys(encoder.encode([one.body for one in documents]).sketches)
+    keys = encoder.matrix_keys(encoder.encode([one.body for one in documents]).sketches)
     expected = {
         (left.external_id, right.external_id)
         for (left, mine), (right, other) in list(pairwise(zip(documents, keys, strict=True)))[::2]

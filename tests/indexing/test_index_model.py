@@ -82,7 +82,7 @@ def assert_bands_are_exact(index: Index) -> None:
         ).fetchall()
         for doc_id, sketch in signatures:
             row = np.frombuffer(sketch, np.uint32).reshape(1, -1)
-            expected += [(key, doc_id) for key in to_bigint(context.encoder.band_keys(row))[0].tolist()]
+            expected += [(key, doc_id) for key in to_bigint(context.encoder.matrix_keys(row))[0].tolist()]
         stored = connection.execute("SELECT bucket_hash, doc_id FROM nearsim.band").fetchall()
     assert sorted(stored) == sorted(expected)
 

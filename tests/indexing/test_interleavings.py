@@ -61,7 +61,7 @@ class Truth:
         }
         heads = sorted(first[found] for found in first if found)
         sketches = encoder.encode([body for doc_id, _, body in rows if doc_id in heads]).sketches
-        keys = to_bigint(encoder.band_keys(sketches)).tolist()
+        keys = to_bigint(encoder.matrix_keys(sketches)).tolist()
         self.bands = sorted((key, head) for head, row in zip(heads, keys, strict=True) for key in row)
         self.pairs: dict[Pair, Pair] = {}
         for a, b in combinations(heads, 2):
@@ -209,5 +209,5 @@ def test_twins_signed_concurrently_are_linked_despite_full_buckets(database_url:
 def in_one_bucket(world: World, left: str, right: str) -> bool:
     """Whether two texts share a bucket."""
     encoder = world.context().encoder
-    keys = encoder.band_keys(encoder.encode([left, right]).sketches)
+    keys = encoder.matrix_keys(encoder.encode([left, right]).sketches)
     return bool((keys[0] == keys[1]).any())

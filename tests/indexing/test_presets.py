@@ -118,7 +118,7 @@ def test_newshound_pairs_headlines_that_share_three_bands_or_are_similar(databas
     }
     recipe = presets.load("newshound")
     encoder = Encoder(resolve(recipe))
-    keys = encoder.band_keys(encoder.encode(headlines).sketches)
+    keys = encoder.matrix_keys(encoder.encode(headlines).sketches)
     shared = {
         frozenset((str(left), str(right))): int((keys[left] == keys[right]).sum())
         for left, right in combinations(range(len(bags)), 2)

@@ -24,6 +24,7 @@ from tests.builders.sketch_variants import (
     Variant,
     every_variant,
     every_variant_of_sets,
+    matrix_keys,
 )
 
 pytestmark = pytest.mark.slow("statistics")
@@ -115,7 +116,7 @@ def test_shared_bands_count_equal_keys(variant: Variant, documents: list[list[in
     family = variant.make(k=12, id_bits=32)
     sketches = family.sketch(*variant.batch(documents))
     bands, rows = (4, 3) if family.positional else (8, 1)
-    keys = family.band_keys(sketches, Banding(bands, rows)).tolist()
+    keys = matrix_keys(family, sketches, Banding(bands, rows)).tolist()
     assert all(len(set(own)) == bands for own in keys)
     for row in range(len(documents)):
         others = np.broadcast_to(sketches[row], sketches.shape)
@@ -152,7 +153,7 @@ def test_rows_are_compared_like_copies(
     left, right = np.array(data.draw(rows), np.int64), np.array(data.draw(rows), np.int64)
     banding = Banding(4, 3, scheme) if family.positional else Banding(8, 1)
     found = family.compare_rows(sketches, left, right, banding)
-    keys = family.band_keys(sketches, banding).tolist()
+    keys = matrix_keys(family, sketches, banding).tolist()
     ends = list(zip(left.tolist(), right.tolist(), strict=True))
     assert found.shared.tolist() == [len(set(keys[one]) & set(keys[other])) for one, other in ends]
     copies = sketches[left], sketches[right]

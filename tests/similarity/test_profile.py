@@ -222,7 +222,7 @@ def test_generation_keeps_the_bands_that_it_was_built_with() -> None:
     assert (kept.bands, kept.rows, kept.unused_rows, kept.fingerprint) == (32, 4, 0, OF_32_BANDS)
     assert kept.expected_recall == pytest.approx(recall(0.7, 32, 4))
     encoder = Encoder(kept)
-    assert encoder.band_keys(encoder.encode(["one two three four"]).sketches).shape == (1, 32)
+    assert encoder.matrix_keys(encoder.encode(["one two three four"]).sketches).shape == (1, 32)
     for bands, rows in ((17, 4), (31, 4), (32, 3)):
         with pytest.raises(FingerprintError, match="produces different sketches"):
             restore(stored, OF_32_BANDS, bands, rows)

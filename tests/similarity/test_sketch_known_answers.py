@@ -21,6 +21,7 @@ from nearsim_db.similarity.sketch import Banding, band_keys, make_family
 from nearsim_db.similarity.sketch.directions import normal_quantiles
 from tests.builders import plain_sketches
 from tests.builders.selection import every_backend
+from tests.builders.sketch_variants import matrix_keys
 
 SEED, WIDTH = 12345, 3.7
 _RANDOM = random.Random(11)
@@ -189,7 +190,7 @@ def test_band_keys_are_as_defined_and_pinned(kind: str, scheme: str, rows: int, 
 @pytest.mark.parametrize("id_bits", [32, 64])
 def test_keys_of_bottom_k_are_as_defined_and_pinned(id_bits: int, backend: str) -> None:
     family = make_family("bottom_k", 37, SEED, id_bits, {}, backend)
-    keys = family.band_keys(sketch(f"bottom_k {id_bits}", backend), Banding(9, 1, seed=SEED))
+    keys = matrix_keys(family, sketch(f"bottom_k {id_bits}", backend), Banding(9, 1, seed=SEED))
     expected = expected_of(f"bottom_k {id_bits}")
     assert keys.tolist() == [plain_sketches.bottom_k_keys(row, 9, SEED) for row in expected]
     assert digest(keys) == KNOWN_KEYS_OF_BOTTOM_K[id_bits]

@@ -254,7 +254,7 @@ def check_buckets(small: World) -> None:
     """The view counts what brute force counts."""
     heads = {frozenset(small.features[one]): one for one in reversed(small.doc_ids)}
     heads.pop(frozenset(), None)
-    keys = small._encoder.band_keys(np.stack([small.sketches[one] for one in heads.values()]))
+    keys = small._encoder.matrix_keys(np.stack([small.sketches[one] for one in heads.values()]))
     members = Counter(keys.reshape(-1).astype(np.int64).tolist())
     expected = {
         key: (key >> 56 & 255, n, min(n, LIMIT), max(0, n - LIMIT) * (n - LIMIT - 1) // 2, n > LIMIT)
