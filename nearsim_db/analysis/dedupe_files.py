@@ -32,7 +32,7 @@ from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.writers.file_format import Encoding, FileFormat
+from nearsim_db.readers.writers.file_format import FileFormat
 from nearsim_db.records import IngestSummary, Progress, silent
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
@@ -44,12 +44,12 @@ from nearsim_db.store.settings import encoding_from_environment
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Output files: the remaining documents, and optionally pairs, clusters and rejects.
+    """Output files: the remaining documents, pairs, clusters and rejects; None for those that are only counted.
 
     `format` is that of the remaining documents if the suffix of their file names none, by default that of the input.
     """
 
-    unique: Path
+    unique: Path | None = None
     pairs: Path | None = None
     clusters: Path | None = None
     rejects: Path | None = None
@@ -114,7 +114,6 @@ def dedupe(
     inputs = source.paths if vectors is None else (*source.paths, vectors)
     others = [path for one in against for path in one.paths]
     parts = [Input(source, path) for path in source.paths]
-    encoding = output_encoding(parts, outputs.unique, outputs.format)
     refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), (*inputs, *others))
     refuse_overwriting_inputs((outputs.unique,), others)
     backend, available = encoding_from_environment()
@@ -142,7 +141,7 @@ def dedupe(
             )
             _write(outputs.pairs, lines)
             _write(outputs.clusters, cluster_lines(found.clusters, places))
-        unique = _copy(parts, outputs.unique, encoding, given.kept(found.match >= 0), progress)
+        unique = _copy(parts, outputs, given.kept(found.match >= 0), progress)
         summary, of_recipe = given.summary, () if exact else recipe_warnings.of_profile(encoder.profile)
         return DedupeSummary(
             summary,
@@ -159,14 +158,16 @@ def dedupe(
 
 def _copy(
     parts: Sequence[Input],
-    path: Path,
-    encoding: Encoding,
+    outputs: Outputs,
     origins: Mapping[int, NDArray[np.int64]],
     progress: Progress,
 ) -> int:
     """Write the records at some origins; return how many there are."""
+    if outputs.unique is None:
+        return sum(len(positions) for positions in origins.values())
     unique = reported = 0
-    with open_unique(parts, path, encoding) as writer:
+    encoding = output_encoding(parts, outputs.unique, outputs.format)
+    with open_unique(parts, outputs.unique, encoding) as writer:
         for unique in copy_unique(parts, origins, writer, encoding.delimiter):
             if unique >= reported + REPORT_EVERY:
                 progress("write", reported := unique, None)

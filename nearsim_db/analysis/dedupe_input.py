@@ -149,9 +149,11 @@ class DedupeInput:
         """The number of records that were rejected, those of the other corpus included."""
         return self.summary.rejected + self.against_rejected
 
-    def refuse_replacing(self, output: Path, inputs: Sequence[Path], most_rejected: int | None) -> None:
+    def refuse_replacing(
+        self, output: Path | None, inputs: Sequence[Path], most_rejected: int | None
+    ) -> None:
         """Raise InputError if the output would replace an input of which more records were rejected."""
-        if most_rejected is None or self.rejected <= most_rejected:
+        if output is None or most_rejected is None or self.rejected <= most_rejected:
             return
         if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
             raise InputError(

@@ -73,6 +73,7 @@ def find_pairs(
 ) -> HeadPairs:
     """Verify the candidates among heads that may count."""
     heads = twins.heads if encoder.has_sketches else twins.heads[:0]
+    progress("candidates", 0, len(heads))
     check = partial(_verified, encoder, records)
     found = [check((heads[:0], heads[:0]))]
     with TemporaryFile(prefix="nearsim-") as file:

@@ -41,6 +41,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the invoked command."""
+        terminal.write_notes(as_json=False)
         try:
             return super().invoke(ctx)
         except NearsimError as error:

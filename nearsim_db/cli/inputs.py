@@ -65,6 +65,8 @@ Strict = Annotated[
     ),
 ]
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be written, without writing it.")]
+
 
 def max_rejected_option(default: str) -> Any:
     """Return the option --max-rejected."""

@@ -11,7 +11,7 @@ import typer
 from nearsim_db.cli import formats
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
-from nearsim_db.cli.output.progress import progress_bars
+from nearsim_db.cli.output.progress import LogFormat, progress_bars
 from nearsim_db.errors import DEFAULT as DEFAULT
 from nearsim_db.errors import NearsimError
 
@@ -196,14 +196,40 @@ class Result:
 
 
 @dataclass(eq=False, repr=False)
-class Outcome(Result):
-    """How a command prints what it did, and whether it shows its progress."""
+class Reporting:
+    """Whether a command shows its progress, and how it writes to standard error."""
 
     quiet: Quiet = False
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(
+            "--log-format",
+            help="Progress, warnings and errors on standard error as lines of text or JSON. (default: bars on a "
+            "terminal, otherwise text)",
+        ),
+    ] = None
 
-    def progress(self, source: "Source | None" = None) -> AbstractContextManager["Progress"]:
-        """Return a context in which progress is drawn."""
-        return progress_bars(self.is_silent, source)
+    def __post_init__(self) -> None:
+        """Write notes in the format that is given."""
+        terminal.write_notes(as_json=self.log_format == "json")
+
+    def progress(
+        self, source: "Source | None" = None, *, for_programs: bool = False
+    ) -> AbstractContextManager["Progress"]:
+        """Return a context in which progress is shown; if the output is for programs, only in the format given."""
+        is_quiet = self.quiet or (for_programs and self.log_format is None)
+        return progress_bars(is_quiet, source, self.log_format)
+
+
+@dataclass(eq=False, repr=False)
+class Outcome(Reporting, Result):
+    """How a command prints what it did, and whether it shows its progress."""
+
+    def progress(
+        self, source: "Source | None" = None, *, for_programs: bool = False
+    ) -> AbstractContextManager["Progress"]:
+        """Return a context in which progress is shown; with --json and the like only if a log format is given."""
+        return super().progress(source, for_programs=for_programs or self.format.is_machine)
 
     @contextmanager
     def index(self, collection: str) -> Iterator["Index"]:

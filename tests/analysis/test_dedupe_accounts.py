@@ -99,7 +99,7 @@ def test_kept_removed_and_rejected_add_up_to_read(
         paths.append(write(tmp_path / name, part))
     outputs = Outputs(tmp_path / "unique.jsonl", tmp_path / "pairs.jsonl", tmp_path / "clusters.jsonl")
     summary = dedupe(Source(paths), from_mapping({"match": {"threshold": 0.7}}), outputs)
-    kept = read_texts(outputs.unique)
+    kept = read_texts(tmp_path / "unique.jsonl")
     assert summary.ingest.rejected == 3 * rejected
     assert summary.ingest.read == len(texts) + 3 * rejected == len(kept) + summary.duplicates + 3 * rejected
     graph = networkx.Graph()

@@ -48,7 +48,7 @@ def run(
     summary = dedupe(source, recipe, outputs, against=against, **more)
     kept, pairs = (
         [json.loads(line) for line in path.read_text().splitlines()]
-        for path in (outputs.unique, folder / "pairs.jsonl")
+        for path in (folder / "unique.jsonl", folder / "pairs.jsonl")
     )
     return summary, [one["n"] for one in kept], pairs
 

@@ -20,7 +20,13 @@ HEAVY = [
     *("nearsim_db.index", "nearsim_db.indexing.build", "nearsim_db.similarity.sketch", "nearsim_db.readers.source"),
 ]  # fmt: skip
 QUESTIONS = [
-    *(["collection", "list"], ["profile", "list"], ["pairs"], ["pairs", "--format", "jsonl"], ["export"]),
+    *(
+        ["collection", "list"],
+        ["profile", "list"],
+        ["pairs"],
+        ["pairs", "--format", "jsonl"],
+        ["export", "--quiet"],
+    ),
     *(
         ["clusters", "--format", "csv"],
         ["clusters", "--show", "a"],
@@ -28,7 +34,13 @@ QUESTIONS = [
         ["get", "a"],
         ["events"],
     ),
-    *(["export", "--format", "csv"], ["work", "list"], ["verdict", "list"], ["db", "status"], ["db", "url"]),
+    *(
+        ["export", "--format", "csv", "--quiet"],
+        ["work", "list"],
+        ["verdict", "list"],
+        ["db", "status"],
+        ["db", "url"],
+    ),
 ]
 CURVES = [["stats"], ["profile", "show", "default"], ["reindex", "status"], ["doctor"]]
 NEEDED_FOR_CURVES = {"numpy", "nearsim_db.similarity.sketch"}

@@ -41,7 +41,7 @@ def test_a_keep_policy_by_source_is_refused_if_nothing_has_a_source(
     assert nearsim.fail("dedupe", file, "-o", unique, *BY_SOURCE).startswith(NO_SOURCE)
     assert not unique.exists()
     nearsim.succeed("dedupe", file, "-o", unique, *BY_SOURCE, "--source-field", "agency")
-    assert nearsim.run("ingest", file, *BY_SOURCE, "-c", "wire").err.startswith(NO_SOURCE)
+    assert nearsim.fail("ingest", file, *BY_SOURCE, "-c", "wire").startswith(NO_SOURCE)
     assert len(nearsim.succeed("pairs", "-c", "wire", "--format", "jsonl").rows()) == 1
     nearsim.succeed("ingest", file, "-c", "wire", "--source-field", "agency")
     nearsim.succeed("ingest", file)

@@ -41,8 +41,8 @@ def test_reindex_from_start_to_drop(nearsim: CommandLine) -> None:
     started = nearsim.succeed("reindex", "start", "--set", "match.threshold=0.3", "--json").document()
     assert (started["state"], started["replaces"]) == ("ready", 1)
     assert started["differs"] == {"match.threshold": 0.3} and started["bytes"] > 0
-    assert nearsim.succeed("reindex", "promote").err.endswith("back to it: nearsim reindex rollback\n")
-    assert nearsim.succeed("reindex", "rollback").err.endswith("nearsim reindex promote --generation 2\n")
+    assert "back to it: nearsim reindex rollback\n" in nearsim.succeed("reindex", "promote").err
+    assert "nearsim reindex promote --generation 2\n" in nearsim.succeed("reindex", "rollback").err
     assert nearsim.succeed("reindex", "promote", "-g", 2, "--json").document()["live"] == 2
     assert "generation 1" in nearsim.succeed("reindex", "drop", "--yes").err
     assert "nothing to drop" in nearsim.succeed("reindex", "drop", "--all", "--yes").err

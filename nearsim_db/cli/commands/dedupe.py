@@ -24,10 +24,10 @@ _OTHER_FORMATS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parque
 
 
 _Output = Annotated[
-    Path,
+    Path | None,
     options.output_option(
         "File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst), "
-        ".parquet, otherwise that of the input. - is standard output."
+        ".parquet, otherwise that of the input. - is standard output; required without --dry-run."
     ),
 ]
 _OutputFormat = Annotated[
@@ -114,7 +114,7 @@ def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
 def dedupe(
     *,
     files: inputs.Files,
-    output: _Output,
+    output: _Output = None,
     output_format: _OutputFormat = None,
     pairs: Annotated[Path | None, _lines_option("pairs")] = None,
     clusters: Annotated[Path | None, _lines_option("clusters")] = None,
@@ -126,6 +126,7 @@ def dedupe(
     rejects: inputs.Rejects = None,
     max_rejected: _MaxRejected = None,
     strict: inputs.Strict = False,
+    dry_run: inputs.DryRun = False,
     jobs: options.Jobs = None,
     outcome: options.Outcome,
 ) -> None:
@@ -137,9 +138,11 @@ def dedupe(
     near-duplicate there or among the records before it. Files are read twice; standard input and pipes are copied
     to TMPDIR first. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
     """
-    written = [one for one in (output, pairs, clusters) if one is not None]
+    others = [one for one in (pairs, clusters) if one is not None]
     comparison.check(clusters, vectors, threshold)
-    _check_outputs(output, output_format, [one for one in (pairs, clusters) if one is not None])
+    if output is None and not dry_run:
+        raise UsageError("give --output PATH (- for standard output), or --dry-run")
+    _check_outputs(output, output_format, others)
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
     from nearsim_db.readers import Source
@@ -148,7 +151,7 @@ def dedupe(
     chosen = recipe_options.chosen(1.0 if comparison.exact else threshold)
     most_rejected = 0 if max_rejected is None and rejects is None else max_rejected
     reading = file_options.reading()
-    outputs = Outputs(output, pairs, clusters, rejects, output_format)
+    outputs = Outputs() if dry_run else Outputs(output, pairs, clusters, rejects, output_format)
     with ExitStack() as stack:
         with outcome.progress() as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
@@ -175,22 +178,29 @@ def dedupe(
                 most_rejected=most_rejected,
                 threads=jobs,
             )
+    written = [outputs.unique, outputs.pairs, outputs.clusters]
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
-    done = summaries.dedupe_document(summary, output)
-    outcome.show(done, lambda: summaries.print_dedupe_summary(summary, output, rejects, stream), stream)
+    done = summaries.dedupe_document(summary, outputs.unique)
+    outcome.show(
+        done,
+        lambda: summaries.print_dedupe_summary(summary, outputs.unique, outputs.rejects, stream),
+        stream,
+    )
     terminal.print_warnings(
         [*source.warnings, *chain.from_iterable(one.warnings for one in against), *summary.warnings]
     )
     if summary.rejected is not None:
         if most_rejected is not None and summary.ingest.rejected + summary.against.rejected > most_rejected:
-            inputs.refuse_rejected(summary.rejected, most_rejected, f"{output} was written")
+            left = "the output would be written" if dry_run else f"{output} was written"
+            inputs.refuse_rejected(summary.rejected, most_rejected, left)
         terminal.print_warning(summary.rejected)
 
 
-def _check_outputs(output: Path, format: FileFormat | None, others: list[Path]) -> None:
+def _check_outputs(output: Path | None, format: FileFormat | None, others: list[Path]) -> None:
     """Refuse suffixes of unknown formats, of others than JSON lines for `others`, and two outputs at one path."""
     try:
-        chosen_encoding(output, format, FileFormat.JSONL, option="--output-format")
+        if output is not None:
+            chosen_encoding(output, format, FileFormat.JSONL, option="--output-format")
     except InputError as error:
         raise UsageError(str(error)) from error
     for path in others:

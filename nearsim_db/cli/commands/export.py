@@ -8,7 +8,6 @@ import typer
 from nearsim_db.cli import formats, inputs, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
-from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import InputError
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import STANDARD_OUTPUT, Keep
@@ -60,7 +59,7 @@ def export(
     output: _Output = STANDARD_OUTPUT,
     delimiter: inputs.OutputDelimiter = None,
     limit: options.ExportLimit = None,
-    quiet: options.Quiet = False,
+    reporting: options.Reporting,
 ) -> None:
     """Write the documents of a collection to a file: those to keep, the duplicates, or all.
 
@@ -79,10 +78,10 @@ def export(
     except InputError as error:
         raise UsageError(str(error)) from error
     target = Target(output, encoding, terminal.visible, terminal.escaped_strings)
-    with progress_bars(quiet) as progress, options.connect() as database:
+    with reporting.progress() as progress, options.connect() as database:
         collection, profile = scope.collection, scope.profile
         written, warnings = write_export(database, collection, profile, keep, chosen, target, limit, progress)
-    if not quiet:
+    if not reporting.quiet:
         if output != STANDARD_OUTPUT:
             terminal.print_info(f"wrote documents to {output}: {written:,}")
         terminal.print_warnings(warnings)
@@ -105,7 +104,7 @@ def report(
         list[Path] | None, typer.Option(metavar="PATH", help="Reject file to count by reason (repeatable).")
     ] = None,
     format: _PageFormatOption = None,
-    quiet: options.Quiet = False,
+    reporting: options.Reporting,
 ) -> None:
     """Write a report on an index as one HTML page: figures, clusters, pairs side by side, sources, exclusions.
 
@@ -121,13 +120,13 @@ def report(
     place = output or STANDARD_OUTPUT
     readers.refuse_overwriting_inputs([place], rejects or [])
     chosen = Options(top, diffs, title, tuple(rejects or ()))
-    with progress_bars(quiet or as_json) as progress, options.connect() as database:
+    with reporting.progress(for_programs=as_json) as progress, options.connect() as database:
         found = gather(database, scope.collection, scope.profile, chosen, progress)
         page = None if as_json else render_page(found)
     with open_output(place) as stream:
         content = json_row(found, stream) if page is None else page
         stream.write(content)
-    if not quiet and place != STANDARD_OUTPUT:
+    if not reporting.quiet and place != STANDARD_OUTPUT:
         terminal.print_line(f"{place}: {len(content):,} bytes")
 
 

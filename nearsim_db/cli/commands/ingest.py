@@ -92,9 +92,7 @@ class _Handling:
             "skip leaves them out, raise stops at the first."
         ),
     ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Report what would be written, without writing it.")
-    ] = False
+    dry_run: inputs.DryRun = False
 
     def __post_init__(self) -> None:
         """Raise UsageError for --on-duplicate with --dry-run."""

@@ -13,7 +13,6 @@ from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import reindex as shown
 from nearsim_db.cli.output import terminal
-from nearsim_db.cli.output.progress import progress_bars
 from nearsim_db.errors import DEFAULT, suggested_command
 from nearsim_db.records import STANDARD_OUTPUT
 
@@ -62,7 +61,7 @@ class _Target:
     collection: options.Collection = options.DEFAULT
 
     @contextmanager
-    def open(self, quiet: bool, *, every: bool = False) -> "Iterator[Reindex]":
+    def open(self, reporting: options.Reporting, *, every: bool = False) -> "Iterator[Reindex]":
         """Open the profile, or all of the collection; warns of a build that is left unfinished."""
         from nearsim_db.admin.reindex import Reindex
         from nearsim_db.errors import BuildStoppedError, NearsimError
@@ -70,7 +69,7 @@ class _Target:
         warnings: list[str] = []
         reindex: Reindex | None = None
         try:
-            with progress_bars(quiet) as progress, options.connect() as database:
+            with reporting.progress() as progress, options.connect() as database:
                 reindex = Reindex(
                     database, self.collection, None if every else self.profile, progress, warnings.append
                 )
@@ -113,7 +112,7 @@ def start(
     is_named = recipe_options.recipe is not None or recipe_options.preset is not None
     chosen = recipe_options.chosen(threshold) if is_named else None
     changes = None if is_named else recipe_options.changes(threshold)
-    with target.open(outcome.is_silent) as reindex:
+    with target.open(outcome) as reindex:
         reindex.database.use_jobs(jobs)
         generation = reindex.start(chosen, changes, detached=detach)
         if promote:
@@ -190,7 +189,7 @@ def promote(
     from nearsim_db.errors import LimitsExceededError
 
     allowed = limit_options.parsed()
-    with target.open(outcome.is_silent) as reindex:
+    with target.open(outcome) as reindex:
         try:
             promoted = reindex.promote(generation, allowed)
         except LimitsExceededError as error:
@@ -203,7 +202,7 @@ def promote(
 @reindex.command(epilog="Example: nearsim reindex rollback --collection news")
 def rollback(*, target: _Target, outcome: options.Outcome) -> None:
     """Make the previous generation live again; it has been kept up to date with the documents."""
-    with target.open(outcome.is_silent) as reindex:
+    with target.open(outcome) as reindex:
         shown.show_promoted(outcome, reindex, *reindex.rollback(), is_rollback=True)
 
 
@@ -223,7 +222,7 @@ def drop(
     """
     if every and (target.name is not None or formats.is_typed(context, "profile") or generation is not None):
         raise UsageError("--all cannot be combined with a profile or --generation")
-    with target.open(quiet=True, every=every) as reindex:
+    with target.open(options.Reporting(quiet=True), every=every) as reindex:
         chosen = reindex.find_droppable(generation, every=every)
         if chosen:
             confirm(lambda: f"Drop {shown.describe(reindex, chosen)}? This cannot be undone.", yes=yes)
@@ -233,7 +232,7 @@ def drop(
 @reindex.command(epilog="Example: nearsim reindex pause --collection news")
 def pause(*, target: _Target, outcome: options.Outcome) -> None:
     """Pause a build, or its catching up, at the next step; later changes are queued for it."""
-    with target.open(outcome.is_silent) as reindex:
+    with target.open(outcome) as reindex:
         shown.show_state(outcome, reindex, reindex.pause())
 
 
@@ -242,7 +241,7 @@ def resume(
     *, target: _Target, detach: Detach = False, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
     """Continue a build that was paused or left behind, until it is ready to be promoted."""
-    with target.open(outcome.is_silent) as reindex:
+    with target.open(outcome) as reindex:
         reindex.database.use_jobs(jobs)
         shown.show_state(outcome, reindex, reindex.resume(detached=detach))
 
@@ -250,7 +249,7 @@ def resume(
 @reindex.command(epilog="Example: nearsim reindex abandon strict --collection news --yes")
 def abandon(*, target: _Target, yes: options.Yes = False, outcome: options.Outcome) -> None:
     """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
-    with target.open(quiet=True) as reindex:
+    with target.open(options.Reporting(quiet=True)) as reindex:
         confirm(
             lambda: f"Abandon {shown.describe(reindex, [reindex.pending()])}? It cannot be resumed.", yes=yes
         )

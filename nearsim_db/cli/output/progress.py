@@ -1,11 +1,15 @@
-"""Progress bars on standard error, if it is a terminal."""
+"""Progress on standard error: bars on a terminal, elsewhere log lines."""
 
+import logging
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Literal
 
+from nearsim_db.cli.output.terminal import logged_to, stderr_handler
 from nearsim_db.records import Progress, silent
 
 if TYPE_CHECKING:
@@ -43,7 +47,10 @@ STEPS = {
 }
 
 
+LogFormat = Literal["text", "json"]
+
 _RATE_SECONDS = 1.0
+_LINE_SECONDS = 30.0
 
 
 class _Bars:
@@ -93,11 +100,73 @@ def count_shown(done: int, total: int | None, unit: str, seconds: float) -> str:
     return f"{done:,} {unit}{rate}"
 
 
+class _Lines:
+    """A log record for each step when it ends, and every 30 seconds one for the step that runs."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log, self._lock, self._ended = log, Lock(), Event()
+        self._thread = Thread(target=self._repeat, name="nearsim-progress", daemon=True)
+        self._step: str | None = None
+        self._total: int | None = None
+        self._done, self._begun = 0, 0.0
+
+    def __call__(self, step: str, done: int, total: int | None) -> None:
+        if total == 0:
+            return
+        with self._lock:
+            if step != self._step:
+                self._write(is_complete=True)
+                self._step, self._begun = step, time.monotonic()
+            self._done, self._total = done, total
+
+    def __enter__(self) -> "_Lines":
+        self._thread.start()
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        if error is None:
+            self._write(is_complete=True)
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(_LINE_SECONDS):
+            with self._lock:
+                self._write(is_complete=False)
+
+    def _write(self, *, is_complete: bool) -> None:
+        if self._step is None:
+            return
+        seconds = time.monotonic() - self._begun
+        name, unit = STEPS.get(self._step, (self._step, ""))
+        done = self._total if is_complete and self._total is not None else self._done
+        count = count_shown(done, self._total, unit, seconds)
+        message = f"{name}: {count}{', ' if count else ''}{'done in ' if is_complete else ''}{seconds:,.1f} s"
+        facts = {
+            "stage": self._step,
+            "done": done,
+            "total": self._total,
+            "seconds": round(seconds, 3),
+            "complete": is_complete,
+        }
+        self._log.info("%s", message, extra={"event": "progress", "facts": facts})
+
+
 @contextmanager
-def progress_bars(quiet: bool, source: "Source | None" = None) -> Iterator[Progress]:
-    """Yield a callable that draws bars, or nothing; with a source, reading is measured in bytes."""
-    if quiet or not sys.stderr.isatty():
+def progress_bars(
+    quiet: bool, source: "Source | None" = None, log_format: LogFormat | None = None
+) -> Iterator[Progress]:
+    """Yield a callable that draws bars; elsewhere than on a terminal, and with a log format, it logs lines instead.
+
+    With a source, bars of reading are measured in bytes.
+    """
+    if quiet:
         yield silent
+        return
+    if log_format is not None or not sys.stderr.isatty():
+        handler = stderr_handler(as_json=log_format == "json")
+        with logged_to(handler, "nearsim.progress") as log, _Lines(log) as lines:
+            yield lines
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn

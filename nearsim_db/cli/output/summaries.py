@@ -21,6 +21,8 @@ _OUTLINE = (
     *("linked_pairs_per_document", "candidates_per_document"),
 )
 
+_DRY_RUN = "Dry run: nothing was written."
+
 
 def live_profile_stats(index: "Index") -> list[dict[str, Any]]:
     """Return the statistics of every profile that has a live index."""
@@ -114,7 +116,7 @@ class Written:
         if damage is not None and not found.read:
             return
         if self.dry_run:
-            terminal.print_line("Dry run: nothing was written.")
+            terminal.print_line(_DRY_RUN)
         facts = values_of(
             found, "read", "inserted", "updated", "unchanged", "rejected", "replaced_characters"
         )
@@ -165,7 +167,7 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
         terminal.print_line("write all rejects to a file with --rejects PATH", stream)
 
 
-def dedupe_document(summary: "DedupeSummary", output: Path) -> dict[str, object]:
+def dedupe_document(summary: "DedupeSummary", output: Path | None) -> dict[str, object]:
     """Return the counts for programs."""
     ingest, profile = summary.ingest, summary.profile
     return {
@@ -176,20 +178,24 @@ def dedupe_document(summary: "DedupeSummary", output: Path) -> dict[str, object]
         "threshold": profile.recipe.match.threshold,
         **values_of(profile, "bands", "rows"),
         "against": values_of(summary.against, "read", "rejected", "duplicates"),
-        "output": str(output),
+        "output": None if output is None else str(output),
+        "dry_run": output is None,
     }
 
 
 def print_dedupe_summary(
-    summary: "DedupeSummary", output: Path, rejects: Path | None, stream: TextIO
+    summary: "DedupeSummary", output: Path | None, rejects: Path | None, stream: TextIO
 ) -> None:
     """Print counts, and the first rejects with their reasons."""
     place = "standard output" if output == STANDARD_OUTPUT else output
+    written = "" if output is None else f" written to {place}"
+    if output is None:
+        terminal.print_line(_DRY_RUN, stream)
     ingest, profile = summary.ingest, summary.profile
     tables.print_facts(
         {
             "read": ingest.read,
-            "unique": f"{summary.unique:,} written to {place}",
+            "unique": f"{summary.unique:,}{written}",
             "duplicates": summary.duplicates,
             "rejected": ingest.rejected,
             "replaced characters": ingest.replaced_characters,

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -74,15 +75,30 @@ def escaped_strings(document: str) -> str:
     return document.translate(_IN_STRINGS)
 
 
+_notes_as_json = ContextVar("notes_as_json", default=False)
+
+
+def write_notes(*, as_json: bool) -> None:
+    """Choose how errors, warnings and other notes are written from now on: as JSON lines, or as text."""
+    _notes_as_json.set(as_json)
+
+
+def _print_note(level: int, message: str, text: str) -> None:
+    if _notes_as_json.get():
+        values = {"levelno": level, "levelname": logging.getLevelName(level), "msg": message, "event": "note"}
+        text = JsonFormatter().format(logging.makeLogRecord(values))
+    print_painted(text, sys.stderr)
+
+
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
-    text = visible(" ".join(message.split()))
-    print_painted(paint("error: ", "bold red", sys.stderr) + text, sys.stderr)
+    line = " ".join(message.split())
+    _print_note(logging.ERROR, line, paint("error: ", "bold red", sys.stderr) + visible(line))
 
 
 def print_warning(message: str) -> None:
     """Print a warning on standard error."""
-    print_painted(paint("warning: ", "yellow", sys.stderr) + visible(message), sys.stderr)
+    _print_note(logging.WARNING, message, paint("warning: ", "yellow", sys.stderr) + visible(message))
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
@@ -93,7 +109,7 @@ def print_warnings(warnings: Iterable[str]) -> None:
 
 def print_info(message: str) -> None:
     """Print an informational line on standard error."""
-    print_painted(visible(message), sys.stderr)
+    _print_note(logging.INFO, message, visible(message))
 
 
 def print_json(value: object, stream: TextIO, *, is_indented: bool = True) -> None:
