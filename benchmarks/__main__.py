@@ -19,6 +19,7 @@ NAMES: Mapping[str, tuple[str, str]] = {
     "growth": ("growth:sizes", "ingest corpora of growing size, by stage"),
     "skew": ("growth:skew", "ingest skewed corpora of one size, in turns"),
     "lookups": ("lookups:main", "latency of look-ups, and the cost of isolation"),
+    "collections": ("collections:main", "1 to 10,000 collections: plans, locks, workers, commands, memory"),
     "speed": ("speed:main", "throughput, latency and look-ups of the live index"),
     "scale-out": ("scale_out:main", "one server and Citus clusters"),
     "rebalancing": ("rebalancing:main", "a node is added to a Citus cluster under load"),

@@ -1,0 +1,221 @@
+"""Cost of many collections: what each of several numbers of small collections makes of the same questions.
+
+    python -m benchmarks collections [--collections 1 --collections 10000] [--major 15]
+
+A dedicated server has collections of four documents each, copied in SQL from an indexed one. "server" is the execution
+and planning time of all statements, by pg_stat_statements. "clients" are sessions that read the documents of all
+collections and write one, all in open transactions, with the default of max_locks_per_transaction.
+"""
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Annotated, LiteralString
+
+import psycopg
+from typer import Option
+
+from benchmarks.measure import take_turns
+from benchmarks.options import Major
+from benchmarks.own_server import own_server
+from benchmarks.processes import run_measured
+from nearsim_db import Index
+from tests.builders.many_collections import DOCUMENTS, TEMPLATE, fill
+
+_SETTINGS = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track_planning": "on",
+    "max_connections": "100",
+}
+_NEARSIM = (sys.executable, "-m", "nearsim_db")
+_COMMANDS = (
+    "worker --once",
+    "doctor",
+    "collection list",
+    "db status",
+    "work list",
+    "stats",
+    "reindex status",
+)
+_OF_COLLECTION = {"stats", "reindex status"}
+_CLIENTS = 64
+_SEEN = 1_000  # collections that the session reads whose memory is measured
+_ROUNDS = 5
+_PAIRS_OF_ONE: LiteralString = """
+SELECT pairs.* FROM nearsim.pairs WHERE collection = 'tenant-00001' AND left_id = (
+    SELECT min(doc_id) FROM nearsim.document)
+"""
+_VIEWS: Mapping[str, LiteralString] = {
+    "view pairs": _PAIRS_OF_ONE,
+    "view documents": "SELECT * FROM nearsim.documents WHERE collection = 'tenant-00001'",
+    "view duplicates": "SELECT * FROM nearsim.duplicates WHERE collection = 'tenant-00001'",
+    "dedupe in SQL": "SELECT * FROM nearsim.dedupe(ARRAY(SELECT doc_id FROM nearsim.document ORDER BY doc_id LIMIT 4))",
+}
+_INSERT: LiteralString = """
+INSERT INTO nearsim.document (collection_id, external_id, title, body)
+SELECT document.collection_id, %s, document.title, document.body || ' again'
+FROM nearsim.document JOIN nearsim.collection USING (collection_id) WHERE name = %s AND external_id = '1'
+"""
+_IS_INDEXED: LiteralString = """
+SELECT count(*) FROM nearsim.pairs WHERE collection = %s AND %s IN (left_external_id, right_external_id)
+"""
+_PATIENCE_SECONDS = 120.0
+
+Session = psycopg.Connection[tuple[object, ...]]
+
+
+def read(session: Session, query: LiteralString, *parameters: object) -> int:
+    """Return the number that a query finds."""
+    row = session.execute(query, parameters).fetchone()
+    assert row is not None
+    return round(float(str(row[0])))
+
+
+def plan(session: Session, query: LiteralString) -> Iterator[float]:
+    """Yield milliseconds of planning and of execution, medians of several runs in a session that knows the tables."""
+    found = []
+    for _ in range(_ROUNDS + 1):
+        lines = session.execute(b"EXPLAIN (ANALYZE, SUMMARY) " + query.encode()).fetchall()
+        found.append([float(str(line).split(": ")[1].split()[0]) for (line,) in lines[-2:]])
+    yield from (statistics.median(column) for column in zip(*found[1:], strict=True))
+
+
+def measure_views(url: str) -> dict[str, object]:
+    """Measure planning, execution and locks of queries for one collection."""
+    found: dict[str, object] = {}
+    for name, query in _VIEWS.items():
+        with psycopg.connect(url) as session:
+            planning, execution = plan(session, query)
+            locks = read(session, "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
+        found[f"{name}: planning, execution, ms; locks"] = f"{planning:.1f}, {execution:.1f}; {locks}"
+    return found
+
+
+def measure_memory(url: str, collections: int) -> float:
+    """Return the megabytes of a session that has read every view for each of up to 1,000 collections."""
+    with psycopg.connect(url, autocommit=True) as session:
+        for number in range(1, min(collections, _SEEN) + 1):
+            for view in ("pairs", "documents", "duplicates"):
+                query = psycopg.sql.SQL("SELECT * FROM nearsim.{} WHERE collection = %s")
+                session.execute(query.format(psycopg.sql.Identifier(view)), (f"tenant-{number:05}",))
+        return read(session, "SELECT sum(total_bytes) FROM pg_backend_memory_contexts") / 1e6
+
+
+def measure_first_document(url: str, collection: str) -> tuple[float, int]:
+    """Return the server's milliseconds and the statements of the first document of a new collection."""
+    with psycopg.connect(url, autocommit=True) as session, Index.connect(url, collection=collection) as index:
+        session.execute("SELECT pg_stat_statements_reset()")
+        index.add(DOCUMENTS[:1])
+        spent = read(
+            session,
+            "SELECT 1000 * sum(total_exec_time + total_plan_time) FROM pg_stat_statements "
+            "WHERE query !~ 'pg_stat_'",
+        )
+        return spent / 1e3, read(
+            session, "SELECT sum(calls) FROM pg_stat_statements WHERE query !~ 'pg_stat_'"
+        )
+
+
+def measure_lookup(url: str) -> float:
+    """Return the milliseconds of the look-up of a text, a median."""
+    with Index.connect(url, collection=TEMPLATE) as index:
+        text = DOCUMENTS[0].body or ""
+        index.similar_to_text(text)
+        runs: Mapping[str, Callable[[], object]] = {"": lambda: index.similar_to_text(text)}
+        return 1e3 * statistics.median(take_turns(runs, 10 * _ROUNDS)[""])
+
+
+@contextmanager
+def running_worker(url: str) -> Iterator[None]:
+    """Run a worker process that has a session."""
+    environment = {**os.environ, "NEARSIM_DATABASE_URL": url}
+    with psycopg.connect(url, autocommit=True) as session:
+        known = read(session, "SELECT coalesce(max(lease_id), 0) FROM nearsim_index.lease")
+        process = subprocess.Popen([*_NEARSIM, "worker", "--quiet"], env=environment)
+        try:
+            _await(session, "SELECT count(*) FROM nearsim_index.lease WHERE lease_id > %s", known)
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+def _await(session: Session, query: LiteralString, *parameters: object) -> float:
+    """Return the seconds until a query finds a number other than 0."""
+    began = time.monotonic()
+    while not read(session, query, *parameters):
+        if time.monotonic() - began > _PATIENCE_SECONDS:
+            raise RuntimeError(f"nothing after {_PATIENCE_SECONDS:.0f} s: {query}")
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def measure_worker(url: str, collection: str) -> float:
+    """Return the seconds from an insert in SQL to its pair, the first that a worker sees after it has begun."""
+    external_id = "inserted"
+    with running_worker(url), psycopg.connect(url, autocommit=True) as session:
+        session.execute(_INSERT, (external_id, collection))
+        return _await(session, _IS_INDEXED, collection, external_id)
+
+
+def count_failures(url: str) -> int:
+    """Return how many of 64 sessions fail that read all documents and write one, in transactions open at once."""
+    failed = 0
+    with ExitStack() as opened:
+        sessions = [opened.enter_context(psycopg.connect(url)) for _ in range(_CLIENTS)]
+        for at, session in enumerate(sessions):
+            try:
+                session.execute("SELECT count(*) FROM nearsim.documents WHERE external_id = '1'")
+                session.execute(_INSERT, (f"client-{at}", TEMPLATE))
+            except psycopg.Error:
+                failed += 1
+        for session in sessions:
+            session.rollback()
+    return failed
+
+
+def measure(url: str, collections: int) -> dict[str, object]:
+    """Measure a database that has so many collections."""
+    found = measure_views(url)
+    for command in _COMMANDS:
+        words = [*_NEARSIM, *command.split(), *(["--collection", TEMPLATE] * (command in _OF_COLLECTION))]
+        costs = [run_measured(words, {"NEARSIM_DATABASE_URL": url})[0] for _ in range(3)]
+        found[f"nearsim {command}, s"] = f"{min(one.wall for one in costs):.2f}"
+    new = [f"new {collections} {one}" for one in range(3)]
+    first = min(measure_first_document(url, one) for one in new)
+    found["first document: server, ms; statements"] = f"{first[0]:.1f}; {first[1]}"
+    found["first insert until indexed, s"] = f"{min(measure_worker(url, one) for one in new):.2f}"
+    found["look-up of a text, ms"] = f"{measure_lookup(url):.2f}"
+    found[f"session after {_SEEN:,} collections, MB"] = f"{measure_memory(url, collections):.1f}"
+    found[f"failed of {_CLIENTS} clients"] = count_failures(url)
+    with psycopg.connect(url) as session:
+        found["relations in the catalogue"] = read(
+            session,
+            "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+            "WHERE starts_with(CAST(nspname AS text), 'nearsim')",
+        )
+    return found
+
+
+def main(
+    collections: Annotated[list[int], Option(help="Number of collections.")] = [1, 100, 1_000, 10_000],
+    major: Major = 18,
+) -> str:
+    """Measure a server while its collections grow in number."""
+    columns = {}
+    with own_server(major, _SETTINGS) as cluster:
+        url = cluster.dsn()
+        with psycopg.connect(url, autocommit=True) as session:
+            session.execute("CREATE EXTENSION pg_stat_statements")
+        for size in sorted(collections):
+            fill(url, size)
+            columns[size] = measure(url, size)
+    rows = ["| | " + " | ".join(f"{size:,}" for size in columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    for name in next(iter(columns.values())):
+        rows.append(f"| {name} | " + " | ".join(str(found[name]) for found in columns.values()) + " |")
+    return "\n".join(rows)
