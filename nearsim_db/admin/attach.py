@@ -107,7 +107,7 @@ def _warnings(connection: Connection, relation: Relation, columns: Columns) -> t
     grants = []
     if not relation.may_our_owner_use_schema:
         grants.append(f"GRANT USAGE ON SCHEMA {relation.shown_schema} TO {owner}")
-    if not all(existing[one].is_readable_to_owner for one in columns.named().values()):
+    if not all(existing[one].is_readable_to_owner for one in columns.read()):
         grants.append(f"GRANT SELECT ON {relation.shown} TO {owner}")
     if not grants:
         return ()

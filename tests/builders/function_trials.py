@@ -53,8 +53,9 @@ TRIALS: dict[str, LiteralString] = {
     "similar_by_profiles(text,text[],text,integer)": "SELECT * FROM nearsim.similar_by_profiles({id})",
     "similar_to(bigint,double precision,integer,text,integer)": "SELECT * FROM nearsim.similar_to({doc})",
     "similar_to(text,double precision,integer,text,text,integer)": "SELECT * FROM nearsim.similar_to({id})",
-    "source_text(regclass,text,text,text)": "SELECT nearsim.source_text("
-    "'nearsim.document', 'external_id', 'body', {id})",
+    "source_text(nearsim_index.attachment,text)": "SELECT nearsim.source_text("
+    "jsonb_populate_record(CAST(NULL AS nearsim_index.attachment), jsonb_build_object('relation', 'nearsim.document', "
+    "'id_column', 'external_id', 'text_column', 'body')), {id})",
     "similar_to_text(bigint,integer)": "SELECT * FROM nearsim.similar_to_text({probe})",
     "similar_to_text(text,jsonb,text,text,text,double precision,interval,integer)": "CALL nearsim.similar_to_text("
     "'a text', collection => {collection}, deadline => '0 seconds')",

@@ -6,7 +6,7 @@ DECLARE
     found text;
 BEGIN
     IF CAST(current_setting('transaction_read_only') AS boolean) THEN
-        SELECT nearsim.source_text(relation, id_column, text_column, external_id) INTO found
+        SELECT nearsim.source_text(attachment, external_id) INTO found
         FROM nearsim.document LEFT JOIN nearsim_index.attachment USING (collection_id)
         WHERE document.doc_id = attached_text.doc_id;
         RETURN found;

@@ -1,33 +1,36 @@
 -- Reads only tables, not computed views, and only columns of built-in types, for which no user-defined cast or operator is
--- found. The table's own row security is an error, not code that runs. PREPARE locks the definition of the table without
--- planning anything; what is read of it from then on is current, also in a transaction whose snapshot of the catalog is
--- older, but for foreign_code.
-CREATE FUNCTION nearsim.source_text(relation regclass, id_column text, text_column text, external_id text) RETURNS text
+-- found; what an expression calls was checked when the table was attached. The table's own row security is an error, not
+-- code that runs. PREPARE locks the definition of the table without planning anything; what is read of it from then on is
+-- current, also in a transaction whose snapshot of the catalog is older, but for foreign_code.
+CREATE FUNCTION nearsim.source_text(attached nearsim_index.attachment, external_id text) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
     numbers constant regtype[] := '{smallint,integer,bigint}';
     texts constant regtype[] := '{text,varchar}';
-    id_type regtype;
-    text_type regtype;
+    own_types constant oid := 16384;
+    is_computed constant boolean := coalesce(attached.computed ? 'text', false);
+    columns_read constant text[] := ARRAY(
+        SELECT attached.id_column UNION ALL SELECT attached.text_column WHERE NOT is_computed UNION ALL
+        SELECT jsonb_array_elements_text(value) FROM jsonb_each(attached.computed) WHERE key IN ('text', 'where'));
+    types oid[];
     key_there text;
     text_there text;
 BEGIN
-    IF EXISTS (SELECT FROM pg_class WHERE oid = relation AND relkind IN ('r', 'p')) THEN
-        EXECUTE format('PREPARE nearsim_source AS SELECT FROM %s', relation);
+    IF EXISTS (SELECT FROM pg_class WHERE oid = attached.relation AND relkind IN ('r', 'p')) THEN
+        EXECUTE format('PREPARE nearsim_source AS SELECT FROM %s', attached.relation);
         DEALLOCATE nearsim_source;
-        IF num_nonnulls(pg_relation_filenode(relation), pg_get_partkeydef(relation)) > 0
-            AND nearsim.foreign_code(relation) IS NULL
+        IF num_nonnulls(pg_relation_filenode(attached.relation), pg_get_partkeydef(attached.relation)) > 0
+            AND nearsim.foreign_code(attached.relation) IS NULL
         THEN
-            EXECUTE format('SELECT pg_typeof(%I), pg_typeof(%I) FROM (SELECT (CAST(NULL AS %s)).*) AS attached',
-                id_column, text_column, relation) INTO id_type, text_type;
+            EXECUTE format('SELECT CAST(ARRAY[%s] AS oid[]) FROM (SELECT (CAST(NULL AS %s)).*) AS attached',
+                (SELECT string_agg(format('pg_typeof(%I)', name), ', ' ORDER BY place)
+                FROM unnest(columns_read) WITH ORDINALITY AS listed (name, place)), attached.relation) INTO types;
         END IF;
     END IF;
     WITH RECURSIVE kind AS (
-        SELECT true AS is_id, CAST(id_type AS oid) AS type
+        SELECT place, type FROM unnest(types) WITH ORDINALITY AS declared (type, place)
         UNION ALL
-        SELECT false, CAST(text_type AS oid)
-        UNION ALL
-        SELECT is_id, typbasetype FROM kind JOIN pg_type ON pg_type.oid = type WHERE typbasetype <> 0
+        SELECT place, typbasetype FROM kind JOIN pg_type ON pg_type.oid = type WHERE typbasetype <> 0 AND place <= 2
     )
     SELECT CASE
         WHEN id.type = ANY(numbers) THEN 'nearsim.as_bigint($1)'
@@ -36,18 +39,21 @@ BEGIN
         END
     INTO key_there
     FROM kind AS id
-    JOIN kind AS body ON NOT body.is_id AND body.type = ANY(texts)
-    LEFT JOIN pg_attribute ON attrelid = relation AND attname = id_column AND NOT attisdropped
+    LEFT JOIN pg_attribute ON attrelid = attached.relation AND attname = attached.id_column AND NOT attisdropped
     LEFT JOIN pg_collation ON pg_collation.oid = attcollation
     LEFT JOIN pg_namespace ON pg_namespace.oid = collnamespace
-    WHERE id.is_id
+    WHERE id.place = 1
+        AND (is_computed OR EXISTS (SELECT FROM kind WHERE place = 2 AND type = ANY(texts)))
+        AND NOT EXISTS (SELECT FROM kind WHERE place > CASE WHEN is_computed THEN 1 ELSE 2 END AND type >= own_types)
     ORDER BY 1 LIMIT 1;
     IF key_there IS NULL THEN
         RAISE WARNING 'the text of document % cannot be read: its collection has no attached table with readable columns',
             quote_literal(external_id) USING HINT = 'For the reason run: nearsim attach --list';
         RETURN NULL;
     END IF;
-    EXECUTE format('SELECT source.%I FROM %s AS source WHERE source.%I = %s', text_column, relation, id_column, key_there)
+    EXECUTE format('SELECT %s FROM %s WHERE %I = %s AND %s',
+        CASE WHEN is_computed THEN attached.text_column ELSE quote_ident(attached.text_column) END, attached.relation,
+        attached.id_column, key_there, coalesce('(' || attached.condition || ')', 'true'))
     INTO text_there USING external_id;
     RETURN text_there;
 EXCEPTION WHEN insufficient_privilege OR undefined_table OR undefined_column OR syntax_error THEN
@@ -55,5 +61,5 @@ EXCEPTION WHEN insufficient_privilege OR undefined_table OR undefined_column OR 
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.source_text(regclass, text, text, text) IS
+COMMENT ON FUNCTION nearsim.source_text(nearsim_index.attachment, text) IS
     'Internal (used by attached_text): a text in the attached table, read by its id with the rights of current_user';

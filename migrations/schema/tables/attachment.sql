@@ -9,6 +9,8 @@ CREATE TABLE nearsim_index.attachment (
     source_column text,
     url_column text,
     published_at_column text,
+    condition text,
+    computed jsonb NOT NULL DEFAULT '{}',
     attached_at timestamptz NOT NULL DEFAULT now(),
     wanted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     swept_at timestamptz,
@@ -25,11 +27,16 @@ COMMENT ON TABLE nearsim_index.attachment IS
 COMMENT ON COLUMN nearsim_index.attachment.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim_index.attachment.relation IS 'The table; still valid after it is renamed';
 COMMENT ON COLUMN nearsim_index.attachment.id_column IS 'Name of the id column; its values as text are external_id';
-COMMENT ON COLUMN nearsim_index.attachment.text_column IS 'Name of the text column';
-COMMENT ON COLUMN nearsim_index.attachment.title_column IS 'Name of the title column';
-COMMENT ON COLUMN nearsim_index.attachment.source_column IS 'Name of the source column';
-COMMENT ON COLUMN nearsim_index.attachment.url_column IS 'Name of the URL column';
+COMMENT ON COLUMN nearsim_index.attachment.text_column IS
+    'Name of the text column, or the SQL expression that computes the text';
+COMMENT ON COLUMN nearsim_index.attachment.title_column IS 'Name of the title column, or an SQL expression';
+COMMENT ON COLUMN nearsim_index.attachment.source_column IS 'Name of the source column, or an SQL expression';
+COMMENT ON COLUMN nearsim_index.attachment.url_column IS 'Name of the URL column, or an SQL expression';
 COMMENT ON COLUMN nearsim_index.attachment.published_at_column IS 'Name of the publication date column';
+COMMENT ON COLUMN nearsim_index.attachment.condition IS
+    'SQL expression that is true of the rows that are documents; NULL for all rows';
+COMMENT ON COLUMN nearsim_index.attachment.computed IS
+    'What is an SQL expression (text, title, source, url, where), each with the names of the columns that it reads';
 COMMENT ON COLUMN nearsim_index.attachment.attached_at IS 'When it was attached';
 COMMENT ON COLUMN nearsim_index.attachment.wanted_at IS 'When a sweep of the whole table was last requested';
 COMMENT ON COLUMN nearsim_index.attachment.swept_at IS

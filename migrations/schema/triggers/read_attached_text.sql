@@ -7,7 +7,7 @@ BEGIN
         RAISE EXCEPTION 'this trigger belongs to nearsim_index.attached_texts' USING ERRCODE = 'insufficient_privilege';
     END IF;
     NEW := OLD;
-    SELECT nearsim.source_text(relation, id_column, text_column, external_id) INTO NEW.body
+    SELECT nearsim.source_text(attachment, external_id) INTO NEW.body
     FROM nearsim.document LEFT JOIN nearsim_index.attachment USING (collection_id)
     WHERE document.doc_id = OLD.doc_id;
     RETURN NEW;

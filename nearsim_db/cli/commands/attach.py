@@ -38,6 +38,10 @@ def _column(what: str) -> Any:
     return typer.Option(metavar="COL", help=f"Column of the {what}.")
 
 
+def _expression(what: str) -> Any:
+    return typer.Option(metavar="COL|SQL", help=f"Column of the {what}, or an SQL expression.")
+
+
 _COUNTS = ("new", "changed", "gone", "unusable")
 
 
@@ -45,11 +49,23 @@ def attach(
     *,
     table: Table = None,
     id: Annotated[str | None, _column("key: a number, uuid or text")] = None,
-    text: Annotated[str | None, _column("text")] = None,
-    title: Annotated[str | None, _column("title")] = None,
-    source: Annotated[str | None, _column("source")] = None,
-    url: Annotated[str | None, _column("URL")] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL|SQL",
+            help="Column of the text, or an SQL expression; repeat it to join several, each on a line of its own.",
+        ),
+    ] = None,
+    title: Annotated[str | None, _expression("title")] = None,
+    source: Annotated[str | None, _expression("source")] = None,
+    url: Annotated[str | None, _expression("URL")] = None,
     published_at: Annotated[str | None, _column("publication time")] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SQL", help="Condition on the rows that are documents, e.g. 'deleted_at IS NULL'."
+        ),
+    ] = None,
     collection: Collection = None,
     profile: options.NewProfile = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
@@ -65,17 +81,17 @@ def attach(
     if list_all:
         _list(options.Result(outcome.format))
         return
-    if table is None or id is None or text is None:
+    if table is None or id is None or not text:
         raise UsageError("name the table, --id and --text; or give --list")
     from nearsim_db.admin import attach as service
     from nearsim_db.admin.attach import undo_if_failed
     from nearsim_db.index import Index
-    from nearsim_db.store.attached.tables import Columns
+    from nearsim_db.store.attached.tables import Columns, join_texts
 
     chosen = recipe_options.chosen_if_any(threshold)
     if chosen is not None:
         service.refuse_vectors(chosen)
-    columns = Columns(id, text, title, source, url, published_at)
+    columns = Columns(id, join_texts(text), title, source, url, published_at, where)
     with options.connect() as database, outcome.progress() as progress:
         attached = service.attach_table(database, table, columns, collection)
         with (

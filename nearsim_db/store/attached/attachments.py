@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -79,7 +79,7 @@ def list_attachments(connection: Connection, collection_id: CollectionId | None 
 
 
 def _attachment(*row: Any) -> Attachment:
-    return Attachment(*row[:4], Columns(*row[4:10]), *row[10:])  # type: ignore[call-arg]
+    return Attachment(*row[:4], Columns(*row[4:12]), *row[12:])  # type: ignore[call-arg]
 
 
 def find_attachment(connection: Connection, collection_id: CollectionId) -> Attachment | None:
@@ -109,7 +109,13 @@ def store_attachment(
     connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
 ) -> None:
     """Attach a table to a collection, or change the columns that are read from it."""
-    run(connection, "store_attachment", collection_id=collection_id, relation=relation.oid, **asdict(columns))
+    run(
+        connection,
+        "store_attachment",
+        collection_id=collection_id,
+        relation=relation.oid,
+        **columns.as_parameters(),
+    )
 
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
@@ -121,7 +127,7 @@ def create_triggers(
     connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
 ) -> None:
     """Create the triggers of a table; its writers wait until the transaction ends."""
-    arguments = [sql.Literal(str(collection_id)), *map(sql.Literal, dict.fromkeys(columns.named().values()))]
+    arguments = [sql.Literal(str(collection_id)), *map(sql.Literal, columns.read())]
     command = statement(
         "create_source_triggers",
         relation=relation.identifier,

@@ -8,12 +8,14 @@ from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import NUMBERS, ZONELESS, Columns, Relation, read_columns, read_relation
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA
+from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, run
 
 _TEXTS = ("text", "character varying")
 _IDS = (*NUMBERS, "uuid", *_TEXTS)
 _MOMENTS = ("timestamp with time zone", *ZONELESS)
+_FIRST_OWN_TYPE = 16_384  # FirstNormalObjectId: smaller numbers are those of PostgreSQL itself
 _TABLES = ("r", "p")
+_VIEWS = ("v", "m")
 _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
 
 
@@ -22,6 +24,13 @@ def check_table(connection: Connection, relation: Relation) -> None:
     reason = _unfit(relation) or _not_allowed(relation)
     if reason is None and placement.has_shards(connection, relation.shown):
         reason = "it is a table of Citus, which refuses nearsim's triggers there"
+    if relation.kind in _VIEWS and (
+        tables := run(connection, "list_base_tables", relation=relation.oid).values()
+    ):
+        reason = (
+            f"{reason}; attach the table that it reads, {' or '.join(tables)}, with --where for its rows and SQL "
+            "expressions for its columns"
+        )
     if reason is not None:
         raise InputError(f"{relation.shown} cannot be attached: {reason}")
 
@@ -46,12 +55,15 @@ def unreadable(
         return _no_schema(relation)
     available = read_columns(connection, relation)
     kinds = {"id": _IDS, "published_at": _MOMENTS}
-    for kind, name in columns.named().items():
-        column, wanted = available.get(name), kinds.get(kind, _TEXTS)
+    roles = {name: (kind, kinds.get(kind, _TEXTS)) for kind, name in columns.plain().items()}
+    for name in columns.read():
+        column, (kind, wanted) = available.get(name), roles.get(name, ("expression", None))
         if column is None:
             return f"its column {name!r} does not exist"
-        if column.type not in wanted:
+        if wanted is not None and column.type not in wanted:
             return f"column {name!r} is of type {column.type}; the {kind} may be {', '.join(wanted)}"
+        if wanted is None and column.declared_type >= _FIRST_OWN_TYPE:
+            return f"column {name!r}, which an expression reads, is not of a type of PostgreSQL itself"
         if column.is_virtual:
             return f"column {name!r} is a virtual generated column, whose changes no trigger sees"
         if own_rights and not column.is_readable:

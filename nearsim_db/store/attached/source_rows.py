@@ -10,17 +10,19 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.attached.obstacles import unreadable
 from nearsim_db.store.attached.tables import (
+    COMPUTABLE,
     NUMBERS,
     ZONELESS,
     Column,
     Columns,
+    Kind,
     Relation,
     lock_relation,
     read_columns,
     read_current_types,
 )
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import run, statement
+from nearsim_db.store.driver.statements import Expression, run, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,13 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
     if reason is not None:
         raise NotFoundError(attachment.describe_unreadable(reason))
     available = read_columns(connection, relation)
-    names = list(columns.named().values())
+    names = columns.read()
     if read_current_types(connection, relation, names) != [available[name].declared_type for name in names]:
         raise NotFoundError(attachment.describe_unreadable("it was altered meanwhile"))
     parts: dict[str, sql.Composable] = {
-        "relation": relation.identifier,
+        "relation": rows_of(relation, columns),
         "id": sql.Identifier(columns.id),
-        "text": sql.Identifier(columns.text),
+        "text": sql.Identifier(column_of(columns, "text")),
         "key": key_of(available[columns.id]),
         "id_type": type_of(available[columns.id]),
         "fields": fields_of(available, columns),
@@ -138,6 +140,28 @@ def find_existing_ids(connection: Connection, source: Source, ids: Sequence[str]
     return run(connection, source.statement("find_existing_ids"), ids=list(ids)).values()
 
 
+def rows_of(relation: Relation, columns: Columns) -> sql.Composable:
+    """Return what has the rows that are documents, to be read under an alias: the table, or a subquery of it."""
+    if not columns.computed:
+        return relation.identifier
+    outputs: list[sql.Composable] = [sql.Identifier(name) for name in dict.fromkeys(columns.plain().values())]
+    given = columns.named()
+    outputs += [
+        sql.SQL("{} AS {}").format(Expression(given[kind]), sql.Identifier(column_of(columns, kind)))
+        for kind in COMPUTABLE
+        if kind in columns.computed and kind != "where"
+    ]
+    condition = sql.SQL("true") if columns.where is None else Expression(columns.where)
+    return sql.SQL("(SELECT {} FROM {} WHERE {})").format(
+        sql.SQL(", ").join(outputs), relation.identifier, condition
+    )
+
+
+def column_of(columns: Columns, kind: Kind) -> str:
+    """Return the name under which `rows_of` has a column or the value of an expression."""
+    return f"nearsim {kind}" if kind in columns.computed else columns.named()[kind]
+
+
 def key_of(column: Column) -> sql.Composable:
     """Return the table's id that `attached.external_id` denotes."""
     external_id = sql.Identifier("attached", "external_id")
@@ -159,10 +183,12 @@ def type_of(column: Column) -> sql.SQL:
 def fields_of(available: dict[str, Column], columns: Columns) -> sql.Composable:
     """Return the columns of a document from a row of `source`; dates without a time zone are UTC."""
     fields = [_as_text(columns.id, "external_id")]
-    fields += [_as_text(getattr(columns, name), name) for name in ("title", "source", "url")]
+    others: tuple[Kind, ...] = ("title", "source", "url")
+    given = columns.named()
+    fields += [_as_text(column_of(columns, kind) if kind in given else None, kind) for kind in others]
     published = None if columns.published_at is None else available[columns.published_at]
     fields.append(sql.SQL("CAST({} AS timestamptz) AS published_at").format(_moment(published)))
-    text = sql.Identifier("source", columns.text)
+    text = sql.Identifier("source", column_of(columns, "text"))
     fields.append(sql.SQL("CAST(md5(coalesce({}, '')) AS uuid) AS body_digest").format(text))
     fields.append(sql.SQL("length({}) AS body_length").format(text))
     return sql.SQL(", ").join(fields)

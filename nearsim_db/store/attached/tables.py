@@ -1,30 +1,37 @@
 """Tables of applications and their columns, as the catalog describes them."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from psycopg import sql
 from psycopg.pq import TransactionStatus
+from psycopg.types.json import Jsonb
 
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import InputError, NearsimError, NotFoundError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import run, statement
+from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.driver.statements import Expression, run, statement
 
-Kind = Literal["id", "text", "title", "source", "url", "published_at"]
+Kind = Literal["id", "text", "title", "source", "url", "published_at", "where"]
+COMPUTABLE: tuple[Kind, ...] = ("text", "title", "source", "url", "where")
 
 NUMBERS = ("smallint", "integer", "bigint")
 ZONELESS = ("date", "timestamp without time zone")
 
+_WORD = re.compile(r'\w+|"(?:[^"]|"")+"')
 _QUOTED = re.compile(r'"(?:[^"]|"")+"')
 _NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns of an attached table are read, by name."""
+    """Which columns of an attached table are read, by name, and `where`, the condition on rows that are documents.
+
+    What is in `computed` is an SQL expression instead of a column, with the names of the columns that it reads.
+    """
 
     id: str
     text: str
@@ -32,10 +39,34 @@ class Columns:
     source: str | None = None
     url: str | None = None
     published_at: str | None = None
+    where: str | None = None
+    computed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def named(self) -> dict[Kind, str]:
-        """Return the columns that are set, by kind."""
-        return {cast(Kind, kind): name for kind, name in asdict(self).items() if name is not None}
+        """Return the columns and expressions that are set, by kind."""
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "computed"}
+        return {cast(Kind, kind): name for kind, name in given.items() if name is not None}
+
+    def as_parameters(self) -> dict[str, Any]:
+        """Return the parameters of the statement that stores them."""
+        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**given, "computed": Jsonb(dict(self.computed))}
+
+    def plain(self) -> dict[Kind, str]:
+        """Return the columns that are read as they are, by kind."""
+        return {kind: name for kind, name in self.named().items() if kind not in self.computed}
+
+    def read(self) -> list[str]:
+        """Return the names of all columns that are read, each once, the id first."""
+        in_expressions = [name for names in self.computed.values() for name in names]
+        return list(dict.fromkeys([*self.plain().values(), *in_expressions]))
+
+
+def join_texts(parts: Sequence[str]) -> str:
+    """Return the column or expression of a text that has several, one after the other, each on a line of its own."""
+    if len(parts) == 1:
+        return parts[0]
+    return " || chr(10) || ".join(f"coalesce(CAST(({part}) AS text), '')" for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +181,54 @@ def read_columns(connection: Connection, relation: Relation) -> dict[str, Column
 
 
 def resolve_columns(connection: Connection, relation: Relation, requested: Columns) -> Columns:
-    """Resolve column names against the catalog. Raises NotFoundError, listing the columns of the table."""
+    """Resolve column names and SQL expressions against the catalog.
+
+    Raises NotFoundError, listing the columns of the table, and InputError for an expression that cannot be used.
+    """
     available = read_columns(connection, relation)
     found: dict[str, str] = {}
+    computed: dict[str, list[str]] = {}
     for kind, name in requested.named().items():
         meant = next((one for one in _meanings(name) if one in available), None)
-        if meant is None:
+        if kind == "where" or (meant is None and kind in COMPUTABLE and not _WORD.fullmatch(name)):
+            found[kind], computed[kind] = _resolve_expression(connection, relation, kind, name)
+        elif meant is not None:
+            found[kind] = meant
+        else:
             raise NotFoundError(
                 f"table {relation.shown} has no column {name!r}; it has: {', '.join(sorted(available))}"
             )
-        found[kind] = meant
-    return Columns(**found)
+    return Columns(**found, computed=computed)
+
+
+def _resolve_expression(
+    connection: Connection, relation: Relation, kind: Kind, expression: str
+) -> tuple[str, list[str]]:
+    """Return an expression as PostgreSQL writes it, and the names of the columns that it reads.
+
+    Raises InputError for one that is not immutable, or uses functions or types that are not part of PostgreSQL: it
+    would run with the rights of workers, whoever may replace them.
+    """
+    # The user's own SQL, run with the user's own rights and undone.
+    given = Expression(expression)
+    make = statement(
+        "make_expression",
+        relation=relation.identifier,
+        type=sql.SQL("boolean" if kind == "where" else "text"),
+        expression=given,
+    )
+    attempt = connection.begin_nested()
+    try:
+        with translate_errors():
+            run(connection, make)
+            written, names, foreign = run(connection, "read_expression").row()
+    except NearsimError as error:
+        reason = str(error.__cause__ or error).splitlines()[0]
+        raise InputError(
+            f"--{kind} {expression!r} is neither a column nor an expression: {reason}"
+        ) from error
+    finally:
+        attempt.rollback()
+    if foreign:
+        raise InputError(f"--{kind} {expression!r} uses what is not part of PostgreSQL: {', '.join(foreign)}")
+    return written, names

@@ -98,6 +98,15 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
     return _with_literal_percents(composed) if with_names else composed
 
 
+class Expression(sql.Composable):
+    """An SQL expression as PostgreSQL wrote it (pg_get_expr), which has no placeholders."""
+
+    _obj: str
+
+    def as_bytes(self, context: AdaptContext | None = None) -> bytes:
+        return self._obj.encode()
+
+
 class _PercentsDoubled(sql.Composable):
     """A part of a statement whose percent signs psycopg would otherwise read as placeholders."""
 
@@ -113,7 +122,10 @@ def _with_literal_percents(composed: sql.Composed) -> sql.Composed:
     if not any(b"%(" in part.as_bytes() for part in parts if isinstance(part, sql.SQL | sql.Placeholder)):
         return composed
     return sql.Composed(
-        [_PercentsDoubled(part) if isinstance(part, sql.Identifier | sql.Literal) else part for part in parts]
+        [
+            _PercentsDoubled(part) if isinstance(part, sql.Identifier | sql.Literal | Expression) else part
+            for part in parts
+        ]
     )
 
 

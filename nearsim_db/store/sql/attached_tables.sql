@@ -4,7 +4,7 @@ SELECT collection_id, collection.name, CAST(CAST(relation AS oid) AS bigint),
     (SELECT quote_ident(nspname) || '.' || quote_ident(relname)
     FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
     WHERE pg_class.oid = relation),
-    id_column, text_column, title_column, source_column, url_column, published_at_column,
+    id_column, text_column, title_column, source_column, url_column, published_at_column, condition, computed,
     attached_at, wanted_at, swept_at, sweep_seconds, unusable, detaching, trouble, troubled_at
 FROM nearsim_index.attachment JOIN nearsim.collection USING (collection_id)
 WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL
@@ -13,12 +13,13 @@ ORDER BY collection.name
 -- name: store_attachment
 -- Attach a table to a collection, or change the columns that are read from it. Relies on attachment_pkey.
 INSERT INTO nearsim_index.attachment (collection_id, relation, id_column, text_column, title_column, source_column, url_column,
-    published_at_column)
-VALUES (%(collection_id)s, CAST(%(relation)s AS oid), %(id)s, %(text)s, %(title)s, %(source)s, %(url)s, %(published_at)s)
+    published_at_column, condition, computed)
+VALUES (%(collection_id)s, CAST(%(relation)s AS oid), %(id)s, %(text)s, %(title)s, %(source)s, %(url)s, %(published_at)s,
+    %(where)s, CAST(%(computed)s AS jsonb))
 ON CONFLICT (collection_id) DO UPDATE SET
     id_column = excluded.id_column, text_column = excluded.text_column, title_column = excluded.title_column,
     source_column = excluded.source_column, url_column = excluded.url_column,
-    published_at_column = excluded.published_at_column,
+    published_at_column = excluded.published_at_column, condition = excluded.condition, computed = excluded.computed,
     wanted_at = clock_timestamp(), trouble = NULL, troubled_at = NULL
 
 -- name: create_source_triggers
@@ -131,6 +132,41 @@ SELECT format('trigger %%s is %%s on %%s', name, CASE WHEN tgenabled IS NULL THE
 FROM expected LEFT JOIN pg_catalog.pg_trigger ON tgrelid = expected.oid AND tgname = name
 WHERE (tgenabled IN ('A', 'O')) IS NOT TRUE
 ORDER BY name, expected.oid
+
+-- name: make_expression
+-- A column of an empty copy of a table that is computed by an expression: PostgreSQL refuses what is not immutable, reads
+-- other tables or has another type.
+CREATE TEMPORARY TABLE nearsim_expression (LIKE {relation});
+ALTER TABLE pg_temp.nearsim_expression ADD COLUMN "nearsim expression" {type} GENERATED ALWAYS AS ({expression}) STORED
+
+-- name: read_expression
+-- The expression as PostgreSQL writes it, the columns that it reads, and what it uses that is not part of PostgreSQL.
+-- Catalog only.
+SELECT pg_get_expr(adbin, adrelid),
+    ARRAY(
+        SELECT DISTINCT CAST(attname AS text) FROM pg_catalog.pg_depend
+        JOIN pg_catalog.pg_attribute ON attrelid = refobjid AND pg_attribute.attnum = refobjsubid
+        WHERE refclassid = CAST('pg_class' AS regclass) AND refobjid = adrelid AND refobjsubid <> adnum
+            AND (classid, objid) IN ((CAST('pg_attrdef' AS regclass), pg_attrdef.oid), (CAST('pg_class' AS regclass), adrelid))
+        ORDER BY 1),
+    ARRAY(
+        SELECT pg_describe_object(refclassid, refobjid, refobjsubid) FROM pg_catalog.pg_depend
+        WHERE classid = CAST('pg_attrdef' AS regclass) AND objid = pg_attrdef.oid
+            AND (refclassid <> CAST('pg_class' AS regclass) OR refobjid <> adrelid)
+        ORDER BY 1)
+FROM pg_catalog.pg_attrdef WHERE adrelid = CAST('pg_temp.nearsim_expression' AS regclass)
+ORDER BY adnum DESC LIMIT 1
+
+-- name: list_base_tables
+-- The tables that a view reads. Catalog only.
+SELECT DISTINCT quote_ident(nspname) || '.' || quote_ident(relname)
+FROM pg_catalog.pg_rewrite
+JOIN pg_catalog.pg_depend ON classid = CAST('pg_rewrite' AS regclass) AND objid = pg_rewrite.oid
+    AND refclassid = CAST('pg_class' AS regclass) AND refobjid <> ev_class
+JOIN pg_catalog.pg_class ON pg_class.oid = refobjid AND relkind IN ('r', 'p')
+JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
+WHERE ev_class = CAST(%(relation)s AS oid)
+ORDER BY 1
 
 -- name: use_own_search_path
 -- Resolve names as the user's own sessions do, until the transaction ends.
