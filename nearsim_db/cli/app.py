@@ -41,6 +41,7 @@ _PANELS = {
         "clusters": ("queries", "--format csv"),
         "similar": ("queries", "story-17, or: nearsim similar --text 'Any text' --format jsonl"),
         "check": ("queries", "new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'"),
+        "passages": ("queries", "story-17 story-18 --json"),
         "why": ("queries", "story-17 story-18"),
         "why-not": ("queries", "story-17 story-19 --collection news"),
         "get": ("documents", "story-17"),

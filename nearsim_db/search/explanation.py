@@ -18,7 +18,9 @@ from nearsim_db.search.pair_figures import (
     threshold_of,
     value_of,
 )
+from nearsim_db.similarity import backend
 from nearsim_db.similarity.encoder import Content, Encoder
+from nearsim_db.similarity.passages import Passage, PassageFinder
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
@@ -71,7 +73,8 @@ class Explanation:
     `similarity`, `intersection`, `union` and `distance` are computed from the present texts, also of two documents
     that are no pair; None if a document has no features, its text cannot be read, or this version would make
     different sketches. `stored_similarity` is that of the stored pair, an estimate unless `verified`. `probability`
-    is that of two documents of this similarity becoming candidates. `estimate`, `shared_bands` and `buckets` are
+    is that of two documents of this similarity becoming candidates. `passages` are what the present texts share, the
+    longest first, under containment, else none. `estimate`, `shared_bands` and `buckets` are
     from the stored sketches. `bands` of `rows` values are those of the index, of which `required` must be shared.
     `remedy` is a recipe under which they would be a pair.
     """
@@ -107,6 +110,7 @@ class Explanation:
     reasons: tuple[Reason, ...]
     remedy: Remedy | None
     verified: bool | None
+    passages: tuple[Passage, ...]
 
     @property
     def signature_similarity(self) -> float | None:
@@ -133,9 +137,7 @@ def explain(
     `encoder` is None if this version would make different sketches. Raises NotFoundError for a missing document, and
     InputError if both are the same.
     """
-    if one == other:
-        raise InputError(f"{one!r} is given twice; name two documents")
-    found = tuple(find_document(connection, generation, name) for name in (one, other))
+    found = find_two(connection, generation, one, other)
     left, right = sorted(found, key=lambda document: int(document["doc_id"]))
     ids = left["doc_id"], right["doc_id"]
     evidence = query_rows.read_evidence(connection, *ids, generation.profile)
@@ -165,7 +167,23 @@ def explain(
         buckets=buckets,
         reasons=tuple(_reasons(names, profile, evidence, needed, figures)),
         remedy=find_remedy(figures, contents, needed) if figures and not evidence.is_pair else None,
+        passages=_passages(profile.recipe, *sides),
     )
+
+
+def find_two(
+    connection: Connection, generation: Generation, one: str, other: str
+) -> tuple[dict[str, Any], ...]:
+    """Return two documents of a generation's collection, in the order given; raises as `explain`."""
+    if one == other:
+        raise InputError(f"{one!r} is given twice; name two documents")
+    return tuple(find_document(connection, generation, name) for name in (one, other))
+
+
+def _passages(recipe: Recipe, left: ExplainedDocument, right: ExplainedDocument) -> tuple[Passage, ...]:
+    if METRIC_OF_FAMILY[recipe.sketch.family] != "containment":
+        return ()
+    return tuple(PassageFinder(recipe, backend.resolve()).find(left.text, right.text))
 
 
 def _measure(

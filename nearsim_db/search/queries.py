@@ -8,13 +8,17 @@ from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.readers.memory import checked_query
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import Document, Keep, Matches
-from nearsim_db.search.answers import Answers, checked_limit
+from nearsim_db.search.answers import Answers, checked_limit, profile_of
 from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
-from nearsim_db.search.explanation import Explanation, explain
+from nearsim_db.search.explanation import Explanation, explain, find_two
 from nearsim_db.search.exports import Target, parse_columns, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups
+from nearsim_db.similarity import backend
 from nearsim_db.similarity.backend import FEW_CHARACTERS
+from nearsim_db.similarity.passages import Passage, PassageFinder
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 
@@ -113,6 +117,22 @@ class Queries(Answers):
             return explain(connection, live, None if context is None else context.encoder, one, other)
 
         return self._ask(read)
+
+    def passages(self, one: str, other: str) -> list[Passage]:
+        """Return the passages that two documents share, from their present texts, the longest first.
+
+        Their places are those in the fields that the profile compares, with an empty line between them and without
+        tags if it strips HTML: the texts of `explain`. The documents need not be a pair. Raises NotFoundError for a
+        missing document, and InputError if both are the same or if the profile compares vectors.
+        """
+
+        def read(connection: Connection) -> tuple[Recipe, list[str]]:
+            live = self._live(connection)
+            recipe, found = profile_of(live).recipe, find_two(connection, live, one, other)
+            return recipe, [shown_text(each, recipe.fields, html=recipe.normalise.html) for each in found]
+
+        recipe, (left, right) = self._ask(read)
+        return PassageFinder(recipe, backend.resolve()).find(left, right)
 
     def serving(self) -> LiveIndex:
         """Return the live generation, ready to be searched.

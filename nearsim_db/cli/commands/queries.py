@@ -1,9 +1,9 @@
-"""Commands that query an index: pairs, clusters, similar, why, why-not, check."""
+"""Commands that query an index: pairs, clusters, similar, passages, why, why-not, check."""
 
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,12 +105,30 @@ def similar(
     terminal.print_warnings([*answers.warnings, *warnings])
 
 
+def passages(documents: options.TwoDocuments, scope: options.Scope, result: options.Result) -> None:
+    """Show the passages that two documents share: where they are in both texts, and the words in which they differ.
+
+    A passage is a stretch of runs of equal words, at most match.passage_gap words apart and in the same order in both,
+    of match.passage words or more, at least half of them in such runs. What was moved is a passage of its own. The
+    longest is listed first. In JSON each has left and right, with start, end, first_word, end_word and text, and equal
+    and share, the words in equal runs and their share; start and end count characters of the compared text. The
+    documents need not be a pair, and the profile may be any that compares texts.
+    """
+    with scope.queries() as index:
+        found = index.passages(documents.one, documents.other)
+    from nearsim_db.cli.output import explanations
+
+    names = {"left": documents.one, "right": documents.other}
+    value = names | {"passages": [asdict(one) for one in found]}
+    result.show(value, lambda: explanations.print_passages(documents.one, documents.other, found))
+
+
 def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.Outcome) -> None:
     """Show the evidence for two documents as a pair, and the words in which they differ.
 
     The similarity is computed from the texts, also of documents that are no pair. Words of one text only are coloured
     on a terminal and elsewhere marked [-left-] {+right+}; # marks numbers that the other text lacks. With --quiet only
-    the difference is printed.
+    the difference is printed. Under containment the passages that both share are listed, as nearsim passages does.
     """
     found = _explain(documents, scope)
     from nearsim_db.analysis.text_diff import compare_inline

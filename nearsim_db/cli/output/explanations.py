@@ -4,11 +4,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from nearsim_db.analysis.text_diff import InlineDiff, Run
+from nearsim_db.analysis.text_diff import InlineDiff, Run, compare_inline
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import width_of
-from nearsim_db.errors import suggested_command
+from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.search.explanation import ExplainedDocument, Explanation
+from nearsim_db.similarity.passages import Passage, Span
 from nearsim_db.store.settings import wants_colours
 
 _DIGITS = 4
@@ -55,19 +56,52 @@ def print_absence(found: Explanation) -> None:
         terminal.print_line(line)
 
 
+def print_passages(left: str, right: str, found: Sequence[Passage]) -> None:
+    """Print the passages of two documents, each with its places and with the words of one text marked."""
+    if not found:
+        terminal.print_line("no passage is in both")
+    for number, one in enumerate(found):
+        if number:
+            terminal.print_line()
+        words = count_of(one.equal, "equal word")
+        terminal.print_line(f"passage {number + 1}: {words}, {100 * one.share:.0f} % of the longer side")
+        tables.print_facts({left: _place(one.left), right: _place(one.right)})
+        terminal.print_line()
+        _print_hunks(compare_inline(one.left.text, one.right.text))
+
+
+def _place(span: Span) -> str:
+    words = f"words {span.first_word + 1:,} to {span.end_word:,}"
+    return f"characters {span.start + 1:,} to {span.end:,}, {words}"
+
+
 def print_diff(found: Explanation, diff: InlineDiff) -> None:
-    """Print the words of both texts, with those of one marked."""
-    if diff.is_same:
+    """Print the words of both texts, with those of one marked; under containment of their passages."""
+    if found.passages:
+        print_passages(found.left.id, found.right.id, found.passages)
+        terminal.print_line()
+    elif diff.is_same:
         same = "the same except for white space" if found.left.text != found.right.text else "the same"
         terminal.print_line(f"the compared texts are {same}")
         return
+    else:
+        _print_hunks(diff)
+        terminal.print_line()
+    print_runs([_legend(found)])
+
+
+def _print_hunks(diff: InlineDiff) -> None:
     lines: list[Sequence[Run]] = []
     for hunk in diff.hunks:
         lines += [_note(f"{hunk.skipped:,} equal words omitted")] if hunk.skipped else []
         lines.append(hunk.runs)
     lines += [_note(f"{diff.skipped:,} equal words omitted")] if diff.skipped else []
     lines += [_note(f"{diff.uncompared:,} words were not compared")] if diff.uncompared else []
-    legend = [
+    print_runs(lines)
+
+
+def _legend(found: Explanation) -> Sequence[Run]:
+    return [
         Run("left", f"only in {found.left.id}"),
         Run("both", " "),
         Run("right", f"only in {found.right.id}"),
@@ -75,9 +109,6 @@ def print_diff(found: Explanation, diff: InlineDiff) -> None:
         Run("right", "number", is_number=True),
         Run("both", " missing in the other"),
     ]
-    print_runs(lines)
-    terminal.print_line()
-    print_runs([legend])
 
 
 def _note(text: str) -> Sequence[Run]:

@@ -121,10 +121,16 @@ def _excluded(changes: dict[str, Any], data: dict[str, Any]) -> list[str]:
     return excluded
 
 
+_NOT_OF_BOTH = (
+    *("bands.recall", "bands.count", "bands.rows", "bands.rule"),
+    *("match.passage", "match.passage_gap"),
+)
+
+
 def _family_keys(data: dict[str, Any], family: str, chosen: Any) -> list[str]:
     """Return the keys that are not for another family, and those that have the default of the previous one."""
     usual, winnows = to_mapping(Recipe()), "winnow" in (family, chosen)
-    excluded = ["bands.recall", "bands.count", "bands.rows", "bands.rule", "match.passage"] if winnows else []
+    excluded = list(_NOT_OF_BOTH) if winnows else []
     for keys in (FAMILY_DEFAULTS.get(one, {}) for one in (family, chosen) if isinstance(one, str)):
         for section, name in ((section, name) for section, names in keys.items() for name in names):
             before = FAMILY_DEFAULTS.get(family, {}).get(section, {}).get(name, usual[section][name])

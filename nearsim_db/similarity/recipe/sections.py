@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from nearsim_db.similarity.recipe import validation
-from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
+from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
 
 Positive = Annotated[int, Meta(ge=1)]
 
@@ -101,8 +101,9 @@ class Match(_Section, frozen=True):
     `certain_shared_bands` or more are pairs at any similarity; 0: none.
 
     `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
-    and(3))", replaces bands and the minimum. `passage` is for winnow: runs of so many equal words (or characters, as
-    in shingle.scheme) always make two documents candidates.
+    and(3))", replaces bands and the minimum. `passage` and `passage_gap` are for winnow: runs of `passage` equal words
+    (or characters, as in shingle.scheme) always make two documents candidates, and a passage may have up to
+    `passage_gap` other words between runs of `shingle.k` equal ones.
     """
 
     threshold: Annotated[float, Meta(gt=0)] = 0.7
@@ -112,6 +113,7 @@ class Match(_Section, frozen=True):
     certain_shared_bands: Annotated[int, Meta(ge=0, le=256)] = 0
     bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 128
     passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    passage_gap: Annotated[int, Meta(ge=0, le=1_000)] | None = None
 
 
 class ClusterRules(_Section, frozen=True):
@@ -149,8 +151,9 @@ class Recipe(_Section, frozen=True):
     def __post_init__(self) -> None:
         validation.check(self)
         if self.sketch.family == "winnow":
-            if self.match.passage is None:
-                force_setattr(self, "match", replace(self.match, passage=DEFAULT_PASSAGE))
+            for key, default in (("passage", DEFAULT_PASSAGE), ("passage_gap", DEFAULT_GAP)):
+                if getattr(self.match, key) is None:
+                    force_setattr(self, "match", replace(self.match, **{key: default}))
         elif self.bands.is_open and self.match.amplification is None:
             force_setattr(self, "bands", Bands(recall=DEFAULT_RECALL, hash=self.bands.hash))
 

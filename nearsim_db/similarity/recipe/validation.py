@@ -25,6 +25,7 @@ FAMILY_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, str | float]]] = {
     }
 }
 DEFAULT_PASSAGE = 20
+DEFAULT_GAP = 30  # words between equal runs of a passage
 _DEFAULT_K = 128
 OPTIONS = ("functions", "coefficients", "input", "weights", "vectors", "width")
 
@@ -158,10 +159,11 @@ def _check_passage(recipe: "Recipe") -> None:
     """Check the keys that winnow has, or does not have: it keeps as many values as a text requires."""
     passage, k = recipe.match.passage, recipe.shingle.k
     if recipe.sketch.family != "winnow":
-        if passage is not None:
-            raise RecipeError(
-                f"match.passage belongs to the family winnow, not to {recipe.sketch.family}; leave it out"
-            )
+        for key in ("passage", "passage_gap"):
+            if getattr(recipe.match, key) is not None:
+                raise RecipeError(
+                    f"match.{key} belongs to the family winnow, not to {recipe.sketch.family}; leave it out"
+                )
         return
     if recipe.shingle.scheme != "bag" and (passage or DEFAULT_PASSAGE) < k:
         raise RecipeError(

@@ -58,7 +58,7 @@ class Shingler:
         self._fold_ascii = recipe.normalise.case != "none"
         self._collapse = recipe.normalise.whitespace == "collapse"
         self._backend = backend
-        self._word_filter: WordFilter | None = word_filter(self._rules, self._canonical_word)
+        self.word_filter: WordFilter | None = word_filter(self._rules, self._canonical_word)
 
     @property
     def _kernels(self) -> TextKernels:
@@ -81,8 +81,8 @@ class Shingler:
         if self._rules.scheme == "char":
             return self._char_shingles(canonical)
         units = canonical
-        if self._word_filter is not None:
-            units = from_texts([self._word_filter(canonical.text(i)) for i in range(len(texts))])
+        if self.word_filter is not None:
+            units = from_texts([self.word_filter(canonical.text(i)) for i in range(len(texts))])
         k = 1 if self._rules.scheme == "bag" else self._rules.k
         return self._unit_shingles(units, k, _SPACE, canonical)
 
@@ -103,8 +103,8 @@ class Shingler:
         lines = iter([canonical.text(i) for i in range(len(canonical.offsets) - 1)])
         per_document = [[next(lines) for _ in document] for document in parts]
         whole = from_texts([" ".join(document) for document in per_document])
-        if self._word_filter is not None:
-            per_document = [[self._word_filter(line) for line in document] for document in per_document]
+        if self.word_filter is not None:
+            per_document = [[self.word_filter(line) for line in document] for document in per_document]
         joined = from_texts(["\n".join(filter(None, document)) for document in per_document])
         return self._unit_shingles(joined, self._rules.k, _NEWLINE, whole)
 
@@ -112,12 +112,16 @@ class Shingler:
         ids, offsets = self._kernels.unit_ids(units.data, units.offsets, k, self._base, separator)
         return Shingles(ids, offsets, canonical, self._kernels)
 
-    def _squeeze(self, texts: Sequence[str]) -> Canonical:
+    @property
+    def table(self) -> separators.Table:
+        """The code points that separate words or, of texts split into characters, are collapsed."""
         by_characters = self._rules.scheme == "char"
         if by_characters and not self._collapse:
-            return squeeze(texts, separators.nothing(self._fold_ascii), self._kernels)
-        tokens = "whitespace" if by_characters else self._rules.tokens
-        return squeeze(texts, _TABLES[tokens](self._fold_ascii), self._kernels)
+            return separators.nothing(self._fold_ascii)
+        return _TABLES["whitespace" if by_characters else self._rules.tokens](self._fold_ascii)
+
+    def _squeeze(self, texts: Sequence[str]) -> Canonical:
+        return squeeze(texts, self.table, self._kernels)
 
     def _canonical_word(self, word: str) -> str:
         return self._squeeze([self._fold(word)]).text(0)

@@ -2,7 +2,8 @@
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -25,12 +26,32 @@ LONG_ENGLISH = "en-long"  # the library's list of 1,333 words, which "en" meant 
 
 LONGEST_STEMMED = 256  # characters; some stemmers take time quadratic in the length of a word
 
-WordFilter = Callable[[str], str]
+
+@dataclass(frozen=True, slots=True)
+class WordFilter:
+    """What a recipe does to words: drops short ones and stop words, then stems. Threads may share it."""
+
+    stop: frozenset[str]
+    shortest: int
+    stem: Callable[[list[str]], list[str]] | None
+
+    def __call__(self, text: str) -> str:
+        """Return canonical text (words separated by single spaces) with the words that stay."""
+        return " ".join(self.kept(text.split(" "))[1])
+
+    def kept(self, words: Sequence[str]) -> tuple[list[int], list[str]]:
+        """Return the places of the words that stay, and these words, stemmed."""
+        stop, shortest = self.stop, self.shortest
+        places = [at for at, word in enumerate(words) if len(word) >= shortest and word not in stop]
+        chosen = [words[at] for at in places]
+        if self.stem is None:
+            return places, chosen
+        stems = [(at, stem) for at, stem in zip(places, self.stem(chosen), strict=True) if stem]
+        return [at for at, _ in stems], [stem for _, stem in stems]
 
 
 def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFilter | None:
-    """Return a function over canonical text (words separated by single spaces), or None if nothing is to be
-    filtered.
+    """Return the filter of a recipe's words, or None if nothing is to be filtered.
 
     Stop words are normalised by `canonical_word` first; one that tokenisation splits into several words (don't,
     under unicode) never matches. Lengths, in code points, and stop words are checked before stemming; a word
@@ -42,12 +63,7 @@ def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFil
     stem = _stemmer(rules.stem)
     if not stop and shortest == 1 and stem is None:
         return None
-
-    def apply(text: str) -> str:
-        words = [word for word in text.split(" ") if len(word) >= shortest and word not in stop]
-        return " ".join(words if stem is None else filter(None, stem(words)))
-
-    return apply
+    return WordFilter(stop, shortest, stem)
 
 
 def stop_words(chosen: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,230 @@
+"""Passages: the parts of two texts that are copies, with their places in both.
+
+A seed is a run of k tokens that both texts have, at a place in each. Two seeds are chained if one follows the other in
+both texts, at most `gap` tokens after its end in either, and a passage is what chains connect. A paragraph that was
+moved is therefore a passage of its own. It is kept if it is long and dense enough.
+
+A run that occurs a times in one text and b times in the other has a x b seeds, up to MOST_SEEDS; beyond that the n-th
+occurrence is paired with the n-th only. So the time is about linear in the lengths of the texts, whatever they repeat.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.errors import InputError
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.clustering import connected_components
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
+from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
+
+Places = NDArray[np.int64]
+Ids = NDArray[np.uint64]
+
+MOST_SEEDS = 100
+LEAST_SHARE = 0.5
+_K = 5  # of bags of words and of sentences, whose shingles are no runs of words
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageRules:
+    """What a passage is made of: runs of `k` equal tokens, at most `gap` tokens apart, `length` tokens or more.
+
+    `share` is the least share of equal tokens, from 0 to 1.
+    """
+
+    k: int
+    gap: int = DEFAULT_GAP
+    length: int = DEFAULT_PASSAGE
+    share: float = LEAST_SHARE
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "PassageRules":
+        """Return the rules of a recipe. Raises InputError if it compares vectors."""
+        if recipe.sketch.input == "vector":
+            raise InputError(
+                "the profile compares vectors, which have no passages; name one of texts with --profile"
+            )
+        match, shingle = recipe.match, recipe.shingle
+        k = shingle.k if shingle.scheme in ("word", "char") else _K
+        gap = DEFAULT_GAP if match.passage_gap is None else match.passage_gap
+        return cls(k, gap, max(k, match.passage or DEFAULT_PASSAGE))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Part of one text: `start` and `end` in characters, `first_word` and `end_word` in words, ends excluded."""
+
+    start: int
+    end: int
+    first_word: int
+    end_word: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage of two texts. Of its tokens `equal` are in runs that both have, which is `share` of the longer side."""
+
+    left: Span
+    right: Span
+    equal: int
+    share: float
+
+
+class PassageFinder:
+    """Finds the passages of texts under a recipe; threads may share it."""
+
+    def __init__(self, recipe: Recipe, backend: Backend) -> None:
+        """Raises InputError if the recipe compares vectors."""
+        self.rules = PassageRules.of(recipe)
+        self._tokeniser = Tokeniser(recipe, backend)
+
+    def find(self, left: str, right: str) -> list[Passage]:
+        """Return the passages of two cleaned texts without markup, as `find_passages` does."""
+        return find_passages(self._tokeniser.tokens(left), self._tokeniser.tokens(right), self.rules)
+
+
+def find_passages(left: Tokens, right: Tokens, rules: PassageRules) -> list[Passage]:
+    """Return the passages of two texts, the one with the most equal tokens first, then in the order of the left text.
+
+    Texts of fewer than k tokens have none.
+    """
+    found = [
+        Passage(_span(left, one, one_end), _span(right, other, other_end), equal, share)
+        for one, one_end, other, other_end, equal, share in _boxes(left.ids, right.ids, rules)
+    ]
+    return sorted(found, key=lambda one: (-one.equal, one.left.start, one.right.start))
+
+
+def _span(tokens: Tokens, begin: int, end: int) -> Span:
+    start, stop = int(tokens.begins[begin]), int(tokens.ends[end - 1])
+    words = int(tokens.words[begin]), int(tokens.words[end - 1]) + 1
+    return Span(start, stop, *words, tokens.text[start:stop])
+
+
+def _boxes(left: Ids, right: Ids, rules: PassageRules) -> Iterator[tuple[int, int, int, int, int, float]]:
+    """Yield the passages as begin and end in either text, equal tokens and their share."""
+    runs = matching_runs(left, right, rules.k)
+    if not len(runs):
+        return
+    groups = _chained(runs, rules.k + rules.gap)
+    begins, ends = runs[:, :2], runs[:, :2] + runs[:, 2:] + rules.k - 1
+    order = np.argsort(groups, kind="stable")
+    firsts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    low, high = np.minimum.reduceat(begins[order], firsts), np.maximum.reduceat(ends[order], firsts)
+    equal = np.minimum(*(_covered(groups, begins[:, side], ends[:, side]) for side in (0, 1)))
+    shares = equal / (high - low).max(axis=1)
+    kept = ((high - low).min(axis=1) >= rules.length) & (shares >= rules.share)
+    for (i, j), (i_end, j_end), count, share in zip(
+        low[kept].tolist(), high[kept].tolist(), equal[kept].tolist(), shares[kept].tolist(), strict=True
+    ):
+        yield i, i_end, j, j_end, count, round(share, 6)
+
+
+def matching_runs(left: Ids, right: Ids, k: int) -> Places:
+    """Return the maximal runs of seeds as (place in left, place in right, seeds), int64 of (m, 3), by left place."""
+    lefts, rights = _seeds(grams(left, k), grams(right, k))
+    order = np.lexsort((lefts, rights - lefts))
+    lefts, rights = lefts[order], rights[order]
+    firsts = np.flatnonzero(
+        (np.diff(lefts, prepend=-2) != 1) | (np.diff(rights - lefts, prepend=_before(lefts, rights)) != 0)
+    )
+    sizes = np.diff(firsts, append=len(lefts))
+    runs = np.stack((lefts[firsts], rights[firsts], sizes), axis=1)
+    return runs[np.lexsort((runs[:, 1], runs[:, 0]))]
+
+
+def _before(lefts: Places, rights: Places) -> int:
+    return int(rights[0] - lefts[0]) - 1 if len(lefts) else 0
+
+
+def grams(ids: Ids, k: int) -> Ids:
+    """Return the id of each run of k tokens: uint64 of n - k + 1, none if there are fewer than k."""
+    count = max(len(ids) - k + 1, 0)
+    found = np.zeros(count, np.uint64)
+    for shift in range(k if count else 0):
+        found = found * _FACTOR + ids[shift : shift + count]
+    return found
+
+
+def _seeds(left: Ids, right: Ids) -> tuple[Places, Places]:
+    """Return the places of equal ids in both arrays, in no order."""
+    lefts, left_begins, left_counts = _grouped(left)
+    rights, right_begins, right_counts = _grouped(right)
+    _, one, other = np.intersect1d(
+        left[lefts[left_begins]], right[rights[right_begins]], assume_unique=True, return_indices=True
+    )
+    a, b = left_counts[one], right_counts[other]
+    is_many = a * b > MOST_SEEDS
+    pairs = np.where(is_many, np.minimum(a, b), a * b)
+    rank = np.arange(pairs.sum()) - np.repeat(np.cumsum(pairs) - pairs, pairs)
+    width, many = np.repeat(b, pairs), np.repeat(is_many, pairs)
+    left_rank, right_rank = np.where(many, rank, rank // width), np.where(many, rank, rank % width)
+    return (
+        lefts[np.repeat(left_begins[one], pairs) + left_rank],
+        rights[np.repeat(right_begins[other], pairs) + right_rank],
+    )
+
+
+def _grouped(ids: Ids) -> tuple[Places, Places, Places]:
+    """Return the places of ids by id, then ascending, and the begin and the size of the group of each distinct id."""
+    order = np.argsort(ids, kind="stable")
+    own = ids[order]
+    is_first = np.ones(len(own), np.bool_)
+    is_first[1:] = own[1:] != own[:-1]
+    begins = np.flatnonzero(is_first)
+    return order, begins, np.diff(begins, append=len(own))
+
+
+def _chained(runs: Places, reach: int) -> Places:
+    """Return for each run of seeds the smallest run that chains connect it with.
+
+    `reach` is k + gap. Chained runs lie on diagonals less than `reach` apart, so each is compared with those after it
+    in its own strip of diagonals and in both beside it.
+    """
+    strips = (runs[:, 1] - runs[:, 0]) // reach
+    edges = [np.zeros((0, 2), np.int64)]
+    for beside in (0, 1):
+        # Strips are joined in pairs, (0, 1), (2, 3) and (1, 2), (3, 4), so that neighbours meet once at least.
+        order = np.lexsort((runs[:, 0], (strips + beside) // 2))
+        own, group = runs[order], (strips[order] + beside) // 2
+        open_rows = np.arange(len(own))
+        for step in range(1, len(own)):
+            open_rows = open_rows[open_rows + step < len(own)]
+            after = open_rows + step
+            is_near = (group[after] == group[open_rows]) & (
+                own[after, 0] < own[open_rows, 0] + own[open_rows, 2] + reach
+            )
+            open_rows, after = open_rows[is_near], after[is_near]
+            if not len(open_rows):
+                break
+            are = _follow(own[open_rows], own[after], reach) | _follow(own[after], own[open_rows], reach)
+            edges.append(np.stack((order[open_rows[are]], order[after[are]]), axis=1))
+    own_edges = np.arange(1, len(runs) + 1)
+    every = np.concatenate([*edges, np.stack((own_edges, own_edges), axis=1) - 1]) + 1
+    return connected_components(every)[1] - 1
+
+
+def _follow(one: Places, other: Places, reach: int) -> NDArray[np.bool_]:
+    """Return whether a seed of `other` follows one of `one` in both texts, by `reach` or less, row by row."""
+    apart = other[:, :2] - one[:, :2]
+    least = np.maximum(1 - one[:, 2], 1 - apart.min(axis=1))
+    most = np.minimum(other[:, 2] - 1, reach - apart.max(axis=1))
+    follows: NDArray[np.bool_] = least <= most
+    return follows
+
+
+def _covered(groups: Places, begins: Places, ends: Places) -> Places:
+    """Return the number of places that the intervals of each group cover, by group."""
+    order = np.lexsort((begins, groups))
+    own, begin, end = groups[order], begins[order], ends[order]
+    base = own * (int(ends.max()) + 1)
+    reached = np.maximum.accumulate(base + end)
+    before = np.concatenate(([0], reached[:-1]))
+    new = np.maximum(reached - np.maximum(before, base + begin), 0)
+    return np.add.reduceat(new, np.flatnonzero(np.diff(own, prepend=-1)))
