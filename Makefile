@@ -11,7 +11,7 @@ env: .venv/.installed
 	$(PYTHON) -c 'import sys; sys.exit("nearsim needs Python 3.11 or later, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[fast,embedded,report,parquet,dev]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[fast,embedded,report,review,parquet,dev]'
 	touch $@
 
 # The report is tested in a real Chromium; without one, and where none can be installed, those tests are skipped.

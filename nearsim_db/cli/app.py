@@ -52,6 +52,7 @@ _PANELS = {
         ),
         "report": ("export", "--output report.html --collection news --rejects rejects.jsonl"),
         "events": ("events", ""),
+        "review": ("review", "--collection news --by anna"),
     },
     "Planning": {
         "curve": (

@@ -383,6 +383,61 @@ class Profile(Base):
     )
 
 
+class Review(Base):
+    """What each reviewer was shown at the review desk, leases that have not ended, and decisions with their verdicts."""
+
+    __tablename__ = "review"
+    review_id: Mapped[int] = mapped_column(
+        BigInteger, Identity(always=True), primary_key=True, comment="Number of the row, ascending with time"
+    )
+    collection_id: Mapped[int] = mapped_column(
+        Integer,
+        ForeignKey("nearsim.collection.collection_id", name="review_collection_fkey", ondelete="CASCADE"),
+        comment="The collection of the documents",
+    )
+    reviewer: Mapped[str] = mapped_column(
+        Text, comment="Who was shown it, as stated; the author of the verdict"
+    )
+    queue: Mapped[str] = mapped_column(
+        Text, comment="The queue that it was taken from, an argument of review_queue"
+    )
+    left_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the earlier document")
+    right_id: Mapped[int] = mapped_column(
+        BigInteger,
+        comment="doc_id of the later document; that of the left one for a document shown with all that are similar to it",
+    )
+    leased_until: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True),
+        comment="Nobody else is shown it until then; NULL once it is decided or given back",
+    )
+    seen_at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), server_default=text("clock_timestamp()"), comment="When it was shown"
+    )
+    answer: Mapped[str | None] = mapped_column(
+        Text, comment="same, different, unsure or skipped; NULL if it was seen only"
+    )
+    why: Mapped[str | None] = mapped_column(Text, comment="Reason, if one was given; NULL otherwise")
+    decided_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), comment="When it was decided; NULL if it was not"
+    )
+    decision_id: Mapped[int | None] = mapped_column(
+        BigInteger,
+        comment="Number of the decision: its smallest review_id. Rows of one decision are undone together; NULL if it was not decided",
+    )
+    verdict_id: Mapped[int | None] = mapped_column(
+        BigInteger, comment="The verdict that it set; NULL if none"
+    )
+    replaced_id: Mapped[int | None] = mapped_column(
+        BigInteger, comment="The verdict that was replaced, which undo sets again; NULL if none"
+    )
+    undone_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), comment="When the decision was undone; NULL while it is in force"
+    )
+    probability: Mapped[float | None] = mapped_column(
+        Double, comment="Probability with which the queue sample draws this pair; NULL in other queues"
+    )
+
+
 class Signature(Base):
     """Indexed documents: number and digest of features, sketch, and head (first document with identical features)."""
 
@@ -1137,6 +1192,7 @@ __all__ = [
     "ProbeMatch",
     "Profile",
     "Profiles",
+    "Review",
     "Signature",
     "SimilarPair",
     "Verdict",

@@ -156,6 +156,6 @@ def find_pinned(connection: Connection, collection_id: CollectionId, doc_ids: Id
 
 
 def purge_verdicts(connection: Connection, doc_ids: Ids) -> tuple[int, bool]:
-    """Delete verdicts about documents; return their number, and whether there was a veto among them."""
+    """Delete verdicts and reviews about documents; return how many verdicts, and whether one was a veto."""
     are_vetoes = run(connection, "purge_verdicts", doc_ids=packed_ids(doc_ids)).values()
     return len(are_vetoes), any(are_vetoes)

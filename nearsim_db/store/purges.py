@@ -103,7 +103,7 @@ def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
     """
     tables = [
         sql.Identifier(SCHEMA, name)
-        for name in ("document", "change", "work", "probe", "probe_match", "event", "verdict")
+        for name in ("document", "change", "work", "probe", "probe_match", "event", "verdict", "review")
     ]
     tables += [leaves.table(parent) for leaves in generations for parent in PARENTS]
     for table in (*tables, sql.Identifier("pg_catalog", "pg_statistic")):

@@ -24,6 +24,9 @@ TRIALS: dict[str, LiteralString] = {
     "document_named(text,text)": "SELECT nearsim.document_named({id})",
     "documents_named(text,text,text)": "SELECT * FROM nearsim.documents_named({id}, {twin_id}, NULL)",
     "foreign_code(regclass)": "SELECT nearsim.foreign_code('nearsim.document')",
+    "review_counts(text,text,text,integer)": "SELECT * FROM nearsim.review_counts({collection})",
+    "review_queue(text,text,text,text,double precision,double precision,text,timestamp with time zone,"
+    "timestamp with time zone,text,boolean,integer)": "SELECT * FROM nearsim.review_queue({collection})",
     "roles_exist()": "SELECT nearsim.roles_exist()",
     "retention_of(jsonb)": "SELECT nearsim.retention_of(recipe) FROM nearsim.generation "
     "WHERE generation_id = {generation}",

@@ -14,7 +14,15 @@ from tests.contract.json_keys import Keys
 COMMANDS = Path(__file__).with_name("commands.txt")
 # Commands that print other things than one JSON document, or fail before they could.
 WITHOUT_JSON = (
-    *("--", "db url", "frobnicate", "worker", "profile show default --toml", "profile presets articles"),
+    *(
+        "--",
+        "db url",
+        "frobnicate",
+        "worker",
+        "review",
+        "profile show default --toml",
+        "profile presets articles",
+    ),
     *("profile presets nothing", "report --output report", "report --format html"),
 )
 WRITTEN = ("ingest-rejects", "check-rejects", "dedupe-rejects", "dedupe-pairs", "dedupe-clusters")

@@ -23,7 +23,7 @@ NOT_RUN = {
     "needs a container engine": 1,
     "needs a server of the reader's own": 4,
     "needs vectors of a model": 1,
-    "runs until it is stopped": 1,
+    "runs until it is stopped": 2,
     "shows processes that are interrupted": 2,
 }
 

@@ -38,6 +38,13 @@ WRITING = {
     ("collection", "INSERT"): {"name"},
     ("verdict", "INSERT"): {"collection_id", "left_id", "right_id", "verdict", "by", "why"},
     ("verdict", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
+    ("review", "INSERT"): {
+        *("collection_id", "reviewer", "queue", "left_id", "right_id", "leased_until", "probability"),
+    },
+    ("review", "UPDATE"): {
+        *("leased_until", "answer", "why", "decided_at", "decision_id", "verdict_id", "replaced_id"),
+        "undone_at",
+    },
 }
 ASKED = {
     "ask",

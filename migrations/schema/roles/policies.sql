@@ -47,6 +47,17 @@ CREATE POLICY granted_insert ON nearsim.verdict FOR INSERT
 CREATE POLICY granted_update ON nearsim.verdict FOR UPDATE
     USING (collection_id = ANY (ARRAY(
         SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
+CREATE POLICY granted ON nearsim.review FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
+CREATE POLICY granted_insert ON nearsim.review FOR INSERT
+    WITH CHECK (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write))
+        AND NOT EXISTS (SELECT FROM (VALUES (left_id), (right_id)) AS named (doc_id)
+            LEFT JOIN nearsim.document ON document.doc_id = named.doc_id AND document.collection_id = review.collection_id
+            WHERE document.doc_id IS NULL));
+CREATE POLICY granted_update ON nearsim.review FOR UPDATE
+    USING (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
 -- A collection may be granted to several tenants; a tenant's lookup requests are not visible to the others.
 CREATE POLICY own ON nearsim.probe FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access))

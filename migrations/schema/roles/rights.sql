@@ -84,6 +84,9 @@ BEGIN
     END IF;
     GRANT INSERT (collection_id, left_id, right_id, verdict, by, why), UPDATE (undone_by, undone_why, undone_at)
         ON nearsim.verdict TO nearsim_writer;
+    GRANT INSERT (collection_id, reviewer, queue, left_id, right_id, leased_until, probability),
+        UPDATE (leased_until, answer, why, decided_at, decision_id, verdict_id, replaced_id, undone_at)
+        ON nearsim.review TO nearsim_writer;
     GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline, max_matches)
         ON nearsim.probe TO nearsim_reader, nearsim_writer;
     GRANT UPDATE (body) ON nearsim_index.attached_texts TO nearsim_reader, nearsim_writer;

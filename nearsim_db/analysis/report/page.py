@@ -56,36 +56,40 @@ def render_difference(found: Difference) -> bytes:
 def _render(template: str, values: Callable[[], dict[str, Any]]) -> bytes:
     """Render a template with some values, which are made once jinja2 is known to be installed."""
     try:
-        environment = _environment()
+        page = environment("nearsim_db.analysis.report")
         made = values()
     except ImportError as error:
         raise NearsimError(
             f"the report requires jinja2 and matplotlib, and {error.name or 'one'} is not installed; run: "
             "pip install 'nearsim-db[report]', or print the figures with --json"
         ) from error
-    style, *scripts = (
-        (files("nearsim_db.analysis.report") / "assets" / name).read_text("utf-8") for name in _ASSETS
+    style, *scripts = map(asset, _ASSETS)
+    rendered = page.get_template(template).render(
+        made, style=style, scripts=scripts, policy=content_policy(style, scripts)
     )
-    page = environment.get_template(template).render(
-        made, style=style, scripts=scripts, policy=_policy(style, scripts)
-    )
-    return page.encode("utf-8", "replace")
+    return rendered.encode("utf-8", "replace")
+
+
+def asset(name: str, package: str = "nearsim_db.analysis.report") -> str:
+    """Return a style sheet or a script of a page."""
+    return (files(package) / "assets" / name).read_text("utf-8")
 
 
 @cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def environment(*packages: str) -> "Environment":
+    """Return the environment of the templates of some packages, with the filters of the report."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
-        loader=PackageLoader("nearsim_db.analysis.report"),
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
         finalize=contents.visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= contents.FILTERS
-    return environment
+    made.filters |= contents.FILTERS
+    return made
 
 
 def _draw(report: Report) -> dict[str, Chart]:
@@ -97,15 +101,15 @@ def _draw(report: Report) -> dict[str, Chart]:
     return drawn | ({"sizes": charts.draw_sizes(index.clusters.sizes)} if index.clusters.sizes else {})
 
 
-def _policy(style: str, scripts: list[str]) -> str:
-    """Return a Content-Security-Policy that allows only the inline style and scripts, and no requests."""
+def content_policy(style: str, scripts: list[str], forms: str = "'none'") -> str:
+    """Return a Content-Security-Policy that allows only the inline style and scripts, and no requests but of forms."""
     return "; ".join(
         (
             "default-src 'none'",
             f"style-src {_hash(style)}",
             f"script-src {' '.join(map(_hash, scripts))}",
             "base-uri 'none'",
-            "form-action 'none'",
+            f"form-action {forms}",
         )
     )
 

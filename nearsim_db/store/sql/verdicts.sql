@@ -46,8 +46,12 @@ WHERE EXISTS (
             AND verdict = 'pinned' AND undone_at IS NULL)
 
 -- name: purge_verdicts
--- Delete verdicts about documents, with their reasons; returns whether each was a veto. Relies on verdict_left and
--- verdict_right.
+-- Delete verdicts and reviews about documents, with their reasons; returns whether each verdict was a veto. Relies on
+-- verdict_left, verdict_right, review_pair and review_right.
+WITH reviews AS (
+    DELETE FROM nearsim.review
+    WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+)
 DELETE FROM nearsim.verdict
 WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 RETURNING verdict = 'vetoed'

@@ -1,0 +1,102 @@
+-- Runs as its caller over tables with policies. Candidates are chosen from pairs of heads; documents are joined after.
+-- sample: pairs are hashed to (0, 1]; those up to an inclusion probability, 30 pairs expected of each of ten steps of
+-- similarity, are drawn, in the order in which a smaller probability would have drawn them. Other queues do not compute
+-- the steps.
+CREATE FUNCTION nearsim.review_queue(
+    collection text DEFAULT NULL, profile text DEFAULT NULL, queue text DEFAULT 'threshold', reviewer text DEFAULT NULL,
+    min_similarity double precision DEFAULT NULL, max_similarity double precision DEFAULT NULL, source text DEFAULT NULL,
+    since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, text text DEFAULT NULL,
+    unreviewed boolean DEFAULT true, max_pairs integer DEFAULT 50)
+RETURNS TABLE (left_id bigint, right_id bigint, left_external_id text, right_external_id text, left_title text,
+    right_title text, left_source text, right_source text, similarity double precision, intersection_size integer,
+    union_size integer, estimate real, shared_bands smallint, numbers_differ boolean, verdict text, seen_by text[],
+    probability double precision)
+LANGUAGE plpgsql STABLE ROWS 50 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    home constant integer := nearsim.collection_named(collection);
+    live record;
+    least_similar double precision;
+    condition text;
+    ordering text;
+    drawn constant text := '(SELECT step.probability FROM step WHERE step.number = least(width_bucket('
+        'pair.similarity, $2, 1, 10), 10))';
+    uniform constant text := '((hashint8extended(pair.left_id, pair.right_id) & 4294967295) + 1) / 4294967296.0';
+BEGIN
+    IF home IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT * INTO live FROM nearsim.live_generation(home, profile);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    least_similar := least(nearsim.least_similarity(live.recipe), 0.999);
+    CASE queue
+        WHEN 'review' THEN
+            condition := 'pair.similarity < $2';
+            ordering := 'pair.similarity DESC';
+        WHEN 'threshold' THEN
+            condition := 'pair.similarity >= $2 AND pair.similarity < $2 + (1 - $2) / 5';
+            ordering := 'pair.similarity';
+        WHEN 'numbers' THEN
+            condition := '(SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = pair.left_id)'
+                ' <> (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = pair.right_id)';
+            ordering := 'pair.similarity DESC';
+        WHEN 'sample' THEN
+            condition := uniform || ' <= ' || drawn;
+            ordering := uniform || ' / ' || drawn;
+        ELSE
+            RAISE EXCEPTION 'there is no queue %; queues: review, threshold, numbers, sample',
+                coalesce(quote_literal(queue), 'NULL') USING ERRCODE = 'invalid_parameter_value';
+    END CASE;
+    RETURN QUERY EXECUTE format($query$
+        WITH step (number, probability) AS (
+            SELECT least(width_bucket(stored.similarity, $2, 1, 10), 10), least(1, 30.0 / count(*))
+            FROM nearsim.similar_pair AS stored WHERE stored.generation_id = $1 GROUP BY 1
+        ), open AS (
+            SELECT pair.*, a.external_id AS left_external_id, b.external_id AS right_external_id, a.title AS left_title,
+                b.title AS right_title, a.source AS left_source, b.source AS right_source,
+                CAST(%s AS double precision) AS probability
+            FROM nearsim.similar_pair AS pair
+            JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = $3
+            JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = $3
+            WHERE pair.generation_id = $1 AND %s
+                AND ($5 IS NULL OR pair.similarity >= $5) AND ($6 IS NULL OR pair.similarity <= $6)
+                AND ($7 IS NULL OR $7 IN (a.source, b.source))
+                AND ($8 IS NULL OR a.published_at >= $8 OR b.published_at >= $8)
+                AND ($9 IS NULL OR a.published_at < $9 OR b.published_at < $9)
+                AND ($10 IS NULL OR position(lower($10) IN lower(concat_ws(' ', a.title, b.title, a.external_id,
+                    b.external_id))) > 0)
+                AND NOT ($11 AND (EXISTS (
+                    SELECT FROM nearsim.verdict AS judged WHERE judged.left_id = pair.left_id
+                        AND judged.right_id = pair.right_id AND judged.undone_at IS NULL)
+                    OR EXISTS (
+                    SELECT FROM nearsim.review AS seen WHERE seen.left_id = pair.left_id
+                        AND seen.right_id = pair.right_id AND seen.collection_id = $3
+                        AND (seen.decided_at IS NOT NULL AND seen.undone_at IS NULL
+                            AND (seen.answer <> 'skipped' OR seen.reviewer = $4)
+                            OR seen.leased_until > now() AND seen.reviewer IS DISTINCT FROM $4))))
+            ORDER BY EXISTS (
+                    SELECT FROM nearsim.review AS seen WHERE seen.left_id = pair.left_id
+                        AND seen.right_id = pair.right_id AND seen.reviewer = $4 AND seen.leased_until IS NULL),
+                %s, pair.left_id, pair.right_id
+            LIMIT $12
+        )
+        SELECT open.left_id, open.right_id, open.left_external_id, open.right_external_id, open.left_title,
+            open.right_title, open.left_source, open.right_source, open.similarity, open.intersection_size,
+            open.union_size, open.estimate, open.shared_bands,
+            (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = open.left_id)
+                <> (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = open.right_id),
+            (SELECT judged.verdict FROM nearsim.verdict AS judged WHERE judged.left_id = open.left_id
+                AND judged.right_id = open.right_id AND judged.undone_at IS NULL),
+            ARRAY(SELECT DISTINCT seen.reviewer FROM nearsim.review AS seen WHERE seen.left_id = open.left_id
+                AND seen.right_id = open.right_id AND seen.collection_id = $3 ORDER BY 1),
+            open.probability
+        FROM open
+        $query$, CASE WHEN queue = 'sample' THEN drawn ELSE 'NULL' END, condition, ordering)
+        USING live.generation_id, least_similar, home, reviewer, min_similarity, max_similarity, source, since, until, text,
+            unreviewed, greatest(max_pairs, 0);
+END
+$$;
+COMMENT ON FUNCTION nearsim.review_queue(
+    text, text, text, text, double precision, double precision, text, timestamptz, timestamptz, text, boolean, integer) IS
+    'Pairs that a person should look at, the most doubtful first, those that reviewer has seen last. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, those that reviewer skipped, and those leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title or external_id of either document, and its publication from since to before until';

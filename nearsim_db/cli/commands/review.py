@@ -1,0 +1,73 @@
+"""The command review, which serves the review desk."""
+
+import secrets
+import sys
+import webbrowser
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from nearsim_db.cli import options
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output import terminal
+from nearsim_db.errors import NearsimError
+
+_SHORTEST_TOKEN = 16
+
+
+def review(
+    *,
+    scope: options.Scope,
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Author of the decisions. (default: the database user)")
+    ] = None,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port to listen on; 0 for any free one.")
+    ] = 0,
+    host: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="Address to listen on; beyond this machine with --token only."),
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            envvar="NEARSIM_REVIEW_TOKEN",
+            show_envvar=True,
+            help="Secret of the opening URL, at least 16 characters; for --host beyond this machine. (default: random)",
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+) -> None:
+    """Serve the review desk: people judge doubtful pairs in a browser, and their decisions become verdicts at once.
+
+    Prints the URL that opens it on standard output and serves until Ctrl-C. Pairs come from queues: below and near the
+    threshold, numbers differ, a random sample. Needs the extra review: pip install 'nearsim-db[review]'.
+    """
+    if token is not None and len(token) < _SHORTEST_TOKEN:
+        raise UsageError(f"--token has {len(token)} characters; it needs at least {_SHORTEST_TOKEN}")
+    try:
+        from nearsim_db.cli.review import server
+        from nearsim_db.cli.review.pages import Pages
+    except ImportError as error:
+        raise NearsimError(
+            f"the review desk requires {error.name}, which is not installed; run: pip install 'nearsim-db[review]'"
+        ) from error
+    if host not in server.LOOPBACK:
+        if token is None:
+            raise UsageError(f"--host {host} is reachable from other machines, so it needs --token")
+        meaning = (
+            f"warning: anyone who can reach {host} and has the token can read the documents and judge them, and "
+            "others on the network can read the connection, as it is not encrypted"
+        )
+        terminal.print_painted(terminal.paint(meaning, "bold red", sys.stderr), sys.stderr)
+    with ExitStack() as stack:
+        pages = stack.enter_context(Pages.open(scope.collection, scope.profile, by))
+        listening = stack.enter_context(server.listen(host, port))
+        address = server.Address(host, listening.getsockname()[1], token or secrets.token_urlsafe(32))
+        typer.echo(address.url)
+        terminal.print_info(f"judging as {pages.desk.reviewer}; Ctrl-C ends the review desk")
+        if browser:
+            webbrowser.open(address.url)
+        server.serve(pages.application(), address, listening)

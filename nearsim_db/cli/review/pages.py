@@ -1,0 +1,298 @@
+"""The pages of the review desk: what they read, and what they do with a decision."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Self, get_args
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from nearsim_db.analysis.report.page import asset, content_policy, environment
+from nearsim_db.analysis.text_diff import compare
+from nearsim_db.cli.review.work import Indexer
+from nearsim_db.errors import ConflictError, InputError, NearsimError, NotFoundError, UnreachableError
+from nearsim_db.index import Index
+from nearsim_db.search.live_generation import find_live
+from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.store.database import Database
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.reviews import Answer, Desk, Filters, ShownDocument, may_review
+
+_PACKAGE = "nearsim_db.cli.review"
+_READ_CHARACTERS = 100_000
+_COUNTED = 1_000
+_LARGEST_FORM = 100_000
+
+QUEUES = {
+    "review": "below the threshold",
+    "threshold": "near the threshold",
+    "numbers": "numbers differ",
+    "sample": "random sample",
+}
+_ABOUT = {
+    "review": "Pairs that the recipe keeps to be looked at (match.review), the most similar first.",
+    "threshold": "The least similar fifth of the range above the threshold, the least similar first.",
+    "numbers": "Pairs whose numbers differ, the most similar first.",
+    "sample": "Pairs drawn at random from each step of similarity; they estimate the precision.",
+}
+_READ_ONLY = "this user may read the desk only; an administrator grants more: nearsim db grant USER writer"
+_TITLES: dict[type[NearsimError], tuple[str, int]] = {
+    NotFoundError: ("Not found", 404),
+    ConflictError: ("Somebody was faster", 409),
+    InputError: ("Not understood", 400),
+    UnreachableError: ("The database cannot be reached", 503),
+    NearsimError: ("That did not work", 500),
+}
+_DONE = {
+    "same": "Marked as the same.",
+    "different": "Marked as different.",
+    "unsure": "Marked as unsure.",
+    "skipped": "Skipped.",
+    "undone": "Undone; it is open again.",
+    "nothing": "There is nothing to undo.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The application of one desk."""
+
+    database: Database
+    desk: Desk
+    indexer: Indexer
+    may_review: bool
+
+    @classmethod
+    @contextmanager
+    def open(cls, collection: str, profile: str | None, reviewer: str | None) -> "Iterator[Self]":
+        """Open the desk of a collection; at the end what is leased and undecided is given back.
+
+        The reviewer is by default the database user. Raises NotFoundError if nothing is indexed.
+        """
+        with Index.connect(collection=collection, profile=profile) as index:
+            with index.database.transaction() as connection:
+                live = find_live(connection, collection, profile)
+                may, user = may_review(connection, live.collection_id)
+            desk = Desk(live.collection_id, collection, profile, (reviewer or user).strip() or user)
+            with Indexer(index) as indexer:
+                yield cls(index.database, desk, indexer, may)
+                if may:
+                    with index.database.transaction() as connection:
+                        desk.release(connection)
+
+    def application(self) -> Starlette:
+        """Return the web application."""
+        return Starlette(
+            routes=[
+                Route("/", self._answer(self.overview)),
+                Route("/queue/{queue}", self._answer(self.next)),
+                Route("/pair/{left:int}/{right:int}", self._answer(self.pair)),
+                Route("/state", self._answer(self.state)),
+                Route("/decide", self._answer(self.decide), methods=["POST"]),
+                Route("/undo", self._answer(self.undo), methods=["POST"]),
+            ],
+            exception_handlers={404: self._not_found},
+        )
+
+    def _answer(self, page: "Callable[[Call], Response]") -> "Callable[[Request], Any]":
+        """Run a page in a thread; an error of nearsim becomes a page that says it."""
+
+        async def answer(request: Request) -> Response:
+            body = await request.body() if request.method == "POST" else b""
+            return await run_in_threadpool(self._run, page, Call.of(request, body))
+
+        return answer
+
+    def _run(self, page: "Callable[[Call], Response]", call: "Call") -> Response:
+        try:
+            if len(call.body) > _LARGEST_FORM:
+                raise InputError("the form is too large")
+            if call.is_form and not self.may_review:
+                return self._message("Read only", 403, NearsimError(_READ_ONLY))
+            return page(call)
+        except NearsimError as error:
+            kinds = (kind for kind in _TITLES if isinstance(error, kind))
+            return self._message(*_TITLES[next(kinds)], error)
+
+    def _not_found(self, request: Request, error: Exception) -> Response:
+        return self._message("Not found", 404, NotFoundError("there is no such page"))
+
+    def _message(self, title: str, status: int, error: NearsimError) -> Response:
+        return self._render("message.html", status, title=title, error=str(error))
+
+    def _render(self, template: str, status: int = 200, /, **values: Any) -> Response:
+        style, script = asset("page.css") + asset("review.css", _PACKAGE), asset("review.js", _PACKAGE)
+        page = environment(_PACKAGE, "nearsim_db.analysis.report").get_template(template)
+        rendered = page.render(
+            {"done": None, "queue": None, "filters": ""} | values,
+            desk=self.desk,
+            style=style,
+            script=script,
+            may_review=self.may_review,
+            indexer=self.indexer,
+            queues=QUEUES,
+        )
+        policy = content_policy(style, [script], "'self'") + "; connect-src 'self'; frame-ancestors 'none'"
+        headers = {"Content-Security-Policy": policy}
+        return HTMLResponse(rendered.encode("utf-8", "replace"), status, headers)
+
+    def overview(self, call: "Call") -> Response:
+        """The queues with how many pairs are left, and this reviewer's progress."""
+        with self.database.transaction() as connection:
+            live = find_live(connection, self.desk.collection, self.desk.profile)
+            counts = self.desk.count(connection, _COUNTED)
+            progress = self.desk.progress(connection)
+        return self._render(
+            "overview.html",
+            counts=counts,
+            counted=_COUNTED,
+            about=_ABOUT,
+            progress=progress,
+            live=live,
+            done=_DONE.get(call.query.get("done", "")),
+        )
+
+    def next(self, call: "Call") -> Response:
+        """The next pair of a queue, leased to this reviewer; a reader is shown the first."""
+        queue, filters = call.path["queue"], call.filters()
+        if queue not in QUEUES:
+            raise NotFoundError(f"there is no queue {queue!r}; queues: {', '.join(QUEUES)}")
+        with self.database.transaction() as connection:
+            if self.may_review:
+                found = self.desk.lease(connection, queue, filters)
+            else:
+                listed = self.desk.queue(connection, queue, filters, 1)
+                found = (listed[0].left_id, listed[0].right_id) if listed else None
+            if found is None:
+                progress = self.desk.progress(connection)
+                done = _DONE.get(call.query.get("done", ""))
+                return self._render("empty.html", queue=queue, progress=progress, done=done)
+            return self._pair(connection, call, queue, *found)
+
+    def pair(self, call: "Call") -> Response:
+        """A pair by its documents."""
+        left, right = sorted((int(call.path["left"]), int(call.path["right"])))
+        with self.database.transaction() as connection:
+            return self._pair(connection, call, call.query.get("queue"), left, right)
+
+    def _pair(
+        self, connection: Connection, call: "Call", queue: str | None, left_id: int, right_id: int
+    ) -> Response:
+        live = find_live(connection, self.desk.collection, self.desk.profile)
+        shown = self.desk.documents(connection, [left_id, right_id], _READ_CHARACTERS)
+        for doc_id in (left_id, right_id):
+            if doc_id not in shown:
+                raise NotFoundError(f"there is no document {doc_id} in this collection")
+        left, right = shown[left_id], shown[right_id]
+        recipe = from_mapping(live.recipe)
+
+        def content(document: ShownDocument) -> str:
+            values = {"title": document.title, "body": document.body}
+            return shown_text(values, recipe.fields, html=recipe.normalise.html)
+
+        return self._render(
+            "pair.html",
+            queue=queue if queue in QUEUES else None,
+            left=left,
+            right=right,
+            pair=self.desk.pair(connection, live.profile, left_id, right_id),
+            diff=compare(content(left), content(right)),
+            is_cut=any((one.characters or 0) > _READ_CHARACTERS for one in (left, right)),
+            reviews=self.desk.reviews(connection, left_id, right_id),
+            progress=self.desk.progress(connection),
+            filters=call.filter_query(),
+            done=_DONE.get(call.query.get("done", "")),
+            threshold=recipe.match.threshold,
+        )
+
+    def state(self, call: "Call") -> Response:
+        """Whether the clusters are up to date, for the script of the pages."""
+        return JSONResponse({"state": self.indexer.state})
+
+    def decide(self, call: "Call") -> Response:
+        """Store a decision, and go to the next pair."""
+        queue, answer = call.form.get("queue", "threshold"), call.form.get("answer", "")
+        target = f"/queue/{queue}" if queue in QUEUES else "/"
+        with self.database.transaction() as connection:
+            if answer == "next":
+                self.desk.release(connection)
+            elif answer in get_args(Answer):
+                left, right = call.number("left"), call.number("right")
+                self.desk.decide(connection, queue, left, right, answer, call.form.get("why", ""))  # type: ignore[arg-type]
+            else:
+                raise InputError(f"there is no answer {answer!r}; answers: {', '.join(get_args(Answer))}")
+        if answer in ("same", "different"):
+            self.indexer.request()
+        return _see(target, call.form.get("filters", ""), answer)
+
+    def undo(self, call: "Call") -> Response:
+        """Undo this reviewer's last decision, and show its pair."""
+        with self.database.transaction() as connection:
+            rows = self.desk.undo(connection)
+        if not rows:
+            return _see("/", "", "nothing")
+        if any(row.verdict_id is not None for row in rows):
+            self.indexer.request()
+        first = rows[0]
+        return _see(f"/pair/{first.left_id}/{first.right_id}", urlencode({"queue": first.queue}), "undone")
+
+
+def _see(path: str, query: str, done: str) -> Response:
+    """Redirect to a page of the desk, which says what was done."""
+    values = [(key, value) for key, value in parse_qsl(query) if key != "done"]
+    return RedirectResponse(f"{path}?{urlencode([*values, ('done', done)])}", 303)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request: the parts of its path, its query and its form."""
+
+    path: Mapping[str, Any]
+    query: Mapping[str, str]
+    body: bytes
+    form: Mapping[str, str]
+    is_form: bool
+
+    @classmethod
+    def of(cls, request: Request, body: bytes) -> "Call":
+        """Read a request."""
+        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        return cls(request.path_params, request.query_params, body, form, request.method == "POST")
+
+    def number(self, name: str) -> int:
+        """Return a doc_id of the form. Raises InputError."""
+        value = self.form.get(name, "")
+        if not value.isascii() or not value.isdecimal() or len(value) > 18:
+            raise InputError(f"{name} is {value!r}, not the number of a document")
+        return int(value)
+
+    def filters(self) -> Filters:
+        """Return the filters of the query. Raises InputError for a value that is none."""
+
+        def given(name: str, read: Callable[[str], Any]) -> Any:
+            value = self.query.get(name, "").strip()
+            try:
+                return read(value) if value else None
+            except ValueError as error:
+                raise InputError(f"{name} is {value!r}, which cannot be read") from error
+
+        return Filters(
+            given("min_similarity", float),
+            given("max_similarity", float),
+            given("source", str),
+            given("since", datetime.fromisoformat),
+            given("until", datetime.fromisoformat),
+            given("text", str),
+        )
+
+    def filter_query(self) -> str:
+        """Return the filters as a query, to be kept by forms and links."""
+        given = {name: self.query.get(name, "") for name in asdict(Filters())}
+        return urlencode({name: value for name, value in given.items() if value})

@@ -1,0 +1,138 @@
+"""The web server of the review desk: it answers one browser that has the token, and requests of its own pages only."""
+
+import secrets
+import socket
+from dataclasses import dataclass, field
+from hmac import compare_digest
+from urllib.parse import urlencode
+
+import uvicorn
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nearsim_db.errors import NearsimError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_SAFE = ("GET", "HEAD")
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With no-referrer a browser would send no Origin with a form.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the desk is served, and the secrets of this process.
+
+    `token` is in the opening URL and becomes a cookie of `session`.
+    """
+
+    host: str
+    port: int
+    token: str
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie; browsers send cookies to every port of a host."""
+        return f"nearsim_review_{self.port}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Values of the header Host that are answered."""
+        names = LOOPBACK if self.host in LOOPBACK else (self.host, *LOOPBACK)
+        return tuple(f"{_bracketed(name)}:{self.port}" for name in names)
+
+    @property
+    def url(self) -> str:
+        """The URL that opens the desk."""
+        return f"http://{_bracketed(self.host)}:{self.port}/?{urlencode({'token': self.token})}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Listen at an address; port 0 is any free one. Raises NearsimError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise NearsimError(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --port"
+        ) from error
+
+
+def serve(application: ASGIApp, address: Address, listening: socket.socket) -> None:
+    """Serve until the process is interrupted or terminated."""
+    config = uvicorn.Config(
+        Guard(application, address),
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+class Guard:
+    """Refuses requests without the cookie, of other pages, or under another host name."""
+
+    def __init__(self, application: ASGIApp, address: Address) -> None:
+        self._application = application
+        self._address = address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope)
+        response: Response
+        token = request.query_params.get("token")
+        if (refusal := self._refuse(request)) is not None:
+            response = PlainTextResponse(refusal, 403)
+        elif token is not None and compare_digest(token.encode(), self._address.token.encode()):
+            response = RedirectResponse(request.url.path, 303)
+            response.set_cookie(
+                self._address.cookie, self._address.session, httponly=True, samesite="strict", path="/"
+            )
+        elif not self._is_known(request):
+            response = PlainTextResponse(
+                "This browser has no session of this review desk. Open the URL that nearsim review printed.\n",
+                403,
+            )
+        else:
+            await self._application(scope, receive, _with_headers(send))
+            return
+        await response(scope, receive, _with_headers(send))
+
+    def _refuse(self, request: Request) -> str | None:
+        host = request.headers.get("host", "")
+        if host not in self._address.hosts:
+            return f"The review desk is not served as {host!r}.\n"
+        origin = request.headers.get("origin")
+        if request.method not in _SAFE and origin != f"http://{host}":
+            return "Only pages of the review desk may send decisions to it.\n"
+        return None
+
+    def _is_known(self, request: Request) -> bool:
+        given = request.cookies.get(self._address.cookie, "")
+        return compare_digest(given.encode(), self._address.session.encode())
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(_HEADERS)
+        await send(message)
+
+    return sending

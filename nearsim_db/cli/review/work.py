@@ -1,0 +1,55 @@
+"""Updates of clusters after decisions, beside the pages."""
+
+import threading
+from typing import Literal, Self
+
+from nearsim_db.errors import NearsimError
+from nearsim_db.index import Index
+
+State = Literal["current", "updating", "waiting", "failed"]
+
+
+class Indexer:
+    """Brings a collection's index up to date after decisions, in a thread of its own.
+
+    Where the user may not index, `state` is waiting after a decision: a worker updates the clusters.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._requested = threading.Event()
+        self._stopped = False
+        self._may_index = index.database.may_index
+        self._thread = threading.Thread(target=self._run, name="review-indexer", daemon=True)
+        self.state: State = "current"
+        self.error = ""
+
+    def __enter__(self) -> Self:
+        if self._may_index:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stopped = True
+        self._requested.set()
+        if self._may_index:
+            self._thread.join()
+
+    def request(self) -> None:
+        """Update the index soon; decisions made until then are updated together."""
+        self.state = "updating" if self._may_index else "waiting"
+        self._requested.set()
+
+    def _run(self) -> None:
+        while True:
+            self._requested.wait()
+            if self._stopped:
+                return
+            self._requested.clear()
+            try:
+                self._index.build()
+            except NearsimError as error:
+                self.state, self.error = "failed", str(error)
+                continue
+            if not self._requested.is_set():
+                self.state = "current"

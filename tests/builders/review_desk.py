@@ -1,0 +1,85 @@
+"""`nearsim review` in a process of its own, and requests to it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from urllib.parse import urlencode, urlsplit
+
+from tests.builders.command_line import CommandLine
+
+
+@dataclass
+class Answer:
+    """The answer to a request."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+
+@dataclass
+class Desk:
+    """A running desk and the cookie of a browser that opened its URL."""
+
+    process: subprocess.Popen[str]
+    url: str
+    cookie: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """Host and port."""
+        return urlsplit(self.url).netloc
+
+    @property
+    def root(self) -> str:
+        """The URL of the overview."""
+        return f"http://{self.place}/"
+
+    def request(
+        self,
+        path: str,
+        form: Mapping[str, object] | None = None,
+        headers: Mapping[str, str | None] | None = None,
+    ) -> Answer:
+        """Get a page, or send a form as a page of the desk does; a header that is None is left out."""
+        sent = {"Cookie": self.cookie, "Origin": f"http://{self.place}", **(headers or {})}
+        body = None if form is None else urlencode(form)
+        method = "GET" if form is None else "POST"
+        with closing(HTTPConnection(self.place, timeout=60)) as connection:
+            connection.request(method, path, body, {name: value for name, value in sent.items() if value})
+            answer = connection.getresponse()
+            return Answer(answer.status, dict(answer.getheaders()), answer.read().decode())
+
+    def stop(self) -> int:
+        """End it as Ctrl-C does; return its exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(60)
+
+
+@contextmanager
+def desk(nearsim: CommandLine, *arguments: str) -> Iterator[Desk]:
+    """Serve the desk without opening a browser, and get its cookie."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nearsim_db", "review", "--no-browser", *arguments],
+        env={**os.environ, **nearsim.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        opened = Desk(process, process.stdout.readline().strip())
+        parts = urlsplit(opened.url)
+        answer = opened.request(f"{parts.path}?{parts.query}")
+        opened.cookie = answer.headers["set-cookie"].split(";")[0]
+        opened.headers = dict(answer.headers)
+        yield opened
+    finally:
+        process.kill()
+        process.communicate()

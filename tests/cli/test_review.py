@@ -1,0 +1,138 @@
+"""nearsim review: what it serves to whom, and decisions that are verdicts at once."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nearsim_db import Index
+from nearsim_db.admin import access
+from nearsim_db.store.database import Database
+from tests.builders.command_line import CommandLine, write_jsonl
+from tests.builders.logins import login, user_of
+from tests.builders.review_desk import Desk, desk
+from tests.builders.workers import application, wait_until
+
+WORDS = " ".join(f"word{at}" for at in range(30))
+
+
+@pytest.fixture
+def reviewed(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
+    """An index of three texts that differ in a number, the first with a title full of markup."""
+    titles = ["<script>alert(1)</script>", "Second", "Third"]
+    rows = (
+        {"id": f"d{at}", "title": title, "text": f"{WORDS} {at}", "url": "javascript:alert(2)"}
+        for at, title in enumerate(titles)
+    )
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "rows.jsonl", rows), "-q")
+    return nearsim
+
+
+def shown(page: str) -> dict[str, str]:
+    """The hidden values of the form that sends a decision."""
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
+
+
+def verdicts(nearsim: CommandLine) -> list[tuple[str, str]]:
+    listed = nearsim.succeed("verdict", "list", "--json").document()["verdicts"]
+    return [(one["verdict"], one["by"]) for one in listed]
+
+
+def judge(opened: Desk, answer: str) -> dict[str, str]:
+    """Answer the next pair whose numbers differ; return the values of its form."""
+    values = shown(opened.request("/queue/numbers").body)
+    sent = opened.request("/decide", values | {"answer": answer})
+    assert (sent.status, sent.headers["location"]) == (303, f"/queue/numbers?done={answer}")
+    return values
+
+
+def test_decisions_are_verdicts_and_outlive_the_process(reviewed: CommandLine, database_url: str) -> None:
+    with desk(reviewed, "--by", "anna") as opened:
+        first = judge(opened, "same")
+        assert verdicts(reviewed) == [("pinned", "anna")]
+        second = judge(opened, "different")
+        assert first != second
+        assert verdicts(reviewed) == [("vetoed", "anna"), ("pinned", "anna")]
+        assert "2 decided" in opened.request("/queue/numbers").body
+        with application(database_url) as connection:
+            wait_until(connection, "SELECT documents = 2 FROM nearsim.clusters")
+        assert opened.stop() == 130
+    with desk(reviewed, "--by", "anna") as opened:
+        undone = opened.request("/undo", {})
+        path = f"/pair/{second['left']}/{second['right']}?queue=numbers&done=undone"
+        assert (undone.status, undone.headers["location"]) == (303, path)
+        assert "Undone; it is open again." in opened.request(path).body
+        assert verdicts(reviewed) == [("pinned", "anna")]
+
+
+def test_only_a_browser_with_the_token_is_answered(reviewed: CommandLine) -> None:
+    with desk(reviewed) as opened:
+        attributes = opened.headers["set-cookie"].lower()
+        assert "httponly" in attributes and "samesite=strict" in attributes
+        page = opened.request("/")
+        assert page.status == 200
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        values = shown(opened.request("/queue/numbers").body) | {"answer": "same"}
+        for headers in (
+            {"Cookie": None},
+            {"Cookie": opened.cookie[:-1]},
+            {"Host": "attacker.example"},
+            {"Origin": "http://attacker.example"},
+            {"Origin": "null"},
+            {"Origin": None},
+        ):
+            assert opened.request("/decide", values, headers).status == 403, headers
+        for headers in ({"Cookie": None}, {"Host": "attacker.example"}):
+            refused = opened.request("/queue/numbers", headers=headers)
+            assert (refused.status, "word1" in refused.body) == (403, False)
+        assert opened.request("/?token=wrong", headers={"Cookie": None}).status == 403
+        assert verdicts(reviewed) == []
+
+
+def test_titles_are_text_and_other_schemes_no_links(reviewed: CommandLine) -> None:
+    with desk(reviewed) as opened:
+        page = opened.request("/pair/1/2").body
+        assert "&lt;script&gt;alert(1)" in page
+        assert "<script>alert" not in page
+        assert "javascript:" not in page
+        for path, status in (
+            ("/pair/1/99", 404), ("/queue/gone", 404), ("/nothing", 404), ("/queue/numbers?since=soon", 400),
+        ):  # fmt: skip
+            assert opened.request(path).status == status, path
+        assert opened.request("/decide", {"answer": "same", "left": "x", "right": "2"}).status == 400
+        assert opened.request("/decide", {"answer": "perhaps", "left": "1", "right": "2"}).status == 400
+
+
+def test_readers_read_and_take_no_leases(reviewed: CommandLine, database_url: str) -> None:
+    with login(database_url, "nearsim_reader") as reader:
+        as_reader = CommandLine(reviewed.environment | {"NEARSIM_DATABASE_URL": reader})
+        with desk(as_reader) as opened:
+            page = opened.request("/queue/numbers").body
+            assert "word1" in page and "read only" in page and "<form" not in page
+            decided = opened.request("/decide", {"answer": "same", "left": "1", "right": "2"})
+            assert decided.status == 403
+            assert "db grant" in decided.body
+        assert verdicts(reviewed) == []
+
+
+@pytest.mark.slow("switches isolation on")
+def test_a_tenant_judges_its_own_collection(reviewed: CommandLine, database_url: str) -> None:
+    with Index.connect(database_url, collection="secret") as index:
+        index.add([{"id": "s", "text": "what nobody else may see"}])
+    with login(database_url, "nearsim_writer") as tenant:
+        with Database.connect(database_url) as database:
+            access.grant(database, user_of(tenant), "writer", ["default"])
+            access.set_isolation(database, wanted=True)
+        as_tenant = CommandLine(reviewed.environment | {"NEARSIM_DATABASE_URL": tenant})
+        with desk(as_tenant, "--by", "anna") as opened:
+            judge(opened, "same")
+            assert "clusters wait for a worker" in opened.request("/").body
+            assert opened.request("/pair/1/4").status == 404
+        assert verdicts(as_tenant) == [("pinned", "anna")]
+
+
+def test_hosts_beyond_this_machine_need_a_token(reviewed: CommandLine) -> None:
+    assert "needs --token" in reviewed.fail("review", "--host", "0.0.0.0", "--no-browser", exit_code=2)
+    assert "at least 16" in reviewed.fail("review", "--token", "short", "--no-browser", exit_code=2)
+    with desk(reviewed, "--host", "0.0.0.0", "--token", "x" * 16) as opened:
+        assert opened.request("/").status == 200

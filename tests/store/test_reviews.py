@@ -1,0 +1,163 @@
+"""The review desk in the database: queues, leases between reviewers, decisions and undo."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+
+from nearsim_db import Document, Index
+from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.driver.statements import run
+from nearsim_db.store.reviews import Desk, Filters, may_review
+from tests.builders.word_sets import similarity
+
+WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+AMOUNTS = ["9 boats", "9 boats", "12 boats"]
+
+
+def texts() -> dict[str, str]:
+    """Three texts of 26 words and a number, each with fewer words of the first."""
+    return {f"t{at}": " ".join([*WORDS[at:], amount]) for at, amount in enumerate(AMOUNTS)}
+
+
+@pytest.fixture
+def desk(index: Index) -> Iterator[Desk]:
+    """Anna's desk over the texts, all of which are similar."""
+    index.add([Document(name, body=text, source=name) for name, text in texts().items()])
+    (generation, _) = next(iter(index.profiles()))
+    yield Desk(generation.collection_id, generation.collection, None, "anna")
+
+
+def test_queues_list_open_pairs_by_doubt(desk: Desk, connection: Connection) -> None:
+    expected = {
+        (one, other): similarity(texts()[one], texts()[other]) for one, other in combinations(texts(), 2)
+    }
+    found = desk.queue(connection, "sample")
+    assert {(pair.left, pair.right): pair.similarity for pair in found} == pytest.approx(expected)
+    assert {pair.probability for pair in found} == {1.0}
+    numbers = desk.queue(connection, "numbers")
+    assert [(pair.left, pair.right) for pair in numbers] == [("t1", "t2"), ("t0", "t2")]
+    assert desk.count(connection) == {
+        queue: len(desk.queue(connection, queue)) for queue in ("review", "threshold", "numbers", "sample")
+    }
+    assert [pair.left for pair in desk.queue(connection, "numbers", Filters(source="t0"))] == ["t0"]
+    assert not desk.queue(connection, "numbers", Filters(text="nothing like it"))
+    assert not desk.queue(connection, "numbers", Filters(min_similarity=0.999))
+    with pytest.raises(NotFoundError, match="there is no queue 'gone'"):
+        desk.queue(connection, "gone")
+
+
+def test_two_reviewers_never_hold_the_same_pair(desk: Desk, index: Index) -> None:
+    bert = replace(desk, reviewer="bert")
+    with index.database.transaction() as one:
+        first = desk.lease(one, "numbers")
+        assert first == desk.lease(one, "numbers")
+    with index.database.transaction() as other:
+        second = bert.lease(other, "numbers")
+        assert None not in (first, second)
+        assert first != second
+    assert first is not None
+    with index.database.transaction() as one, pytest.raises(ConflictError, match="being judged by anna"):
+        bert.decide(one, "numbers", *first, "same")
+    with index.database.transaction() as one:
+        assert replace(desk, reviewer="cleo").lease(one, "numbers") is None
+        desk.release(one)
+        assert replace(desk, reviewer="cleo").lease(one, "numbers") == first
+
+
+def test_a_lease_ends_after_its_time(desk: Desk, index: Index) -> None:
+    with index.database.transaction() as connection:
+        held = replace(desk, lease_seconds=-1).lease(connection, "numbers")
+    with index.database.transaction() as connection:
+        assert replace(desk, reviewer="bert").lease(connection, "numbers") == held
+        assert held is not None
+        with pytest.raises(ConflictError, match="being judged by bert"):
+            desk.decide(connection, "numbers", *held, "same")
+        seen = desk.reviews(connection, *held)
+        assert [one.reviewer for one in seen] == ["bert", "anna"]
+
+
+def verdicts(connection: Connection) -> list[tuple[object, ...]]:
+    """Verdicts in force: the two doc_ids, verdict, author and reason."""
+    rows = run(
+        connection,
+        "SELECT left_id, right_id, verdict, by, why FROM nearsim.verdict WHERE undone_at IS NULL ORDER BY 1, 2",
+    )
+    return rows.rows()
+
+
+def test_a_decision_is_a_verdict_and_undo_restores_the_one_it_replaced(desk: Desk, index: Index) -> None:
+    index.pin("t0", "t2", "the same boats", "cleo")
+    with index.database.transaction() as connection:
+        before = verdicts(connection)
+        (left, right, *_) = before[0]
+        assert isinstance(left, int)
+        assert isinstance(right, int)
+        desk.decide(connection, "numbers", left, right, "different", " three more boats ")
+        assert verdicts(connection) == [(left, right, "vetoed", "anna", "three more boats")]
+    with index.database.transaction() as connection:
+        with pytest.raises(ConflictError, match="already decided by anna: different"):
+            replace(desk, reviewer="bert").decide(connection, "numbers", left, right, "same")
+        leased = desk.lease(connection, "numbers")
+        assert leased is not None
+        desk.decide(connection, "numbers", *leased, "same")
+        assert (*leased, "pinned", "anna", "reviewed: same") in verdicts(connection)
+        progress = desk.progress(connection)
+        assert (progress.same, progress.different, progress.decided) == (1, 1, 2)
+    with index.database.transaction() as connection:
+        again = replace(desk)
+        assert [row.answer for row in again.undo(connection)] == ["same"]
+        assert [row.answer for row in again.undo(connection)] == ["different"]
+        assert again.undo(connection) == []
+        assert verdicts(connection) == before
+        assert again.lease(connection, "numbers") == leased
+
+
+def test_undo_leaves_a_verdict_that_somebody_replaced(desk: Desk, index: Index) -> None:
+    with index.database.transaction() as connection:
+        leased = desk.lease(connection, "numbers")
+        assert leased is not None
+        desk.decide(connection, "numbers", *leased, "same")
+    index.veto("t1", "t2", "no", "bert")
+    with index.database.transaction() as connection:
+        desk.undo(connection)
+        assert verdicts(connection) == [(*leased, "vetoed", "bert", "no")]
+
+
+def test_unsure_and_skipped_set_no_verdict(desk: Desk, index: Index) -> None:
+    with index.database.transaction() as connection:
+        first = desk.lease(connection, "numbers")
+        assert first is not None
+        desk.decide(connection, "numbers", *first, "unsure")
+        second = desk.lease(connection, "numbers")
+        assert second is not None
+        desk.decide(connection, "numbers", *second, "skipped")
+        assert verdicts(connection) == []
+        assert desk.lease(connection, "numbers") is None
+        # What one reviewer skipped is open for others; an unsure pair is left out unless it is asked for.
+        assert replace(desk, reviewer="bert").lease(connection, "numbers") == second
+        assert len(desk.queue(connection, "numbers", unreviewed=False)) == 2
+
+
+def test_a_purge_and_a_dropped_collection_remove_reviews(desk: Desk, index: Index) -> None:
+    with index.database.transaction() as connection:
+        leased = desk.lease(connection, "numbers")
+        assert leased is not None
+        desk.decide(connection, "numbers", *leased, "unsure", "a secret reason")
+        assert may_review(connection, desk.collection_id)[0]
+    index.purge(["t2"])
+    with index.database.transaction() as connection:
+        assert run(connection, "SELECT count(*) FROM nearsim.review").value() == 0
+
+
+def test_a_verdict_on_a_deleted_document_is_refused(desk: Desk, index: Index) -> None:
+    index.delete(["t2"])
+    with (
+        translate_errors(),
+        index.database.transaction() as connection,
+        pytest.raises(NotFoundError, match="no document 3"),
+    ):
+        desk.decide(connection, "numbers", 1, 3, "same")
