@@ -30,14 +30,19 @@ COMMENT ON FUNCTION nearsim.shown_statistics(regclass) IS
     'Internal (used by doctor and withhold_statistics): columns and index expressions with data of owners of which ANALYZE would keep values, or has kept some';
 
 -- Without a statistic a name would be expected in every two-hundredth row. Only the number of distinct values is stored.
+-- Of all partitions together one value is stored, so that a join of band rows with band rows, however few or many, goes
+-- by index: whatever sorts or hashes all of them is expected to meet each row with each.
 -- Before PostgreSQL 18 that takes a superuser, or a table that is empty: ANALYZE of one row leaves it, and later ones, which
 -- skip the column, keep it.
 CREATE FUNCTION nearsim.store_distinctness(relation regclass, distinct_column name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     stored record;
+    filled regclass;
+    has_rows boolean;
 BEGIN
-    SELECT nspname, relname, attnum INTO stored
+    SELECT nspname, relname, attnum, relkind = 'p' AS is_parent, CAST(CASE relkind WHEN 'p' THEN 1 ELSE -1 END AS real) AS number
+    INTO stored
     FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     JOIN pg_attribute ON attrelid = pg_class.oid AND attname = distinct_column
     WHERE pg_class.oid = relation AND NOT EXISTS (
@@ -46,23 +51,29 @@ BEGIN
         RETURN;
     ELSIF current_setting('server_version_num')::integer >= 180000 THEN
         PERFORM pg_restore_attribute_stats('schemaname', stored.nspname::text, 'relname', stored.relname::text,
-            'attname', distinct_column::text, 'inherited', false, 'n_distinct', CAST(-1 AS real));
+            'attname', distinct_column::text, 'inherited', stored.is_parent, 'n_distinct', stored.number);
     ELSIF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         INSERT INTO pg_statistic (starelid, staattnum, stainherit, stanullfrac, stawidth, stadistinct, stakind1, stakind2,
             stakind3, stakind4, stakind5, staop1, staop2, staop3, staop4, staop5, stacoll1, stacoll2, stacoll3, stacoll4, stacoll5)
-        VALUES (relation, stored.attnum, false, 0, 8, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-    ELSIF distinct_column = 'bucket_hash' AND pg_relation_size(relation) = 0 THEN
-        EXECUTE format('INSERT INTO %s (generation_id, bucket_hash, doc_id) VALUES (%s, 0, 1)', relation,
-            CASE WHEN stored.relname = 'band_shared' THEN '1' ELSE 'DEFAULT' END);
-        EXECUTE format('ALTER TABLE %s ALTER bucket_hash SET (n_distinct = -1), ALTER bucket_hash SET STATISTICS -1', relation);
+        VALUES (relation, stored.attnum, stored.is_parent, 0, 8, stored.number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    ELSIF distinct_column = 'bucket_hash' THEN
+        filled := CASE WHEN stored.is_parent THEN 'nearsim_index.band_shared' ELSE relation END;
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s)', filled) INTO has_rows;
+        IF has_rows OR EXISTS (SELECT FROM pg_inherits WHERE inhparent = relation AND inhrelid <> filled) THEN
+            RETURN;
+        END IF;
+        EXECUTE format('INSERT INTO %s (generation_id, bucket_hash, doc_id) VALUES (%s, 0, 1)', filled,
+            CASE WHEN filled::text = 'nearsim_index.band_shared' THEN '1' ELSE 'DEFAULT' END);
+        EXECUTE format('ALTER TABLE ONLY %s ALTER bucket_hash SET (%s = %s), ALTER bucket_hash SET STATISTICS -1', relation,
+            CASE WHEN stored.is_parent THEN 'n_distinct_inherited' ELSE 'n_distinct' END, stored.number);
         EXECUTE format('ANALYZE %s (bucket_hash)', relation);
-        EXECUTE format('ALTER TABLE %s ALTER bucket_hash SET STATISTICS 0', relation);
-        EXECUTE format('TRUNCATE %s', relation);
+        EXECUTE format('ALTER TABLE ONLY %s ALTER bucket_hash SET STATISTICS 0', relation);
+        EXECUTE format('TRUNCATE %s', filled);
     END IF;
 END
 $$;
 COMMENT ON FUNCTION nearsim.store_distinctness(regclass, name) IS
-    'Internal (used by withhold_statistics): has the planner expect one row for each value of a column, without keeping any';
+    'Internal (used by withhold_statistics): has the planner expect one row for each value of a column, or one value for all rows of a partitioned table, without keeping any';
 
 CREATE FUNCTION nearsim.withhold_statistics(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -86,7 +97,7 @@ BEGIN
     CASE
         WHEN relation::text = 'nearsim.collection' THEN PERFORM nearsim.store_distinctness(relation, 'name');
         WHEN relation::text = 'nearsim.document' THEN PERFORM nearsim.store_distinctness(relation, 'external_id');
-        WHEN relation::text ~ '^nearsim_index\.band_([0-9]+|shared)$' THEN
+        WHEN relation::text ~ '^(nearsim\.band|nearsim_index\.band_([0-9]+|shared))$' THEN
             PERFORM nearsim.store_distinctness(relation, 'bucket_hash');
         ELSE NULL;
     END CASE;
