@@ -18,6 +18,7 @@ from nearsim_db.analysis.dedupe_output import (
     output_encoding,
     pair_lines,
 )
+from nearsim_db.analysis.dedupe_shards import Shard, find_shards, write_shards
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import HeadPairs, Twins, find
 from nearsim_db.analysis.whole_texts import WholeTexts
@@ -47,6 +48,7 @@ class Outputs:
     """Output files: the remaining documents, pairs, clusters and rejects; None for those that are only counted.
 
     `format` is that of the remaining documents if the suffix of their file names none, by default that of the input.
+    `sharded`: `unique` is a folder for a file of each input file, with its name and format.
     """
 
     unique: Path | None = None
@@ -54,6 +56,7 @@ class Outputs:
     clusters: Path | None = None
     rejects: Path | None = None
     format: FileFormat | None = None
+    sharded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,9 @@ def dedupe(
     others = [path for one in against for path in one.paths]
     parts = [Input(source, path) for path in source.paths]
     refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), (*inputs, *others))
-    refuse_overwriting_inputs((outputs.unique,), others)
+    shards = find_shards(source, parts, outputs.unique) if outputs.unique and outputs.sharded else []
+    written: list[Path | None] = [one.path for one in shards] if outputs.sharded else [outputs.unique]
+    refuse_overwriting_inputs(written, others)
     backend, available = encoding_from_environment()
     threads = threads or available
     kind = WholeTexts if exact else Encoder
@@ -132,7 +137,7 @@ def dedupe(
         with RejectWriter(outputs.rejects) as rejects:
             given.read(records, places, rejects, progress, strict=strict)
         given.refuse_unusable()
-        given.refuse_replacing(outputs.unique, inputs, most_rejected)
+        given.refuse_replacing(written, inputs, most_rejected)
         found = find(encoder, records, given.labels, pool, progress)
         if places is not None:
             ordered = records.ranks.earlier_first if earlier_later else found.ordered
@@ -141,7 +146,7 @@ def dedupe(
             )
             _write(outputs.pairs, lines)
             _write(outputs.clusters, cluster_lines(found.clusters, places))
-        unique = _copy(parts, outputs, given.kept(found.match >= 0), progress)
+        unique = _copy(parts, outputs, shards, given.kept(found.match >= 0), progress)
         summary, of_recipe = given.summary, () if exact else recipe_warnings.of_profile(encoder.profile)
         return DedupeSummary(
             summary,
@@ -159,6 +164,7 @@ def dedupe(
 def _copy(
     parts: Sequence[Input],
     outputs: Outputs,
+    shards: Sequence[Shard],
     origins: Mapping[int, NDArray[np.int64]],
     progress: Progress,
 ) -> int:
@@ -166,12 +172,23 @@ def _copy(
     if outputs.unique is None:
         return sum(len(positions) for positions in origins.values())
     unique = reported = 0
-    encoding = output_encoding(parts, outputs.unique, outputs.format)
-    with open_unique(parts, outputs.unique, encoding) as writer:
-        for unique in copy_unique(parts, origins, writer, encoding.delimiter):
-            if unique >= reported + REPORT_EVERY:
-                progress("write", reported := unique, None)
+    for unique in (
+        write_shards(shards, origins)
+        if outputs.sharded
+        else _copy_to_one(parts, outputs.unique, outputs.format, origins)
+    ):
+        if unique >= reported + REPORT_EVERY:
+            progress("write", reported := unique, None)
+    progress("write", unique, unique)
     return unique
+
+
+def _copy_to_one(
+    parts: Sequence[Input], path: Path, format: FileFormat | None, origins: Mapping[int, NDArray[np.int64]]
+) -> Iterator[int]:
+    encoding = output_encoding(parts, path, format)
+    with open_unique(parts, path, encoding) as writer:
+        yield from copy_unique(parts, origins, writer, encoding.delimiter)
 
 
 def _write(path: Path | None, lines: Iterable[bytes]) -> None:

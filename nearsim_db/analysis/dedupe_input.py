@@ -150,16 +150,18 @@ class DedupeInput:
         return self.summary.rejected + self.against_rejected
 
     def refuse_replacing(
-        self, output: Path | None, inputs: Sequence[Path], most_rejected: int | None
+        self, outputs: Sequence[Path | None], inputs: Sequence[Path], most_rejected: int | None
     ) -> None:
-        """Raise InputError if the output would replace an input of which more records were rejected."""
-        if output is None or most_rejected is None or self.rejected <= most_rejected:
+        """Raise InputError if an output would replace an input, of which more records were rejected."""
+        if most_rejected is None or self.rejected <= most_rejected:
             return
-        if any(output.exists() and path.exists() and output.samefile(path) for path in inputs):
-            raise InputError(
-                f"{self.reasons.rejected()}, and {output} is both input and output: nothing was written; name another "
-                "output, or write the rejected records to a file with --rejects"
-            )
+        given = {path.resolve() for path in inputs}
+        for output in outputs:
+            if output is not None and output.resolve() in given:
+                raise InputError(
+                    f"{self.reasons.rejected()}, and {output} is both input and output: nothing was written; name "
+                    "another output, or write the rejected records to a file with --rejects"
+                )
 
     def warnings(self) -> list[str]:
         """Return warnings about dates and vectors."""

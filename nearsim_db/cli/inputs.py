@@ -32,8 +32,8 @@ def path(text: str) -> Path:
 
 
 _FILES = (
-    "JSON lines, JSON, CSV, TSV, text files (all also .gz, .zst), Parquet, Arrow, folders of text, Parquet or Arrow "
-    "files; - is standard input."
+    "JSON lines, JSON, CSV, TSV, text files (all also .gz, .zst, .bz2, .xz), Parquet, Arrow, folders of these, "
+    "patterns such as 'data/**/*.jsonl'; - is standard input."
 )
 _FILE = typer.Argument(metavar="FILE", parser=path, help=_FILES, show_default=False)
 Files = Annotated[list[Path], _FILE]

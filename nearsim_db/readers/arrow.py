@@ -90,6 +90,11 @@ def read_arrow(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
     file.progress.bytes_read += file.path.stat().st_size
 
 
+def is_saved_dataset(folder: Path) -> bool:
+    """Whether a folder names its splits or files, as those that `datasets` saves do."""
+    return (folder / _SPLITS).is_file() or ((folder / _STATE).is_file() and not any(folder.glob("*.parquet")))
+
+
 def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]:
     """Return the Arrow and Parquet files of a folder in order, and what is left out; nothing if it has none.
 
@@ -98,7 +103,7 @@ def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]
     if (folder / _SPLITS).is_file():
         splits = _names(folder / _SPLITS, "splits")
         return [found for name in splits for found in find_tables(folder / name, follow_links=follow_links)]
-    if (folder / _STATE).is_file() and not any(folder.glob("*.parquet")):
+    if is_saved_dataset(folder):
         files = [folder / name for name in _names(folder / _STATE, "_data_files")]
         missing = [path for path in files if not path.is_file()]
         if missing:

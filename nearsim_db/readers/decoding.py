@@ -3,7 +3,9 @@
 Texts are converted to UTF-8.
 """
 
+import bz2
 import codecs
+import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -36,11 +38,41 @@ def _zstandard() -> StartMember:
     return cast(StartMember, zstandard.ZstdDecompressor().decompressobj)
 
 
-DECOMPRESSORS: dict[str, Callable[[], StartMember]] = {".gz": _gzip, ".zst": _zstandard}
-# Read at once. Small, because it may decompress to a thousand times its size, and with zstandard to more.
-PIECE_BYTES = {".gz": 1 << 14, ".zst": 1 << 12}
-DAMAGE_ERRORS = (EOFError, zlib.error, zstandard.ZstdError)
-_CORRUPTION_ERRORS = (zlib.error, zstandard.ZstdError)
+class _DamagedBlockError(ValueError):
+    """Data that bzip2 cannot decompress."""
+
+
+class _Bzip2:
+    """bz2's decompression, which reports damage as an OSError, as a file system reports a read that failed."""
+
+    def __init__(self) -> None:
+        self._member = bz2.BZ2Decompressor()
+
+    @property
+    def eof(self) -> bool:
+        return self._member.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._member.unused_data
+
+    def decompress(self, data: bytes, /) -> bytes:
+        try:
+            return self._member.decompress(data)
+        except OSError as error:
+            raise _DamagedBlockError(str(error)) from error
+
+
+DECOMPRESSORS: dict[str, Callable[[], StartMember]] = {
+    ".gz": _gzip,
+    ".zst": _zstandard,
+    ".bz2": lambda: _Bzip2,
+    ".xz": lambda: lzma.LZMADecompressor,
+}
+# Read at once. Small, because it may decompress to a thousand times its size, and but for gzip to more.
+PIECE_BYTES = {".gz": 1 << 14, ".zst": 1 << 12, ".bz2": 1 << 10, ".xz": 1 << 12}
+_CORRUPTION_ERRORS = (zlib.error, zstandard.ZstdError, _DamagedBlockError, lzma.LZMAError)
+DAMAGE_ERRORS = (EOFError, *_CORRUPTION_ERRORS)
 
 
 def decompressed(
@@ -141,7 +173,12 @@ def _bytewise(pieces: Iterator[bytes], after: int) -> Iterator[bytes]:
         passed += len(piece)
 
 
-COMPRESSION_MARKS = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
+COMPRESSION_MARKS = {
+    b"\x1f\x8b": ".gz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"\xfd7zXZ\x00": ".xz",
+    **{b"BZh%d1AY&SY" % level: ".bz2" for level in range(1, 10)},
+}
 
 _INVALID = "nearsim.invalid"
 _LONGEST_CHARACTER = 4  # bytes of UTF-8

@@ -71,9 +71,11 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 def _reason_against(path: Path, *, follow_links: bool) -> str | None:
     """Return why a file is not read; None for a regular file."""
     try:
-        if path.is_symlink() and not follow_links:
+        kind = stat.S_IFMT(path.lstat().st_mode)
+        if kind == stat.S_IFLNK and not follow_links:
             return LINK
-        kind = stat.S_IFMT(path.stat().st_mode)
+        if kind == stat.S_IFLNK:
+            kind = stat.S_IFMT(path.stat().st_mode)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     return None if kind == stat.S_IFREG else f"{_KINDS.get(kind, 'a special file')}, not a regular file"

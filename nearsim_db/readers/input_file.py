@@ -185,7 +185,7 @@ class InputFile:
             if suffix := compression_of(start):
                 self.progress.compressed[self.name] = suffix
                 pieces = self._decompress(suffix, _cut(pieces, PIECE_BYTES[suffix]))
-        first = next(pieces, b"")
+        first = next(filter(None, pieces), b"")  # a large block of bzip2 ends after several pieces
         if self.encoding is None and not is_utf8(first) and control_share(first) is None:
             self.progress.not_utf8[self.name] = None
         yield first

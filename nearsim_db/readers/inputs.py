@@ -104,6 +104,25 @@ class Input:
                 yield position, batch
                 position += batch.num_rows
 
+    def files(self) -> Iterator[tuple["Input", int, int | None]]:
+        """Yield the files, each with the positions of its first record and of that after its last one, None for all.
+
+        Raises InputError for texts, of which several make a file of records.
+        """
+        if self.format is None:
+            raise InputError(
+                f"{self.path} is text, without records in its files; name an output file, not a folder"
+            )
+        if self._type:
+            yield self, 0, None
+            return
+        position = 0
+        for table in self._tables:
+            count = 1 if isinstance(table, LeftOut) else _count_rows(table)
+            if isinstance(table, Path):
+                yield Input(self._source, table), position, position + count
+            position += count
+
     def records(self) -> Iterator[tuple[int, Mapping[str, object]]]:
         """Yield the records as JSON values by column; an unusable one has no columns."""
         match self.format:
@@ -140,6 +159,13 @@ def _batches_of(path: Path) -> Iterator["RecordBatch"]:
     else:
         with closing(open_parquet(path)) as opened:
             yield from batches_of(opened, path)
+
+
+def _count_rows(path: Path) -> int:
+    if path.suffix.lower() == ".arrow":
+        return sum(batch.num_rows for batch in _batches_of(path))
+    with closing(open_parquet(path)) as opened:
+        return int(opened.metadata.num_rows)
 
 
 def _cleaned_record(value: object) -> Mapping[str, object]:

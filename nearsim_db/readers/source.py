@@ -1,9 +1,11 @@
 """The files and folders to read, text files (each is one document), and the progress of reading."""
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from nearsim_db.errors import InputError, count_of
@@ -17,10 +19,9 @@ from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, ReadProgres
 from nearsim_db.readers.json_array import read_json
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
+from nearsim_db.readers.paths import TEXT_SUFFIXES, Found, find_paths, is_text, names_within
 from nearsim_db.readers.writers.file_format import file_type
 from nearsim_db.records import ReadDocument, Reject
-
-TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
 
 
 def read_text(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
@@ -45,11 +46,6 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
         )
     record = {_DEFAULT_FIELDS.id: external_id, "body": content.decode("utf-8", "surrogateescape")}
     return DocumentMaker(file.name, _DEFAULT_FIELDS).make(record, 0)
-
-
-def is_text(path: Path) -> bool:
-    """Whether a file has the suffix of a text file (`TEXT_SUFFIXES`), compressed or not."""
-    return file_type(path) in TEXT_SUFFIXES
 
 
 PARQUET = ".parquet"
@@ -79,12 +75,13 @@ class Source:
 
     Standard input is JSON lines or one JSON array unless `reading` names a format.
 
-    A folder of Arrow or Parquet files gives the documents of these. Any other gives a document per text file, whose id
-    is the path within the folder, separated by '/'. Both give a reject per file of another type, special file, and
-    symbolic link unless `follow_links`. Messages name the `originals` of paths that are copies. `total_bytes` is the
-    size of everything on disk, None if unknown; `bytes_read` grows towards it and restarts with each iteration.
-    Raises InputError at once if something is missing, unreadable or of an unknown type, and during iteration if
-    a file cannot be read further.
+    A path may be a pattern with wildcards, where ** matches any folders. A folder of files of records stands for these,
+    its `paths`. A folder of Arrow or Parquet files gives the documents of these. Any other gives a document per text
+    file, whose id is the path within the folder, separated by '/'. All give a reject per file of another type, special
+    file, and symbolic link unless `follow_links`. Messages name the `originals` of paths that are copies.
+    `total_bytes` is the size of everything on disk, None if unknown; `bytes_read` grows towards it and restarts with
+    each iteration. Raises InputError at once if something is missing, unreadable or of an unknown type, and during
+    iteration if a file cannot be read further.
     """
 
     def __init__(
@@ -95,12 +92,16 @@ class Source:
         reading: Reading = _DEFAULT_READING,
         originals: Mapping[Path, Path] | None = None,
     ) -> None:
-        self.paths = tuple(STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths)
+        given = [STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths]
+        self._found = find_paths(given, reading)
+        self.paths = tuple(one.path for one in self._found)
+        self._folders = {one.path for one in self._found if one.is_folder}
+        self._left_out = {one.path: one.left_out for one in self._found if one.left_out}
         self.fields = fields
         self.reading = reading
         self._originals = originals or {}
         self._progress = ReadProgress()
-        sizes = [_checked_size(path, self.reading) for path in self.paths]
+        sizes = [_checked_size(one, self.reading) for one in self._found]
         self.total_bytes = _sum(sizes)
         self._sizes = sizes
 
@@ -123,7 +124,7 @@ class Source:
 
     def type_of(self, path: Path) -> str:
         """Return the suffix that identifies the format of one of the paths; empty for a folder."""
-        if path != STANDARD_INPUT and path.is_dir():
+        if path in self._folders:
             return ""
         return self.reading.format or (JSON if path == STANDARD_INPUT else file_type(path))
 
@@ -143,14 +144,24 @@ class Source:
     def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
         """Read the documents of one of the paths; adds to `bytes_read`."""
         kind = self.type_of(path)
-        return READERS[kind](self.file(path), self.fields) if kind else self._read_folder(path)
+        records = READERS[kind](self.file(path), self.fields) if kind else self._read_folder(path)
+        left_out = self._left_out.get(path)
+        return chain(records, map(_rejected, left_out)) if left_out else records
+
+    def folder_of_all(self) -> Path:
+        """Return the folder below which the path of each file is its name. Raises InputError for standard input."""
+        if STANDARD_INPUT in self.paths or any(
+            original != path for path, original in self._originals.items()
+        ):
+            raise InputError("standard input and pipes have no file name; name an output file, not a folder")
+        return names_within(self._found)
 
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
         tables = find_tables(folder, follow_links=self.reading.follow_links)
         rows: Counter[str] = Counter()
         for found in tables:
             if isinstance(found, LeftOut):
-                yield Reject(InputFile(found.path).name, 0, found.reason)
+                yield _rejected(found)
                 continue
             split = split_of(found)
             file = replace(self.file(found), split=(InputFile(split).name, rows[str(split)]))
@@ -164,7 +175,7 @@ class Source:
         follow_links = self.reading.follow_links
         for found in list_files(folder, follow_links=follow_links):
             if isinstance(found, LeftOut):
-                yield Reject(InputFile(found.path).name, 0, found.reason)
+                yield _rejected(found)
             elif not is_text(found):
                 yield Reject(InputFile(found).name, 0, f"not a text file ({_TEXT_SUFFIXES})")
             else:
@@ -172,8 +183,12 @@ class Source:
                 yield text_document(file, found.relative_to(folder).as_posix())
 
 
+def _rejected(left_out: LeftOut) -> Reject:
+    return Reject(InputFile(left_out.path).name, 0, left_out.reason)
+
+
 def _warnings(progress: ReadProgress) -> Iterator[str]:
-    names = {"gzip": ".gz", "zstandard": ".zst"}
+    names = {"gzip": ".gz", "zstandard": ".zst", "bzip2": ".bz2", "xz": ".xz"}
     for name, suffix in names.items():
         found = [one for one, kind in progress.compressed.items() if kind == suffix]
         if found:
@@ -200,28 +215,28 @@ def _decompressed_size(path: Path, size: int | None) -> int | None:
     return size if size is None or not is_compressed else size * _COMPRESSION
 
 
-def _checked_size(path: Path, reading: Reading) -> int | None:
+def _checked_size(found: Found, reading: Reading) -> int | None:
     """Return the size of a file or folder, None if unknown. Raises InputError if it cannot be read."""
+    path = found.path
     if path == STANDARD_INPUT:
         return None
     try:
-        path.stat()
+        state = path.stat()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
     if not os.access(path, os.R_OK):
         raise InputError(
             f"cannot read {path}: Permission denied; ask its owner, or change its mode with chmod"
         )
-    if path.is_dir():
+    if found.is_folder:
         return _folder_size(path, follow_links=reading.follow_links)
     kind = reading.format or file_type(path)
     if kind not in READERS:
         suffixes = " ".join(suffix for suffix in READERS if suffix not in TABLES)
         raise InputError(
             f"unknown file type of {path}; nearsim reads {suffixes}, each also with "
-            f"{' or '.join(DECOMPRESSORS)}, {PARQUET}, {ARROW}, and folders of text files or of these two; rename or "
-            "convert it, "
-            "or name its format with --input-format"
+            f"{' or '.join(DECOMPRESSORS)}, {PARQUET}, {ARROW}, and folders of these; rename or "
+            "convert it, or name its format with --input-format"
         )
     if kind in TABLES:
         if path.suffix.lower() in DECOMPRESSORS:
@@ -229,7 +244,7 @@ def _checked_size(path: Path, reading: Reading) -> int | None:
                 f"{path} is compressed, but {kind[1:].title()} is compressed internally; decompress the file first"
             )
         refuse_without_pyarrow(path)
-    return path.stat().st_size if path.is_file() else None
+    return state.st_size if stat.S_ISREG(state.st_mode) else None
 
 
 def _folder_size(folder: Path, *, follow_links: bool) -> int:
@@ -249,8 +264,8 @@ def _folder_size(folder: Path, *, follow_links: bool) -> int:
     if not texts:
         found_links = f", only {count_of(links, 'symbolic link')}: --follow-links reads them" if links else ""
         raise InputError(
-            f"the folder {folder} has no text files ({_TEXT_SUFFIXES}), Parquet or Arrow files{found_links}; rename "
-            "them, or pass the files by name"
+            f"the folder {folder} has no files of records, text ({_TEXT_SUFFIXES}), Parquet or Arrow{found_links}; "
+            "rename them, or pass the files by name"
         )
     return size
 

@@ -1,7 +1,9 @@
 """Files of every format and compression: refusals, damage and progress."""
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import threading
 from _thread import interrupt_main
@@ -23,6 +25,8 @@ COMPRESSIONS: dict[str, Compress] = {
     "": lambda data: data,
     ".gz": gzip.compress,
     ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
 }
 SQUEEZED = sorted(COMPRESSIONS.items())[1:]
 
@@ -92,7 +96,7 @@ def damaged(kind: str, compress: Compress) -> tuple[bytes, int]:
             return whole[:-4] + bytes(one ^ 0xFF for one in whole[-4:]), 3000
         case "garbage":
             return whole + compress(json_lines(3000, 3050)) + b"neither gzip nor zstd", 3050
-    long = compress(json_lines(0, 20_000))
+    long = compress(json_lines(0, 60_000))  # three blocks of bzip2
     return long[: len(long) // 2], 5000
 
 
@@ -143,7 +147,7 @@ def test_files_are_read_in_the_order_given(tmp_path: Path) -> None:
     assert [read.file for read in Source(paths).read(paths[1])] == [str(paths[1])] * 2
 
 
-@pytest.mark.parametrize("name", ["a.orc", "a", "a.gz", "a.jsonl.bz2", ".jsonl"])
+@pytest.mark.parametrize("name", ["a.orc", "a", "a.gz", "a.jsonl.lz4", ".jsonl"])
 def test_an_unknown_file_type_lists_the_known_ones(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(

@@ -91,7 +91,7 @@ def test_a_text_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_text_files_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "data.jsonl").write_text("{}")
+    (tmp_path / "data.xml").write_text("{}")
     with pytest.raises(InputError, match=r"\.txt"):
         Source([tmp_path])
 

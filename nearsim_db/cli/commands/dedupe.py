@@ -1,5 +1,6 @@
 """The command `nearsim dedupe`: remove near-duplicates from files."""
 
+import os
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -24,10 +25,14 @@ _OTHER_FORMATS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parque
 
 
 _Output = Annotated[
-    Path | None,
-    options.output_option(
-        "File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst), "
-        ".parquet, otherwise that of the input. - is standard output; required without --dry-run."
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst, "
+        ".bz2, .xz), .parquet, otherwise that of the input. A folder, as in out/, gets a file for each input file, "
+        "with its name. - is standard output; required without --dry-run.",
     ),
 ]
 _OutputFormat = Annotated[
@@ -138,11 +143,14 @@ def dedupe(
     near-duplicate there or among the records before it. Files are read twice; standard input and pipes are copied
     to TMPDIR first. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
     """
-    others = [one for one in (pairs, clusters) if one is not None]
     comparison.check(clusters, vectors, threshold)
     if output is None and not dry_run:
         raise UsageError("give --output PATH (- for standard output), or --dry-run")
-    _check_outputs(output, output_format, others)
+    to = None if output is None else Path(output)
+    is_sharded = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
+    _check_outputs(
+        to, output_format, [one for one in (pairs, clusters) if one is not None], is_sharded=is_sharded
+    )
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
     from nearsim_db.readers import Source
@@ -151,7 +159,7 @@ def dedupe(
     chosen = recipe_options.chosen(1.0 if comparison.exact else threshold)
     most_rejected = 0 if max_rejected is None and rejects is None else max_rejected
     reading = file_options.reading()
-    outputs = Outputs() if dry_run else Outputs(output, pairs, clusters, rejects, output_format)
+    outputs = Outputs() if dry_run else Outputs(to, pairs, clusters, rejects, output_format, is_sharded)
     with ExitStack() as stack:
         with outcome.progress() as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
@@ -196,10 +204,16 @@ def dedupe(
         terminal.print_warning(summary.rejected)
 
 
-def _check_outputs(output: Path | None, format: FileFormat | None, others: list[Path]) -> None:
+def _check_outputs(
+    output: Path | None, format: FileFormat | None, others: list[Path], *, is_sharded: bool
+) -> None:
     """Refuse suffixes of unknown formats, of others than JSON lines for `others`, and two outputs at one path."""
+    if is_sharded and format is not None:
+        raise UsageError(
+            f"--output-format is for one file; the files in {output} have the format of the input"
+        )
     try:
-        if output is not None:
+        if output is not None and not is_sharded:
             chosen_encoding(output, format, FileFormat.JSONL, option="--output-format")
     except InputError as error:
         raise UsageError(str(error)) from error

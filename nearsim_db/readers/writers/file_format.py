@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import BinaryIO
 
 from nearsim_db.errors import InputError
@@ -57,7 +57,7 @@ SUFFIXES = {
     ".tsv": FileFormat.TSV,
     ".parquet": FileFormat.PARQUET,
 }
-COMPRESSIONS = (".gz", ".zst")
+COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
 DELIMITERS = {FileFormat.CSV: ",", FileFormat.CSV_EXACT: ",", FileFormat.TSV: "\t"}
 
 _EXACT_SUFFIXES = (FileFormat.CSV, FileFormat.TSV)
@@ -78,8 +78,15 @@ class Encoding:
 
 def file_type(path: Path) -> str:
     """Return the suffix that identifies the format, in lower case and without that of the compression."""
-    whole = PurePath(path.name.lower())
-    return whole.with_suffix("").suffix if whole.suffix in COMPRESSIONS else whole.suffix
+    name = path.name.lower()
+    suffix = _suffix(name)
+    return _suffix(name.removesuffix(suffix)) if suffix in COMPRESSIONS else suffix
+
+
+def _suffix(name: str) -> str:
+    """Return what pathlib does, in a tenth of the time."""
+    stem, _, ending = name.rpartition(".")
+    return f".{ending}" if stem and ending else ""
 
 
 def chosen_encoding(
@@ -99,7 +106,7 @@ def chosen_encoding(
     if by_suffix is None and format is None and suffix:
         raise InputError(
             f"the suffix of {output} is not an output format: end it in {', '.join(SUFFIXES)} (also with "
-            f"{' or '.join(COMPRESSIONS)}), or give {option}"
+            f"{', '.join(COMPRESSIONS)}), or give {option}"
         )
     exact = format is FileFormat.CSV_EXACT
     agree = format in (None, by_suffix) or (exact and by_suffix in _EXACT_SUFFIXES)

@@ -1,7 +1,9 @@
 """Opening a writer on an output file, compressed if its name says so; JSON lines and JSON arrays."""
 
+from bz2 import BZ2File
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from lzma import LZMAFile
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -114,7 +116,7 @@ def _parquet(stream: BinaryIO, schema: "Schema | None", *, on_terminal: bool) ->
 
 @contextmanager
 def compressed(stream: BinaryIO, compression: str) -> Iterator[BinaryIO]:
-    """Return a stream that compresses into another, which is left open; compression is '.gz', '.zst' or ''."""
+    """Return a stream that compresses into another, which is left open; compression is one of COMPRESSIONS or ''."""
     match compression:
         case ".gz":
             open_gzip, level = _gzip()
@@ -123,6 +125,12 @@ def compressed(stream: BinaryIO, compression: str) -> Iterator[BinaryIO]:
                 yield cast(BinaryIO, packed)
         case ".zst":
             with zstandard.ZstdCompressor().stream_writer(stream, closefd=False) as packed:
+                yield cast(BinaryIO, packed)
+        case ".bz2":
+            with BZ2File(stream, "wb") as packed:
+                yield cast(BinaryIO, packed)
+        case ".xz":
+            with LZMAFile(stream, "wb") as packed:
                 yield cast(BinaryIO, packed)
         case _:
             yield stream

@@ -1,0 +1,110 @@
+"""The paths to read: patterns become the files that match, folders of records their files."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.arrow import TABLES, is_saved_dataset
+from nearsim_db.readers.contract import Reading
+from nearsim_db.readers.folder import LeftOut, list_files
+from nearsim_db.readers.input_file import STANDARD_INPUT
+from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
+
+TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
+_RECORDS = tuple(suffix for suffix in SUFFIXES if suffix not in TABLES)
+_NOT_RECORDS = f"not a file of records ({' '.join(_RECORDS)}), as others of the folder are"
+_HIDDEN = "_"  # of names that Hadoop and Spark write beside the parts, as _SUCCESS
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file to read, or a folder that is read as a whole, and what is left out after it.
+
+    `root` is the folder that was given, that of the file, or the part of a pattern before its first wildcard.
+    """
+
+    path: Path
+    root: Path
+    is_folder: bool = False
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def find_paths(paths: Sequence[Path], reading: Reading) -> list[Found]:
+    """Return what is read for some paths, in order. Raises InputError for a pattern that no file matches."""
+    return [found for path in paths for found in _find(path, reading)]
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file has the suffix of a text file (`TEXT_SUFFIXES`), compressed or not."""
+    return file_type(path) in TEXT_SUFFIXES
+
+
+def _find(path: Path, reading: Reading) -> Iterator[Found]:
+    if path == STANDARD_INPUT:
+        yield Found(path, path)
+    elif has_magic(str(path)) and not os.access(path, os.F_OK):
+        root = _root(path)
+        for one in _matches(path):
+            yield from _of_folder(one, root, reading) if _is_folder(one) else [Found(one, root)]
+    elif _is_folder(path):
+        yield from _of_folder(path, path, reading)
+    else:
+        yield Found(path, path.parent)
+
+
+def _matches(pattern: Path) -> list[Path]:
+    """Return the files that match; the folders if there are none, which ** matches too."""
+    found = [Path(name) for name in sorted(glob(str(pattern), recursive=True))]  # noqa: PTH207  Path.glob matches hidden names
+    if not found:
+        raise InputError(f"no file matches {pattern}; check the path")
+    return [one for one in found if not _is_folder(one)] or found
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether a path is a folder; not if that cannot be found out."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _root(pattern: Path) -> Path:
+    fixed = pattern
+    while has_magic(str(fixed)):
+        fixed = fixed.parent
+    return fixed
+
+
+def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
+    """Return the files of a folder of records, otherwise the folder.
+
+    One without tables is read as what most of its files are, records or texts; with a format of records all of them
+    are records.
+    """
+    suffixes = _RECORDS if reading.format is None else (reading.format,)
+    whole = [Found(folder, root, is_folder=True)]
+    if reading.format not in (None, *_RECORDS) or is_saved_dataset(folder):
+        return whole
+    files, texts, left_out = list[Path](), 0, list[LeftOut]()
+    for one in list_files(folder, follow_links=reading.follow_links):
+        if isinstance(one, LeftOut):
+            left_out.append(one)
+        elif reading.format is None and one.suffix.lower() in TABLES:
+            return whole
+        elif reading.format is not None or file_type(one) in suffixes:
+            files.append(one)
+        elif not one.name.startswith(_HIDDEN):
+            texts += is_text(one)
+            left_out.append(LeftOut(one, _NOT_RECORDS))
+    if not files or texts > len(files):
+        return whole
+    *first, last = files
+    return [*(Found(one, root) for one in first), Found(last, root, left_out=tuple(left_out))]
+
+
+def names_within(found: Sequence[Found]) -> Path:
+    """Return the folder that has all that was found, below which each file's path is its name."""
+    return Path(os.path.commonpath([one.root.absolute() for one in found]))
