@@ -59,7 +59,7 @@ def test_a_damaged_copy_is_repaired(cluster: Cluster) -> None:
     with pytest.raises(NearsimError, match=r"pending_event_p"):
         pairs_after_writing(cluster)
     repair = re.findall(
-        r"^ +((?:TRUNCATE|ALTER TABLE) nearsim\.pending_event.*;)$", _PAGE.read_text(), re.MULTILINE
+        r"^ +((?:TRUNCATE|ALTER TABLE) nearsim_index\.pending_event.*;)$", _PAGE.read_text(), re.MULTILINE
     )
     assert len(repair) == 3
     with psycopg.connect(cluster.dsn("copied"), autocommit=True) as connection:

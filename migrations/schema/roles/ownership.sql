@@ -36,8 +36,8 @@ BEGIN
             FROM pg_class
             WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
                 AND relkind IN ('r', 'p', 'v', 'c', 'S')
-                -- Sequences of identity columns follow their tables.
-                AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'i' AND relkind = 'S')
+                -- Sequences of columns follow their tables.
+                AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype IN ('i', 'a') AND relkind = 'S')
             UNION ALL
             SELECT proowner, CAST(oid AS regprocedure)::text, 'ROUTINE'
             FROM pg_proc WHERE pronamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
