@@ -29,6 +29,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "live_generations": ("generation_id",),
     "pairs": ("generation_id", "left_id", "right_id"),
     "profiles": ("profile_id",),
+    "review_pairs": ("generation_id", "left_id", "right_id"),
+    "stored_pairs": ("generation_id", "left_id", "right_id"),
     "verdicts": ("verdict_id",),
 }
 # Tables that only nearsim reads and writes.

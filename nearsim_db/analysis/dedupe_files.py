@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,17 @@ from numpy.typing import NDArray
 from nearsim_db.analysis.counted_pairs import Comparison
 from nearsim_db.analysis.dedupe_input import REPORT_EVERY, DedupeInput
 from nearsim_db.analysis.dedupe_output import (
+    PairLines,
     cluster_lines,
     copy_unique,
     open_unique,
     output_encoding,
-    pair_lines,
 )
 from nearsim_db.analysis.dedupe_shards import Shard, find_shards, write_shards
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import HeadPairs, Twins, find
 from nearsim_db.analysis.whole_texts import WholeTexts
-from nearsim_db.errors import InputError
+from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.readers import (
     RejectWriter,
     Source,
@@ -39,13 +40,13 @@ from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, without_review
 from nearsim_db.store.settings import encoding_from_environment
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Output files: the remaining documents, pairs, clusters and rejects; None for those that are only counted.
+    """Output files: the remaining documents, pairs, those to be reviewed, clusters and rejects; None: only counted.
 
     `format` is that of the remaining documents if the suffix of their file names none, by default that of the input.
     `sharded`: `unique` is a folder for a file of each input file, with its name and format.
@@ -55,6 +56,7 @@ class Outputs:
     pairs: Path | None = None
     clusters: Path | None = None
     rejects: Path | None = None
+    review: Path | None = None
     format: FileFormat | None = None
     sharded: bool = False
 
@@ -113,11 +115,18 @@ def dedupe(
     the first record that is rejected or whose date cannot be read; and before an input is replaced by an output that
     lacks more than `most_rejected` of its records.
     """
+    if outputs.review is None:
+        recipe = without_review(recipe)
+    elif recipe.match.review == 0:
+        raise RecipeError(
+            "match.review is 0, so there are no pairs to be reviewed; --set match.review=0.5, or another value"
+        )
     check_readable_twice(source.paths)
     inputs = source.paths if vectors is None else (*source.paths, vectors)
     others = [path for one in against for path in one.paths]
     parts = [Input(source, path) for path in source.paths]
-    refuse_overwriting_inputs((outputs.pairs, outputs.clusters, outputs.rejects), (*inputs, *others))
+    beside_unique = (outputs.pairs, outputs.review, outputs.clusters, outputs.rejects)
+    refuse_overwriting_inputs(beside_unique, (*inputs, *others))
     shards = find_shards(source, parts, outputs.unique) if outputs.unique and outputs.sharded else []
     written: list[Path | None] = [one.path for one in shards] if outputs.sharded else [outputs.unique]
     refuse_overwriting_inputs(written, others)
@@ -129,7 +138,7 @@ def dedupe(
         open_vectors(vectors) as beside,
         ThreadPoolExecutor(threads, thread_name_prefix="nearsim") as pool,
         EncodedRecords(encoder, pool, threads) as records,
-        RecordPlaces() if outputs.pairs or outputs.clusters else nullcontext() as places,
+        RecordPlaces() if outputs.pairs or outputs.clusters or outputs.review else nullcontext() as places,
     ):
         beside.check(source)
         by_line = [(one.path, one.format is FileFormat.JSONL) for one in parts]
@@ -141,10 +150,9 @@ def dedupe(
         found = find(encoder, records, given.labels, pool, progress)
         if places is not None:
             ordered = records.ranks.earlier_first if earlier_later else found.ordered
-            lines = pair_lines(
-                encoder.profile, found.pairs, found.twins, records, places, given.labels, ordered
-            )
-            _write(outputs.pairs, lines)
+            lines = PairLines(encoder.profile, found.twins, records, places, given.labels, ordered)
+            _write(outputs.pairs, chain(lines.of_heads(found.pairs), lines.of_twins(found.pairs)))
+            _write(outputs.review, lines.of_heads(found.in_review))
             _write(outputs.clusters, cluster_lines(found.clusters, places))
         unique = _copy(parts, outputs, shards, given.kept(found.match >= 0), progress)
         summary, of_recipe = given.summary, () if exact else recipe_warnings.of_profile(encoder.profile)

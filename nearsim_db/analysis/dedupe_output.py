@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -177,57 +178,66 @@ _ESTIMATE_DIGITS = 6  # more than any sketch resolves; of 32-bit floats, as an i
 Figures = dict[str, object]
 
 
-def pair_lines(
-    profile: Profile,
-    pairs: HeadPairs,
-    twins: Twins,
-    records: EncodedRecords,
-    places: RecordPlaces,
-    labels: Labels,
-    ordered: Callable[[int, int], tuple[int, int]],
-) -> Iterator[bytes]:
-    """Yield all pairs that count, copies included; `ordered` puts two records left and right."""
-    order = np.argsort(twins.head_of, kind="stable")
-    bounds = np.searchsorted(twins.head_of[order], np.arange(len(twins.head_of) + 1))
-    scores, has_features = pairs.scores, bool(len(records.sketches))
+@dataclass
+class PairLines:
+    """Writes pairs of records that count, copies included; `ordered` puts two records left and right."""
 
-    def documents(head: int) -> list[int]:
-        found: list[int] = order[bounds[head] : bounds[head + 1]].tolist()
+    profile: Profile
+    twins: Twins
+    records: EncodedRecords
+    places: RecordPlaces
+    labels: Labels
+    ordered: Callable[[int, int], tuple[int, int]]
+
+    def __post_init__(self) -> None:
+        head_of = self.twins.head_of
+        self._order = np.argsort(head_of, kind="stable")
+        self._bounds = np.searchsorted(head_of[self._order], np.arange(len(head_of) + 1))
+
+    def of_heads(self, pairs: HeadPairs) -> Iterator[bytes]:
+        """Yield pairs of records with other features."""
+        scores = pairs.scores
+        for row, (left, right) in enumerate(pairs.edges.tolist()):
+            figures: Figures = {
+                "similarity": float(scores.similarity[row]),
+                "intersection": None if scores.intersection is None else int(scores.intersection[row]),
+                "union": None if scores.union is None else int(scores.union[row]),
+                "estimate": round(float(str(np.float32(pairs.estimate[row]))), _ESTIMATE_DIGITS),
+                "shared_bands": int(pairs.shared_bands[row]),
+                "verified": self.profile.recipe.match.verify == "exact",
+                **({} if scores.distance is None else {"distance": float(scores.distance[row])}),
+            }
+            yield from self._lines(product(self._documents(left), self._documents(right)), figures)
+
+    def of_twins(self, pairs: HeadPairs) -> Iterator[bytes]:
+        """Yield pairs of records with the same features, with the figures that `pairs` have."""
+        scores, has_features = pairs.scores, bool(len(self.records.sketches))
+        for head in np.flatnonzero(self.twins.sizes() > 1).tolist():
+            count = (
+                int(self.records.counts[head]) if scores.intersection is not None and has_features else None
+            )
+            same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}
+            same |= {"shared_bands": self.profile.bands if has_features else 0, "verified": True}
+            if scores.distance is not None:
+                same["distance"] = 0.0
+            yield from self._lines(combinations(self._documents(head), 2), same)
+
+    def _documents(self, head: int) -> list[int]:
+        found: list[int] = self._order[self._bounds[head] : self._bounds[head + 1]].tolist()
         return found
 
-    for row, (left, right) in enumerate(pairs.edges.tolist()):
-        figures: Figures = {
-            "similarity": float(scores.similarity[row]),
-            "intersection": None if scores.intersection is None else int(scores.intersection[row]),
-            "union": None if scores.union is None else int(scores.union[row]),
-            "estimate": round(float(str(np.float32(pairs.estimate[row]))), _ESTIMATE_DIGITS),
-            "shared_bands": int(pairs.shared_bands[row]),
-            "verified": profile.recipe.match.verify == "exact",
-            **({} if scores.distance is None else {"distance": float(scores.distance[row])}),
-        }
-        for one in documents(left):
-            for other in documents(right):
-                if labels.counts(one, other):
-                    yield _pair_line(*ordered(one, other), figures, places)
-    for head in np.flatnonzero(twins.sizes() > 1).tolist():
-        count = int(records.counts[head]) if scores.intersection is not None and has_features else None
-        same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}
-        same |= {"shared_bands": profile.bands if has_features else 0, "verified": True}
-        if scores.distance is not None:
-            same["distance"] = 0.0
-        own = documents(head)
-        for at, one in enumerate(own):
-            for other in own[at + 1 :]:
-                if labels.counts(one, other):
-                    yield _pair_line(*ordered(one, other), same, places)
-
-
-def _pair_line(left: int, right: int, figures: Figures, places: RecordPlaces) -> bytes:
-    left_place, left_id, left_title = places.find(left)
-    right_place, right_id, right_title = places.find(right)
-    titles = {"left_title": left_title, "right_title": right_title}
-    ends = {"left_place": left_place, "right_place": right_place}
-    return json_line({"left": left_id, "right": right_id, **figures, **titles, **ends})
+    def _lines(self, ends: Iterable[tuple[int, int]], figures: Figures) -> Iterator[bytes]:
+        for one, other in ends:
+            if not self.labels.counts(one, other):
+                continue
+            left, right = map(self.places.find, self.ordered(one, other))
+            titles = {"left_title": left[2], "right_title": right[2]}
+            yield json_line(
+                {
+                    **{"left": left[1], "right": right[1], **figures, **titles},
+                    **{"left_place": left[0], "right_place": right[0]},
+                }
+            )
 
 
 def cluster_lines(clusters: Clusters, places: RecordPlaces) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from nearsim_db.readers.frames import Rows
 from nearsim_db.records import ReadDocument, Reject, silent
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.recipe import Recipe, override, without_review
 from nearsim_db.store.settings import encoding_from_environment
 
 _ROWS = Path("rows")
@@ -147,4 +147,4 @@ def dedupe(
 def _recipe(recipe: Recipe, threshold: float | None, keep: str | None) -> Recipe:
     if threshold is not None:
         recipe = override(recipe, [f"match.threshold={threshold}"])
-    return recipe if keep is None else override(recipe, [f"cluster.keep={keep}"])
+    return without_review(recipe if keep is None else override(recipe, [f"cluster.keep={keep}"]))

@@ -20,7 +20,7 @@ from nearsim_db.similarity.clustering import choose_survivors, connected_compone
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.ragged import Keys, Ragged
-from nearsim_db.similarity.screening import Screened, screen, verify
+from nearsim_db.similarity.screening import Screened, are_pairs, screen, verify
 
 Ids = NDArray[np.int64]
 
@@ -70,8 +70,8 @@ class HeadPairs(Screened):
 
 def find_pairs(
     encoder: Encoder, records: EncodedRecords, twins: Twins, nodes: Nodes, pool: Executor, progress: Progress
-) -> HeadPairs:
-    """Verify the candidates among heads that may count."""
+) -> tuple[HeadPairs, HeadPairs]:
+    """Verify the candidates among heads that may count; return the pairs, and those to be reviewed."""
     heads = twins.heads if encoder.has_sketches else twins.heads[:0]
     progress("candidates", 0, len(heads))
     check = partial(_verified, encoder, records)
@@ -89,9 +89,17 @@ def find_pairs(
     progress("candidates", len(heads), len(heads))
     screened, scores = Screened.joined([one for one, _ in found]), Scores.joined([one for _, one in found])
     order = np.lexsort((screened.right, screened.left))
-    ordered = screened.take(order)
-    fields_of = {one.name: getattr(ordered, one.name) for one in fields(Screened)}
-    return HeadPairs(**fields_of, scores=scores.take(order), full=full)
+    screened, scores = screened.take(order), scores.take(order)
+    counts = are_pairs(encoder, scores, screened.shared_bands)
+    return _head_pairs(screened, scores, counts, full), _head_pairs(screened, scores, ~counts, full)
+
+
+def _head_pairs(
+    screened: Screened, scores: Scores, chosen: NDArray[np.bool_], full: FullBuckets
+) -> HeadPairs:
+    own = screened.take(chosen)
+    fields_of = {one.name: getattr(own, one.name) for one in fields(Screened)}
+    return HeadPairs(**fields_of, scores=scores.take(chosen), full=full)
 
 
 def _band_keys(encoder: Encoder, records: EncodedRecords, heads: Ids, file: object) -> Keys:
@@ -124,7 +132,8 @@ def _blocks(
 
 def _verified(encoder: Encoder, records: EncodedRecords, link: tuple[Ids, Ids]) -> tuple[Screened, Scores]:
     signed = Signatures(np.zeros(0, np.int64), records.sketches, ())
-    return verify(encoder, screen(encoder, signed, *link), records.read_features)
+    screened = screen(encoder, signed, *link, review=True)
+    return verify(encoder, screened, records.read_features, review=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,7 @@ class Found:
     twins: Twins
     nodes: Nodes
     pairs: HeadPairs
+    in_review: HeadPairs
     clusters: "Clusters"
     match: Ids
     matched: int
@@ -180,7 +190,7 @@ def find(
     """
     twins = Twins.of(records)
     heads = Nodes(labels, twins.head_of)
-    pairs = find_pairs(encoder, records, twins, heads, pool, progress)
+    pairs, in_review = find_pairs(encoder, records, twins, heads, pool, progress)
     progress("clusters", 0, len(records))
     if records.ranks.policy == "central":
         records.ranks.rank_by(_total_similarity(twins, pairs))
@@ -188,7 +198,7 @@ def find(
     nothing = np.zeros(0, np.int64)
     if not labels.comparison.against:
         clusters = cluster(encoder, records, nodes, edges)
-        return Found(twins, heads, pairs, clusters, clusters.survivors(len(records)), 0, nothing)
+        return Found(twins, heads, pairs, in_review, clusters, clusters.survivors(len(records)), 0, nothing)
     order = records.ranks.order(np.arange(labels.count))
     order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
     rank = np.empty(labels.count, np.int64)
@@ -197,7 +207,9 @@ def find(
     matched = int((match >= 0).sum())
     if not labels.comparison.only_against:
         match = matches(nodes, edges, rank, only_against=False)
-    return Found(twins, heads, pairs, Clusters(nothing, nothing, np.zeros(0, bool)), match, matched, rank)
+    return Found(
+        twins, heads, pairs, in_review, Clusters(nothing, nothing, np.zeros(0, bool)), match, matched, rank
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,11 @@ class Answers:
             return profile, threshold, 0.0
         return profile, threshold, 1 / (1 + threshold) if is_distance else threshold
 
+    def least_reviewed(self) -> tuple[str, float]:
+        """The profile, and the least similarity of the pairs that it stores to be reviewed, 0 if it has none."""
+        profile, recipe = self._recipe()
+        return profile, float(recipe["match"].get("review", 0))
+
     def get(self, external_id: str) -> dict[str, Any]:
         """Return a document as it is stored. Raises NotFoundError."""
         with self.database.transaction() as connection:
@@ -83,11 +88,14 @@ class Answers:
             found = query_rows.find_document(connection, collection.collection_id, external_id)
         return found or refuse_document(self.collection, external_id)
 
-    def pairs(self, min_similarity: float = 0.0) -> Generator[Pair, None, None]:
-        """Stream all pairs, twins expanded, unordered; close the generator when leaving it early."""
+    def pairs(self, min_similarity: float = 0.0, *, review: bool = False) -> Generator[Pair, None, None]:
+        """Stream all pairs, or with `review` those to be reviewed (`match.review`), twins expanded, unordered.
+
+        Close the generator when leaving it early.
+        """
         return self._stream(
             lambda connection, live: query_rows.stream_pairs(
-                connection, live.leaves, live.bands, min_similarity
+                connection, live.leaves, live.bands, min_similarity, review=review
             )
         )
 

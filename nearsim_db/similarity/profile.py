@@ -91,6 +91,8 @@ class Profile:
 def resolve(recipe: Recipe) -> Profile:
     """Choose bands if the recipe has a recall or a rule, check languages, and compute the fingerprint.
 
+    A recall is that of the least similarity which is stored, of pairs to be reviewed if there are any.
+
     Raises RecipeError if no banding reaches the recall, for an unknown language, and for an amplification that
     is invalid or does not fit the sketch.
     """
@@ -104,10 +106,10 @@ def resolve(recipe: Recipe) -> Profile:
     if given.recall is not None:
         chosen = lsh.choose_bands(
             recipe.sketch.k,
-            base,
+            family.collision_probability(recipe.match.review) if recipe.match.review else base,
             given.recall,
             match.min_shared_bands,
-            threshold=match.threshold,
+            threshold=match.review or match.threshold,
             positional=family.positional,
         )
         return _resolve_with(recipe, chosen)

@@ -44,9 +44,13 @@ class Screened(Columns):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPairs(Screened):
-    """Pairs of heads by doc_id, left < right, with their scores and the feature digests that were compared."""
+    """Pairs of heads by doc_id, left < right, with their scores and the feature digests that were compared.
+
+    Those `in_review`, a mask, are below the threshold, for a person to look at.
+    """
 
     scores: Scores
+    in_review: NDArray[np.bool_]
     left_digests: Sequence[UUID]
     right_digests: Sequence[UUID]
 
@@ -67,44 +71,64 @@ class VerifiedPairs(Screened):
 
 
 def screen(
-    encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
+    encoder: Encoder,
+    signatures: Signatures,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    *,
+    review: bool = False,
 ) -> Screened:
     """Keep the linked pairs that are candidates, as their shared bands meet the amplification, and could be pairs.
 
     `left` and `right` are int64 rows into `signatures`. Documents that share no bucket never meet an
     amplification, so all candidates share one. Under `verify = "exact"` a candidate is dropped if its positions
     agree five standard errors less often than at the threshold, under "estimate" if its estimate is below the
-    threshold; not if it shares `certain_shared_bands`.
+    threshold; not if it shares `certain_shared_bands`. With `review` the threshold is the recipe's review, if it has
+    one.
     """
     step = max(1, _BYTES_AT_ONCE // max(1, signatures.sketches[:1].nbytes))
     parts = [
-        _screen(encoder, signatures, left[at : at + step], right[at : at + step])
+        _screen(encoder, signatures, left[at : at + step], right[at : at + step], review)
         for at in range(0, max(1, len(left)), step)
     ]
     return parts[0] if len(parts) == 1 else Screened.joined(parts)
 
 
 def _screen(
-    encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64]
+    encoder: Encoder,
+    signatures: Signatures,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    review: bool,
 ) -> Screened:
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
     found, enough = encoder.match_rows(signatures.sketches, left, right)
     shared, agreeing, compared = (counts[enough] for counts in found)
     left, right, candidates = left[enough], right[enough], int(np.count_nonzero(enough))
     if encoder.is_exact:
-        least = family.least_share(metric.similarity_at_threshold(match.threshold), _STANDARD_ERRORS)
+        least = family.least_share(metric.similarity_at_threshold(_least(match, review)), _STANDARD_ERRORS)
         close = (agreeing / compared >= least) | are_certain(match, shared)
         left, right, shared = left[close], right[close], shared[close]
         agreeing, compared = agreeing[close], compared[close]
     guess = encoder.scores_of(agreeing, compared)
     screened = Screened(left, right, shared, guess, candidates)
-    return screened if encoder.is_exact else screened.take(are_pairs(encoder, guess, shared))
+    return screened if encoder.is_exact else screened.take(are_pairs(encoder, guess, shared, review=review))
 
 
-def are_pairs(encoder: Encoder, scores: Scores, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which candidates are pairs, by the scores that the recipe verifies: a mask of m."""
+def are_pairs(
+    encoder: Encoder, scores: Scores, shared_bands: NDArray[np.int64], *, review: bool = False
+) -> NDArray[np.bool_]:
+    """Return which candidates are pairs, by the scores that the recipe verifies: a mask of m.
+
+    With `review` also those that are only to be reviewed.
+    """
     match = encoder.profile.recipe.match
-    return encoder.metric.reaches(scores, match.threshold) | are_certain(match, shared_bands)
+    return encoder.metric.reaches(scores, _least(match, review)) | are_certain(match, shared_bands)
+
+
+def _least(match: Match, review: bool) -> float:
+    """Return the threshold, or with `review` where pairs to be reviewed begin, if the recipe has them."""
+    return (review and match.review) or match.threshold
 
 
 def are_certain(match: Match, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -116,11 +140,16 @@ def are_certain(match: Match, shared_bands: NDArray[np.int64]) -> NDArray[np.boo
 
 
 def verify(
-    encoder: Encoder, screened: Screened, read: Callable[[Sequence[int]], Mapping[int, NDArray[Any]]]
+    encoder: Encoder,
+    screened: Screened,
+    read: Callable[[Sequence[int]], Mapping[int, NDArray[Any]]],
+    *,
+    review: bool = False,
 ) -> tuple[Screened, Scores]:
     """Return the pairs among screened candidates by the recipe's `verify`: on their features, or on the estimate.
 
-    `read` returns the features of rows; candidates for which it has none are left out.
+    `read` returns the features of rows; candidates for which it has none are left out. With `review` also the pairs to
+    be reviewed are returned; `screen` must have kept them.
     """
     if not encoder.is_exact:
         return screened, screened.sketch_scores
@@ -131,7 +160,7 @@ def verify(
         screened = screened.take(np.isin(screened.left, rows) & np.isin(screened.right, rows))
     left, right = rows.searchsorted(screened.left), rows.searchsorted(screened.right)
     scores = encoder.compare([found[row] for row in rows.tolist()], left, right)
-    kept = are_pairs(encoder, scores, screened.shared_bands)
+    kept = are_pairs(encoder, scores, screened.shared_bands, review=review)
     return screened.take(kept), scores.take(kept)
 
 

@@ -148,17 +148,21 @@ def stream_bands(
             )
 
 
+StoredPair = tuple[Evidence, bool]  # with whether it is to be reviewed
+
+
 def read_pairs_at(
     connection: Connection, leaves: Leaves, doc_ids: Sequence[int], *, both: bool
-) -> dict[tuple[int, int], Evidence]:
+) -> dict[tuple[int, int], StoredPair]:
     """Return pairs, by left and right doc_id, whose right end, or with `both` either end, is one of some documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "both": both}
     rows = run(connection, "read_pairs_at", leaves, "binary", **parameters).all(_pair)
     return dict(rows)
 
 
-def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], Evidence]:
-    return (left, right), Evidence(*figures)
+def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], StoredPair]:
+    *evidence, in_review = figures
+    return (left, right), (Evidence(*evidence), in_review)
 
 
 def set_scan_method(connection: Connection, leaves: Leaves, *, by_index: bool) -> None:

@@ -483,7 +483,7 @@ class SimilarPair(Base):
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     similarity: Mapped[float] = mapped_column(
         Double,
-        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands)',
+        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands) and those in_review',
     )
     intersection_size: Mapped[int | None] = mapped_column(
         Integer, comment="Number of features in both; NULL if the metric does not count features"
@@ -499,6 +499,11 @@ class SimilarPair(Base):
     )
     shared_bands: Mapped[int] = mapped_column(
         SmallInteger, comment="Number of equal bands of the two sketches"
+    )
+    in_review: Mapped[bool] = mapped_column(
+        Boolean,
+        server_default=text("false"),
+        comment="Whether the similarity is below the threshold (match.review): to be looked at by a person, and no pair otherwise",
     )
 
 
@@ -1128,6 +1133,82 @@ class Profiles(View):
     )
 
 
+class ReviewPairs(View):
+    """Pairs for a person to look at, with a similarity from match.review to the threshold; they are outside clusters, removal and counts. Columns are those of the view pairs."""
+
+    __tablename__ = "review_pairs"
+    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
+    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
+    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
+    generation_id: Mapped[int] = mapped_column(
+        Integer, primary_key=True, comment="The live generation of the profile"
+    )
+    left_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="doc_id of the left document")
+    right_id: Mapped[int] = mapped_column(
+        BigInteger, primary_key=True, comment="doc_id of the right document"
+    )
+    left_external_id: Mapped[str] = mapped_column(
+        Text(collation="C"), comment="external_id of the left document"
+    )
+    right_external_id: Mapped[str] = mapped_column(
+        Text(collation="C"), comment="external_id of the right document"
+    )
+    left_title: Mapped[str | None] = mapped_column(
+        Text, comment="Title of the left document; NULL if it has none"
+    )
+    right_title: Mapped[str | None] = mapped_column(
+        Text, comment="Title of the right document; NULL if it has none"
+    )
+    left_source: Mapped[str | None] = mapped_column(
+        Text, comment="Source of the left document; NULL if it has none"
+    )
+    right_source: Mapped[str | None] = mapped_column(
+        Text, comment="Source of the right document; NULL if it has none"
+    )
+    left_published_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), comment="When the left document was published; NULL if it has none"
+    )
+    right_published_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), comment="When the right document was published; NULL if it has none"
+    )
+    similarity: Mapped[float] = mapped_column(
+        Double,
+        comment="Similarity in the profile's metric (1 / (1 + d) for a distance d); the estimate if verified is false",
+    )
+    intersection_size: Mapped[int | None] = mapped_column(
+        Integer,
+        comment="Number of features in both, of equal values of the sketches if verified is false; NULL if the metric does not count features",
+    )
+    union_size: Mapped[int | None] = mapped_column(
+        Integer,
+        comment="Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features",
+    )
+    estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
+    shared_bands: Mapped[int] = mapped_column(
+        SmallInteger, comment="Number of equal bands of the two sketches"
+    )
+    are_twins: Mapped[bool] = mapped_column(Boolean, comment="Whether they have the same features")
+    are_heads: Mapped[bool] = mapped_column(
+        Boolean,
+        comment="Whether each is the first document with its features: WHERE are_heads counts every distinct text once, and is faster",
+    )
+    numbers_differ: Mapped[bool] = mapped_column(
+        Boolean, comment="Whether the runs of digits in their texts differ, such as figures or dates"
+    )
+    verdict: Mapped[str | None] = mapped_column(Text, comment="pinned or vetoed by a person; NULL if neither")
+    verified_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True),
+        comment="When the similarity was computed; NULL for documents with the same features",
+    )
+    distance: Mapped[float | None] = mapped_column(
+        Double, comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
+    )
+    verified: Mapped[bool] = mapped_column(
+        Boolean,
+        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified",
+    )
+
+
 class Verdicts(View):
     """Manual verdicts on two documents, whether a pair or not; in force while undone_at is NULL."""
 
@@ -1193,6 +1274,7 @@ __all__ = [
     "Profile",
     "Profiles",
     "Review",
+    "ReviewPairs",
     "Signature",
     "SimilarPair",
     "Verdict",

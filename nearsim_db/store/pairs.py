@@ -22,7 +22,7 @@ Row = TypeVar("Row")
 
 
 def store_pairs(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.int64]:
-    """Insert pairs whose heads still have the verified digests; return the new ones, (m, 2).
+    """Insert pairs whose heads still have the verified digests; return the new ones but those in review, (m, 2).
 
     The heads are locked until the transaction ends.
     """
@@ -46,7 +46,7 @@ def _are_stored(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") 
 
 
 def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.int64]:
-    """Load pairs in their order; return the new ones, (m, 2)."""
+    """Load pairs in their order; return the new ones but those in review, (m, 2)."""
     columns = _columns(pairs)
     try:
         if len(pairs.left):
@@ -58,7 +58,7 @@ def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> N
         }
         rows = run(connection, "store_pairs", leaves, "binary", **parameters).rows()
         return np.array(rows, np.int64).reshape(-1, 2)
-    return np.stack((pairs.left, pairs.right), axis=1)
+    return np.stack((pairs.left, pairs.right), axis=1)[~pairs.in_review]
 
 
 def _columns(pairs: "VerifiedPairs") -> list[Column]:
@@ -70,6 +70,7 @@ def _columns(pairs: "VerifiedPairs") -> list[Column]:
         ("shared_bands", pairs.shared_bands.astype(np.int16)),
         ("estimate", pairs.estimate.astype(np.float32)),
         ("similarity", scores.similarity),
+        ("in_review", pairs.in_review),
     ]
     if scores.intersection is not None and scores.union is not None:
         columns.append(("intersection_size", scores.intersection.astype(np.int32)))

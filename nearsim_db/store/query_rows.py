@@ -85,9 +85,11 @@ def read_document_state(connection: Connection, leaves: Leaves, doc_id: int) -> 
     return run(connection, "read_document_state", leaves, doc_id=doc_id).first(DocumentState)
 
 
-def stream_pairs(connection: Connection, leaves: Leaves, bands: int, min_similarity: float) -> Iterator[Pair]:
-    """Yield all pairs, twins expanded. A twin shares all `bands` bands."""
-    parameters = {"bands": bands, "min_similarity": min_similarity}
+def stream_pairs(
+    connection: Connection, leaves: Leaves, bands: int, min_similarity: float, *, review: bool
+) -> Iterator[Pair]:
+    """Yield all pairs, or with `review` those to be reviewed, twins expanded. A twin shares all `bands` bands."""
+    parameters = {"bands": bands, "min_similarity": min_similarity, "review": review}
     return stream_rows(
         connection, with_rounded_estimate(Pair), "read_pairs", leaves, name="nearsim_read_pairs", **parameters
     )

@@ -35,7 +35,7 @@ def pairs_of(connection: Connection, leaves: Leaves, *ends: tuple[int, int]) -> 
     ones, alike = np.ones(len(ends), np.int64), Scores(np.ones(len(ends)))
     digests = {doc_id: one.digest for doc_id, one in signed.items() if one.digest}
     return VerifiedPairs(
-        left, right, ones, alike, len(ends), alike,
+        left, right, ones, alike, len(ends), alike, np.zeros(len(ends), bool),
         [digests[one] for one in left.tolist()], [digests[one] for one in right.tolist()],
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ REPLACED_FUNCTIONS = sorted(file.stem for file in (PACKAGE / "store" / "citus" /
 COMPARED = {
     "collect_buckets": "ba18e2229798",
     "count_generation": "83fe02c4d362",
-    "count_traces": "1d7428802315",
+    "count_traces": "00c2c764b761",
     "detach_leaf": "8be266f909b2",
     "find_full_buckets": "05a9f770c4da",
     "find_missing_bands": "21894a1e27cf",

@@ -57,6 +57,7 @@ BEGIN
                 LEFT JOIN LATERAL (
                     SELECT stored.* FROM nearsim_index.%2$I AS stored
                     WHERE stored.generation_id = generation AND stored.left_id = least(l.head_id, r.head_id) AND stored.right_id = greatest(l.head_id, r.head_id)
+                        AND NOT stored.in_review
                     LIMIT 1
                 ) AS pair ON true
                 LEFT JOIN LATERAL (

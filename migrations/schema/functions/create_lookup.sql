@@ -2,7 +2,8 @@
 -- statement once. Relies on the partitions' keys, on the index of
 -- similar_pair on right_id, on that of twins on (head_id, doc_id), on document_pkey and on verdict_one_current: the same
 -- plan for any statistics. Heads are sorted by similarity; their documents are read until there are enough, those that
--- were deleted since they were indexed not counted.
+-- were deleted since they were indexed not counted. Pairs to be reviewed are read if a similarity
+-- is asked for.
 CREATE FUNCTION nearsim.create_lookup(generation_id integer) RETURNS regprocedure
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
@@ -41,10 +42,11 @@ BEGIN
                         SELECT me.head_id, me.head_id, me.head_id, NULL, 1, 1,
                             CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
                             CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END, NULL,
-                            CASE WHEN metric = 'euclidean' THEN 0 END, all_bands
+                            CASE WHEN metric = 'euclidean' THEN 0 END, all_bands, false
                         FROM me
                     ) AS pair
-                    WHERE pair.similarity >= least_similarity AND pair.shared_bands >= least_bands
+                    WHERE pair.similarity >= coalesce(least_similarity, 0) AND pair.shared_bands >= least_bands
+                        AND (least_similarity IS NOT NULL OR NOT pair.in_review)
                     ORDER BY pair.similarity DESC, pair.head_id OFFSET 0
                 ) AS alike
                 CROSS JOIN LATERAL (

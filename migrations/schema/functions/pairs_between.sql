@@ -9,7 +9,7 @@ BEGIN
             FROM unnest($1) WITH ORDINALITY AS own (head_id, place)
             CROSS JOIN LATERAL (
                 SELECT right_id, similarity FROM %s AS stored
-                WHERE left_id = own.head_id AND right_id = ANY ($1[own.place + 1 :]) OFFSET 0
+                WHERE NOT in_review AND left_id = own.head_id AND right_id = ANY ($1[own.place + 1 :]) OFFSET 0
             ) AS pair
             $query$, nearsim.rows_of('similar_pair', generation_id))
             USING head_ids;

@@ -23,7 +23,7 @@ BEGIN
     EXECUTE format($slice$
         WITH pairs AS MATERIALIZED (
             (SELECT left_id AS first_id, right_id AS second_id, similarity, $7 AS verified
-            FROM %s AS stored WHERE (left_id, right_id) > ($4, $5) ORDER BY left_id, right_id LIMIT $6)
+            FROM %s AS stored WHERE NOT in_review AND (left_id, right_id) > ($4, $5) ORDER BY left_id, right_id LIMIT $6)
             UNION ALL
             (SELECT head_id, doc_id, 1, true
             FROM %s AS signed WHERE head_id <> doc_id AND (head_id, doc_id) > ($4, $5) ORDER BY head_id, doc_id LIMIT $6)

@@ -23,7 +23,7 @@ BEGIN
                 max(alike.similarity) AS highest, min(alike.similarity) AS lowest,
                 bool_and(alike.verified) AS are_verified
             FROM nearsim.generation JOIN nearsim.profile AS live USING (profile_id)
-            CROSS JOIN LATERAL nearsim.pairs_of(generation.generation_id, similar_by_profiles.doc_id, 0, 1) AS alike
+            CROSS JOIN LATERAL nearsim.pairs_of(generation.generation_id, similar_by_profiles.doc_id, NULL, 1) AS alike
             WHERE generation.generation_id = ANY (generations)
             GROUP BY alike.doc_id
         ) AS found

@@ -9,7 +9,7 @@ DECLARE
 BEGIN
     SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = similar_in_buckets.generation_id;
     RETURN QUERY
-        SELECT * FROM nearsim.pairs_of(known.generation_id, similar_in_buckets.doc_id, coalesce(min_similarity, 0),
+        SELECT * FROM nearsim.pairs_of(known.generation_id, similar_in_buckets.doc_id, min_similarity,
             coalesce(min_shared_bands, 1))
         UNION ALL
         SELECT met.other_id, named.external_id, named.title, met.estimate, CAST(met.estimate AS real), met.shared_bands,

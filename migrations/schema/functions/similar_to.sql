@@ -30,13 +30,13 @@ BEGIN
     ELSE
         RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, $4, 1, $5, $6, $7)',
             nearsim.leaf_of('pairs_of', live.generation_id))
-            USING live.generation_id, doc_id, home, coalesce(min_similarity, 0), live.bands, live.recipe, max_matches;
+            USING live.generation_id, doc_id, home, min_similarity, live.bands, live.recipe, max_matches;
     END IF;
     PERFORM nearsim.report_unindexed(live.generation_id, doc_id, NOT FOUND);
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text, integer) IS
-    'The documents that are similar to one, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are pairs, verified unless the recipe takes estimates (match.verify). With lower values it adds other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. A notice says if the present text of the document is not indexed yet: the answer is then empty, or that of the text before';
+    'The documents that are similar to one, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are pairs, verified unless the recipe takes estimates (match.verify). With lower values it adds pairs to be reviewed (match.review), and other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. A notice says if the present text of the document is not indexed yet: the answer is then empty, or that of the text before';
 
 CREATE FUNCTION nearsim.similar_to(
     external_id text, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,

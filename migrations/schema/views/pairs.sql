@@ -1,11 +1,11 @@
--- Verified pairs with twins expanded; the document with the smaller doc_id is on the left. Each SELECT is planned by itself:
+-- All stored pairs with twins expanded; the document with the smaller doc_id is on the left. Each SELECT is planned by itself:
 -- the document that a condition names is looked up first, then its signature, pairs and twins through their keys and
 -- indexes (right_id, head_id of twins); without a condition they are hash joins. Where twins of both heads meet, the heads
 -- are compared as well, which changes nothing: with the twins alone the planner would consider another join order. All
 -- SELECTs have the same columns, those of similar_pair among them, and the same types; otherwise columns that are not
 -- requested would be computed. The recipe is read in subqueries of their own, which run once per generation instead of once
 -- per row.
-CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
+CREATE VIEW nearsim.stored_pairs WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.one_id AS left_id, found.other_id AS right_id,
     found.left_external_id, found.right_external_id, found.left_title, found.right_title, found.left_source, found.right_source,
     found.left_published_at, found.right_published_at, found.similarity, found.intersection_size, found.union_size,
@@ -14,7 +14,7 @@ SELECT live.collection, live.profile, live.collection_id, live.generation_id, fo
         WHERE generation_id = live.generation_id AND signature.doc_id = found.one_id)
         <> (SELECT numbers_digest FROM nearsim.signature
         WHERE generation_id = live.generation_id AND signature.doc_id = found.other_id) AS numbers_differ,
-    found.verdict, found.verified_at, found.distance, found.verified
+    found.verdict, found.verified_at, found.distance, found.verified, found.in_review
 FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL (
     -- Two heads.
@@ -84,7 +84,7 @@ CROSS JOIN LATERAL (
         r.head_id, r.head_id, r.generation_id, CAST(1 AS real), CAST(1 AS double precision),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END,
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END, CAST(NULL AS timestamptz),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands,
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands, false,
         true, false, verdict.verdict, true
     FROM nearsim.signature AS r
     JOIN nearsim.document AS a ON a.doc_id = r.head_id AND a.collection_id = live.collection_id
@@ -98,7 +98,7 @@ CROSS JOIN LATERAL (
         r.head_id, r.head_id, r.generation_id, CAST(1 AS real), CAST(1 AS double precision),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END,
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END, CAST(NULL AS timestamptz),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands,
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands, false,
         true, false, verdict.verdict, true
     FROM nearsim.signature AS r
     JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = r.head_id AND l.doc_id < r.doc_id AND l.head_id <> l.doc_id
@@ -108,6 +108,22 @@ CROSS JOIN LATERAL (
     WHERE r.generation_id = live.generation_id AND r.head_id <> r.doc_id
 ) AS found;
 
+CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
+SELECT collection, profile, collection_id, generation_id, left_id, right_id, left_external_id, right_external_id, left_title,
+    right_title, left_source, right_source, left_published_at, right_published_at, similarity, intersection_size,
+    union_size, estimate, shared_bands, are_twins, are_heads, numbers_differ, verdict, verified_at, distance, verified
+FROM nearsim.stored_pairs WHERE NOT in_review;
+
+CREATE VIEW nearsim.review_pairs WITH (security_invoker = true) AS
+SELECT collection, profile, collection_id, generation_id, left_id, right_id, left_external_id, right_external_id, left_title,
+    right_title, left_source, right_source, left_published_at, right_published_at, similarity, intersection_size,
+    union_size, estimate, shared_bands, are_twins, are_heads, numbers_differ, verdict, verified_at, distance, verified
+FROM nearsim.stored_pairs WHERE in_review;
+
+COMMENT ON VIEW nearsim.stored_pairs IS
+    'Internal (read by the views pairs and review_pairs): pairs that count and pairs to be reviewed';
+COMMENT ON VIEW nearsim.review_pairs IS
+    'Pairs for a person to look at, with a similarity from match.review to the threshold; they are outside clusters, removal and counts. Columns are those of the view pairs';
 COMMENT ON VIEW nearsim.pairs IS
     'Pairs of documents, including documents with the same features; the smaller doc_id is on the left';
 COMMENT ON COLUMN nearsim.pairs.collection IS 'Name of the collection';
@@ -144,3 +160,18 @@ COMMENT ON COLUMN nearsim.pairs.distance IS
     'Distance, an estimate if verified is false; NULL if the metric is not a distance';
 COMMENT ON COLUMN nearsim.pairs.verified IS
     'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified';
+
+DO $$
+DECLARE
+    known record;
+BEGIN
+    FOR known IN
+        SELECT attname, col_description(attrelid, attnum) AS description FROM pg_attribute
+        WHERE attrelid = CAST('nearsim.pairs' AS regclass) AND attnum > 0
+    LOOP
+        EXECUTE format('COMMENT ON COLUMN nearsim.review_pairs.%I IS %L', known.attname, known.description);
+        EXECUTE format('COMMENT ON COLUMN nearsim.stored_pairs.%I IS %L', known.attname, known.description);
+    END LOOP;
+END
+$$;
+COMMENT ON COLUMN nearsim.stored_pairs.in_review IS 'Whether it is for a person to look at, below the threshold';

@@ -21,7 +21,7 @@ from nearsim_db.store import clusters, documents, index_checks
 from nearsim_db.store.clusters import Members
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
-from nearsim_db.store.index_checks import SignedDocument
+from nearsim_db.store.index_checks import SignedDocument, StoredPair
 
 # A possible fault, its document, and the documents whose queued work may resolve it.
 Suspect = tuple[DocumentKind, list[int], set[int]]
@@ -143,18 +143,21 @@ def check_pairs(
 
 def _verify(
     connection: Connection, context: Context, ends: NDArray[np.int64]
-) -> Iterator[tuple[Ends, Evidence]]:
+) -> Iterator[tuple[Ends, StoredPair]]:
     for at in range(0, len(ends), _CANDIDATES_AT_ONCE):
         found = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
         both = zip(found.left.tolist(), found.right.tolist(), strict=True)
-        yield from zip(both, found.evidence(is_exact=context.encoder.is_exact), strict=True)
+        evidence = found.evidence(is_exact=context.encoder.is_exact)
+        yield from zip(both, zip(evidence, found.in_review.tolist(), strict=True), strict=True)
 
 
-def _differing(stored: dict[Ends, Evidence], found: dict[Ends, Evidence]) -> Iterator[tuple[PairKind, Ends]]:
+def _differing(
+    stored: dict[Ends, StoredPair], found: dict[Ends, StoredPair]
+) -> Iterator[tuple[PairKind, Ends]]:
     for ends, one in stored.items():
         if ends not in found:
             yield "untrue_pair", ends
-        elif not _is_same(one, found[ends]):
+        elif one[1] != found[ends][1] or not _is_same(one[0], found[ends][0]):
             yield "rescored_pair", ends
     for ends in found:
         if ends not in stored:

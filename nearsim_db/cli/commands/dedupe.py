@@ -123,6 +123,9 @@ def dedupe(
     output_format: _OutputFormat = None,
     pairs: Annotated[Path | None, _lines_option("pairs")] = None,
     clusters: Annotated[Path | None, _lines_option("clusters")] = None,
+    review: Annotated[
+        Path | None, _lines_option("pairs below the threshold that are to be reviewed (match.review)")
+    ] = None,
     comparison: _Comparison,
     threshold: recipes.Threshold = None,
     recipe_options: recipes.RecipeOptions,
@@ -148,9 +151,8 @@ def dedupe(
         raise UsageError("give --output PATH (- for standard output), or --dry-run")
     to = None if output is None else Path(output)
     is_sharded = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
-    _check_outputs(
-        to, output_format, [one for one in (pairs, clusters) if one is not None], is_sharded=is_sharded
-    )
+    others = [one for one in (pairs, clusters, review) if one is not None]
+    _check_outputs(to, output_format, others, is_sharded=is_sharded)
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
     from nearsim_db.readers import Source
@@ -159,7 +161,9 @@ def dedupe(
     chosen = recipe_options.chosen(1.0 if comparison.exact else threshold)
     most_rejected = 0 if max_rejected is None and rejects is None else max_rejected
     reading = file_options.reading()
-    outputs = Outputs() if dry_run else Outputs(to, pairs, clusters, rejects, output_format, is_sharded)
+    outputs = (
+        Outputs() if dry_run else Outputs(to, pairs, clusters, rejects, review, output_format, is_sharded)
+    )
     with ExitStack() as stack:
         with outcome.progress() as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
@@ -186,7 +190,7 @@ def dedupe(
                 most_rejected=most_rejected,
                 threads=jobs,
             )
-    written = [outputs.unique, outputs.pairs, outputs.clusters]
+    written = [outputs.unique, outputs.pairs, outputs.clusters, outputs.review]
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     done = summaries.dedupe_document(summary, outputs.unique)
     outcome.show(
@@ -223,4 +227,4 @@ def _check_outputs(
                 f"cannot write {path}: pairs and clusters are written as plain JSON lines; end the name in .jsonl"
             )
     if len({output, *others}) <= len(others):
-        raise UsageError("--output, --pairs and --clusters must be different files")
+        raise UsageError("--output, --pairs, --clusters and --review must be different files")

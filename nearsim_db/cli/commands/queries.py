@@ -21,8 +21,20 @@ if TYPE_CHECKING:
     from nearsim_db.search.explanation import Explanation
 
 
-def pairs(*, scope: options.Scope, min_similarity: options.MinSimilarity = 0.0, rows: options.Rows) -> None:
-    """List the pairs of near-duplicates.
+def pairs(
+    *,
+    scope: options.Scope,
+    min_similarity: options.MinSimilarity = 0.0,
+    review: Annotated[
+        bool,
+        typer.Option(
+            "--review",
+            help="List the pairs below the threshold that are to be reviewed (match.review) instead.",
+        ),
+    ] = False,
+    rows: options.Rows,
+) -> None:
+    """List the pairs of near-duplicates, or with --review those that a person should look at.
 
     A table lists the most similar first; columns that the terminal is too narrow for are left out and named. Each line
     of jsonl has left, right, similarity, intersection, union, estimate, shared_bands, left_title, right_title and
@@ -32,8 +44,9 @@ def pairs(*, scope: options.Scope, min_similarity: options.MinSimilarity = 0.0, 
     """
     with scope.answers() as answers:
         layout = layouts.with_distance(layouts.PAIRS) if answers.metric() == "euclidean" else layouts.PAIRS
-        rows.write(layout, answers.pairs(min_similarity))
-        terminal.print_warnings(layouts.of_unstored(answers, scope.collection, min_similarity))
+        rows.write(layout, answers.pairs(min_similarity, review=review))
+        unstored = layouts.of_unreviewed if review else layouts.of_unstored
+        terminal.print_warnings(unstored(answers, scope.collection, min_similarity))
 
 
 def clusters(

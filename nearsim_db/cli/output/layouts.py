@@ -249,3 +249,17 @@ def of_unstored(answers: "Answers | Queries", collection: str, wanted: float) ->
         f"profile {profile} has no pair below similarity {least:.4g}, its threshold; to find pairs from {wanted:g}: "
         f"{command}"
     ]
+
+
+def of_unreviewed(answers: "Answers | Queries", collection: str, wanted: float) -> list[str]:
+    """Return a warning if the index stores no pairs to be reviewed of such similarities, with what stores them."""
+    profile, least = answers.least_reviewed()
+    if (least and wanted >= least) or wanted == 0 < least:
+        return []
+    command = suggested_command(
+        "reindex start", collection, profile, "--set", f"match.review={wanted or 0.5:g}"
+    )
+    stored = f"from similarity {least:g}" if least else "none, as match.review is 0"
+    return [
+        f"profile {profile} stores pairs to be reviewed {stored}; to store those from {wanted or 0.5:g}: {command}"
+    ]

@@ -13,7 +13,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.screening import Screened, VerifiedPairs, screen, verify
+from nearsim_db.similarity.screening import Screened, VerifiedPairs, are_pairs, screen, verify
 from nearsim_db.store import documents, index_checks, lookups, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
@@ -99,7 +99,7 @@ def verify_candidates(
     candidates: NDArray[np.int64],
     known: Signatures | None = None,
 ) -> VerifiedPairs:
-    """Return the pairs among candidates: (m, 2) int64 of candidate heads, the smaller first.
+    """Return the pairs among candidates, those to be reviewed too: (m, 2) int64 of candidate heads, the smaller first.
 
     Candidates that are no longer heads are left out. `known` are signatures, sorted by doc_id, that need not be read
     if they include those of all candidates.
@@ -109,7 +109,7 @@ def verify_candidates(
     if not len(signed.doc_ids):
         return _no_pairs()
     rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
-    screened = screen(context.encoder, signed, rows[:, 0], rows[:, 1])
+    screened = screen(context.encoder, signed, rows[:, 0], rows[:, 1], review=True)
     context.found.counts["candidates"] += screened.candidates
     context.found.counts["screened"] += len(screened.left)
 
@@ -119,14 +119,20 @@ def verify_candidates(
         context.found.stale.update(int(signed.doc_ids[row]) for row in used if row not in found)
         return found
 
-    return verify_screened(context.encoder, signed, screened, read)
+    return verify_screened(context.encoder, signed, screened, read, review=True)
 
 
 def verify_screened(
-    encoder: Encoder, signed: Signatures, screened: Screened, read: Callable[[Sequence[int]], Features]
+    encoder: Encoder,
+    signed: Signatures,
+    screened: Screened,
+    read: Callable[[Sequence[int]], Features],
+    *,
+    review: bool = False,
 ) -> VerifiedPairs:
     """Return the pairs among screened candidates, as `verify` finds them by rows of `signed`."""
-    return _pairs(signed, *verify(encoder, screened, read))
+    screened, scores = verify(encoder, screened, read, review=review)
+    return _pairs(signed, screened, scores, ~are_pairs(encoder, scores, screened.shared_bands))
 
 
 def read_features(
@@ -208,7 +214,9 @@ def _without_duplicates(context: Context, signed: Signatures, rows: NDArray[np.i
     return apart
 
 
-def _pairs(signed: Signatures, screened: Screened, scores: Scores) -> VerifiedPairs:
+def _pairs(
+    signed: Signatures, screened: Screened, scores: Scores, in_review: NDArray[np.bool_]
+) -> VerifiedPairs:
     return VerifiedPairs(
         signed.doc_ids[screened.left],
         signed.doc_ids[screened.right],
@@ -216,6 +224,7 @@ def _pairs(signed: Signatures, screened: Screened, scores: Scores) -> VerifiedPa
         screened.sketch_scores,
         screened.candidates,
         scores,
+        in_review,
         _digests_of(signed, screened.left),
         _digests_of(signed, screened.right),
     )
@@ -229,4 +238,4 @@ def _digests_of(signed: Signatures, rows: Sequence[int] | NDArray[np.int64]) -> 
 
 def _no_pairs() -> VerifiedPairs:
     none, nothing = np.zeros(0, np.int64), Scores(np.zeros(0))
-    return VerifiedPairs(none, none, none, nothing, 0, nothing, [], [])
+    return VerifiedPairs(none, none, none, nothing, 0, nothing, np.zeros(0, bool), [], [])

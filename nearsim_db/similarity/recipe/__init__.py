@@ -1,7 +1,15 @@
 """Recipes: all parameters of a profile as plain data, read from TOML and validated."""
 
 from nearsim_db.similarity.recipe.reading import from_mapping, load, override, parse
-from nearsim_db.similarity.recipe.sections import DEFAULT_RECALL, Bands, Normalise, Recipe, Shingle, Sketch
+from nearsim_db.similarity.recipe.sections import (
+    DEFAULT_RECALL,
+    Bands,
+    Normalise,
+    Recipe,
+    Shingle,
+    Sketch,
+    without_review,
+)
 from nearsim_db.similarity.recipe.validation import keep_policy, refuse_unusable_keep, retained_seconds
 from nearsim_db.similarity.recipe.writing import to_mapping, to_toml, with_earlier_values, without_later_keys
 
@@ -23,4 +31,5 @@ __all__ = [
     "to_toml",
     "with_earlier_values",
     "without_later_keys",
+    "without_review",
 ]

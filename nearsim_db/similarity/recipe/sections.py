@@ -100,6 +100,9 @@ class Match(_Section, frozen=True):
     Under `verify = "bands"` all candidates are pairs, and their similarity is the estimate. Candidates that share
     `certain_shared_bands` or more are pairs at any similarity; 0: none.
 
+    From `review` to the threshold, pairs are found and stored to be looked at by a person, outside clusters, removal
+    and counts; 0: none.
+
     `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
     and(3))", replaces bands and the minimum. `passage` and `passage_gap` are for winnow: runs of `passage` equal words
     (or characters, as in shingle.scheme) always make two documents candidates, and a passage may have up to
@@ -112,6 +115,7 @@ class Match(_Section, frozen=True):
     verify: Literal["exact", "estimate", "bands"] = "exact"
     certain_shared_bands: Annotated[int, Meta(ge=0, le=256)] = 0
     bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 128
+    review: Annotated[float, Meta(ge=0, le=1)] = 0.0
     passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     passage_gap: Annotated[int, Meta(ge=0, le=1_000)] | None = None
 
@@ -163,6 +167,11 @@ class Recipe(_Section, frozen=True):
         if self.match.passage is None:
             return None
         return self.match.passage + 1 - (1 if self.shingle.scheme == "bag" else self.shingle.k)
+
+
+def without_review(recipe: Recipe) -> Recipe:
+    """Return a recipe that finds no pairs to be reviewed."""
+    return replace(recipe, match=replace(recipe.match, review=0.0))
 
 
 METRIC_OF_FAMILY = {

@@ -48,6 +48,7 @@ def check(recipe: "Recipe") -> None:
     _check_options(recipe.sketch)
     _check_threshold(recipe.match.threshold, recipe.sketch)
     _check_estimate(recipe.match, recipe.sketch)
+    _check_review(recipe.match, recipe.sketch)
     _check_passage(recipe)
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
@@ -152,6 +153,21 @@ def _check_estimate(match: "Match", sketch: "Sketch") -> None:
             f"match.threshold is {match.threshold:g}; match.verify = estimate only resolves distances from "
             f"{1 / _ESTIMATED_DISTANCES:g} to {_ESTIMATED_DISTANCES:,.0f}; scale "
             "the vectors, or set match.verify to exact"
+        )
+
+
+def _check_review(match: "Match", sketch: "Sketch") -> None:
+    if match.review == 0:
+        return
+    if sketch.family == "projection" or match.verify == "bands":
+        cause = "sketch.family is projection" if sketch.family == "projection" else "match.verify is bands"
+        raise RecipeError(
+            f"match.review is {match.review:g}, but {cause}, under which there is none; set it to 0"
+        )
+    if match.review >= match.threshold:
+        raise RecipeError(
+            f"match.review is {match.review:g}, not below match.threshold, which is {match.threshold:g}; lower it, or "
+            "set it to 0 to store no pairs to be reviewed"
         )
 
 

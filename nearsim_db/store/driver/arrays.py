@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # kind and size of a dtype -> (type of an element, type of the array), as pg_type numbers them
 _OIDS = {
+    "b1": (16, 1000),
     "i2": (21, 1005),
     "i4": (23, 1007),
     "i8": (20, 1016),
@@ -37,7 +38,7 @@ class PackedArray:
 
 
 def packed(values: "NDArray[np.generic]") -> PackedArray:
-    """Pack a one-dimensional array of int16, int32, int64, float32, float64, or 16-byte void for uuid."""
+    """Pack a one-dimensional array of bool, int16, int32, int64, float32, float64, or 16-byte void for uuid."""
     import numpy as np
 
     name = values.dtype.str

@@ -47,7 +47,14 @@ class Leaves:
         return sql.Identifier(INDEX_SCHEMA, self.name(parent))
 
     def rows(self, parent: str) -> sql.Composable:
-        """Return what has the rows of this generation only, to be read under an alias."""
+        """Return what has the rows of this generation only, to be read under an alias; of pairs, those that count."""
+        if parent == "similar_pair":
+            table, condition = self.table(parent), self.condition
+            return sql.SQL("(SELECT * FROM {} WHERE {} AND NOT in_review)").format(table, condition)
+        return self.all_rows(parent)
+
+    def all_rows(self, parent: str) -> sql.Composable:
+        """Return what `rows` does, and pairs to be reviewed."""
         if not self.are_shared:
             return self.table(parent)
         return sql.SQL("(SELECT * FROM {} WHERE {})").format(self.table(parent), self.condition)
@@ -80,11 +87,13 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
 
     `{signature}`, `{band}` and so on become the rows of the generation, to be read under an alias, `{signature_leaf}`
     and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`.
+    `{similar_pair}` has the pairs that count, `{stored_pair}` those to be reviewed as well.
     A statement that has placeholders must be executed with parameters, any other without.
     """
     with_names = bool(parts)
     if leaves is not None:
         parts |= {parent: leaves.rows(parent) for parent in PARENTS}
+        parts["stored_pair"] = leaves.all_rows("similar_pair")
         parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["of_generation"] = leaves.condition

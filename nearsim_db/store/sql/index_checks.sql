@@ -70,11 +70,11 @@ ORDER BY doc_id
 -- Pairs whose right end (with `both`, either end) is one of some documents. Relies on the key and on the index on
 -- right_id.
 SELECT pair.left_id, pair.right_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate,
-    pair.shared_bands, pair.distance, nearsim.is_exact(generation.recipe)
+    pair.shared_bands, pair.distance, nearsim.is_exact(generation.recipe), pair.in_review
 FROM (
-    SELECT * FROM {similar_pair} AS similar_pair WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    SELECT * FROM {stored_pair} AS similar_pair WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
     UNION
-    SELECT * FROM {similar_pair} AS similar_pair WHERE %(both)s AND left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    SELECT * FROM {stored_pair} AS similar_pair WHERE %(both)s AND left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 ) AS pair
 CROSS JOIN nearsim.generation WHERE generation.generation_id = {generation_id}
 

@@ -1,18 +1,22 @@
 -- name: store_pairs
 -- Insert verified pairs, in key order so that sessions inserting the same pairs do not deadlock. An existing pair is
--- identical: the digests of its documents determine it. Columns the metric does not define are NULL. Relies on the
--- key.
-INSERT INTO {similar_pair_leaf}
-    (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
-SELECT {generation_id}, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance
-FROM unnest(
-    CAST(%(left_id)s AS bigint[]), CAST(%(right_id)s AS bigint[]), CAST(%(shared_bands)s AS smallint[]),
-    CAST(%(estimate)s AS real[]), CAST(%(similarity)s AS double precision[]), CAST(%(intersection_size)s AS integer[]),
-    CAST(%(union_size)s AS integer[]), CAST(%(distance)s AS double precision[])
-) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance)
-ORDER BY left_id, right_id
-ON CONFLICT ({shared_key}left_id, right_id) DO NOTHING
-RETURNING left_id, right_id
+-- identical: the digests of its documents determine it. Columns the metric does not define are NULL. Returns the new
+-- ones but those in review. Relies on the key.
+WITH stored AS (
+    INSERT INTO {similar_pair_leaf} (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size,
+        union_size, distance, in_review)
+    SELECT {generation_id}, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance,
+        in_review
+    FROM unnest(
+        CAST(%(left_id)s AS bigint[]), CAST(%(right_id)s AS bigint[]), CAST(%(shared_bands)s AS smallint[]),
+        CAST(%(estimate)s AS real[]), CAST(%(similarity)s AS double precision[]), CAST(%(intersection_size)s AS integer[]),
+        CAST(%(union_size)s AS integer[]), CAST(%(distance)s AS double precision[]), CAST(%(in_review)s AS boolean[])
+    ) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance, in_review)
+    ORDER BY left_id, right_id
+    ON CONFLICT ({shared_key}left_id, right_id) DO NOTHING
+    RETURNING left_id, right_id, in_review
+)
+SELECT left_id, right_id FROM stored WHERE NOT in_review
 
 -- name: find_stored_pairs
 -- Places of those of some pairs that are stored. Each is looked up by key, however many are stored. Relies on the key.
@@ -20,7 +24,7 @@ SELECT found.place - 1
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) WITH ORDINALITY
     AS found (left_id, right_id, place)
 CROSS JOIN LATERAL (
-    SELECT FROM {similar_pair} AS pair
+    SELECT FROM {stored_pair} AS pair
     WHERE pair.left_id = found.left_id AND pair.right_id = found.right_id LIMIT 1
 ) AS known
 
@@ -44,18 +48,18 @@ WHERE {of_generation}
 
 -- name: read_pairs
 -- All pairs by external id, twins expanded: every twin of the left with every twin of the right, and twins with each
--- other at similarity 1, with counts or a distance as the metric defines. The smaller doc_id is left. Reads all pairs;
--- relies on the index on head_id and document_pkey.
+-- other at similarity 1, with counts or a distance as the metric defines; or those to be reviewed. The smaller doc_id is
+-- left. Reads all pairs; relies on the index on head_id and document_pkey.
 SELECT p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands, p.distance, p.verified,
     a.external_id, b.external_id, a.title, b.title
 FROM (
     SELECT least(l.doc_id, r.doc_id) AS left_id, greatest(l.doc_id, r.doc_id) AS right_id,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
         (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}) AS verified
-    FROM {similar_pair} AS pair
+    FROM {stored_pair} AS pair
     JOIN {signature} AS l ON l.head_id = pair.left_id
     JOIN {signature} AS r ON r.head_id = pair.right_id
-    WHERE pair.similarity >= %(min_similarity)s
+    WHERE pair.similarity >= %(min_similarity)s AND pair.in_review = %(review)s
     UNION ALL
     SELECT l.doc_id, r.doc_id, 1, CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END,
         CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END, 1, %(bands)s,
@@ -64,7 +68,7 @@ FROM (
     CROSS JOIN (
         SELECT nearsim.metric_of(recipe) AS metric FROM nearsim.generation WHERE generation_id = {generation_id} OFFSET 0
     ) AS own
-    WHERE r.head_id <> r.doc_id
+    WHERE r.head_id <> r.doc_id AND NOT %(review)s
 ) AS p
 JOIN nearsim.document AS a ON a.doc_id = p.left_id
 JOIN nearsim.document AS b ON b.doc_id = p.right_id
@@ -92,7 +96,7 @@ FROM (
         UNION ALL
         -- Twins, with the columns of similar_pair.
         SELECT head_id, head_id, head_id, NULL, 1, 1, CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END,
-            CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END, %(bands)s
+            CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END, %(bands)s, false
         FROM self
     ) AS pair
     WHERE similarity >= %(min_similarity)s

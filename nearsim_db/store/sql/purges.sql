@@ -46,7 +46,7 @@ SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(
     (SELECT count(*) FROM {band} AS band
         JOIN unnest(CAST(%(owners)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS own (doc_id, bucket_hash)
         ON band.bucket_hash = own.bucket_hash AND band.doc_id = own.doc_id),
-    (SELECT count(*) FROM {similar_pair} AS similar_pair WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    (SELECT count(*) FROM {stored_pair} AS similar_pair WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
         OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 

@@ -8,6 +8,6 @@ WITH found AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT bands FROM found),
-    (SELECT count(*) FROM {similar_pair} AS similar_pair WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    (SELECT count(*) FROM {stored_pair} AS similar_pair WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
         OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
