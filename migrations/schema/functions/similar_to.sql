@@ -43,10 +43,21 @@ CREATE FUNCTION nearsim.similar_to(
     profile text DEFAULT NULL, collection text DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.similar_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    meant bigint;
 BEGIN
-    RETURN QUERY SELECT * FROM nearsim.similar_to(
-        nearsim.document_named(external_id, collection), min_similarity, min_shared_bands, profile, max_matches);
+    meant := nearsim.document_named(external_id, collection);
+    RETURN QUERY SELECT * FROM nearsim.similar_to(meant, min_similarity, min_shared_bands, profile, max_matches);
+EXCEPTION WHEN no_data_found THEN
+    IF meant IS NOT NULL OR NOT EXISTS (
+        SELECT FROM nearsim_index.visible_changes AS change JOIN nearsim.collection AS place USING (collection_id)
+        WHERE change.external_id = similar_to.external_id COLLATE "C"
+            AND (similar_to.collection IS NULL OR place.name = similar_to.collection))
+    THEN
+        RAISE;
+    END IF;
+    RAISE NOTICE 'the row % was written to its attached table and is not indexed yet', quote_literal(external_id);
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(text, double precision, integer, text, text, integer) IS
-    'similar_to by external_id; name the collection if several have such a document';
+    'similar_to by external_id; name the collection if several have such a document. No rows and a notice for a row of an attached table that was written, by this transaction for example, and is not indexed yet';

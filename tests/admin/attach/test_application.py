@@ -119,3 +119,23 @@ def test_two_collections_of_one_table(story: Index, app: Application, database: 
     write(app, 50, words(0, 50))
     story.build()
     assert_as_ingested(database, app, story)
+
+
+def test_a_row_just_inserted_has_no_similar_documents_yet(story: Index, app: Application) -> None:
+    notices: list[str] = []
+    app.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+    query = "SELECT external_id FROM nearsim.similar_to('40', collection => 'story')"
+    with app.transaction():
+        write(app, 40, words(0, 2))
+        assert app.execute(query).fetchall() == []
+    assert app.execute(query).fetchall() == []
+    assert len(notices) == 2
+    assert all("'40'" in notice for notice in notices)
+    story.build()
+    assert (
+        {other for (other,) in app.execute(query).fetchall()}
+        == {str(found.external_id) for found in story.similar("40")}
+        != set()
+    )
+    with pytest.raises(psycopg.errors.NoDataFound):
+        app.execute("SELECT * FROM nearsim.similar_to('41', collection => 'story')")
