@@ -38,9 +38,7 @@ _COUNTS = (
 
 
 def is_small(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether an index of a collection shares its tables with others: of few documents, all of them on this server."""
-    if placement.is_distributed(connection):
-        return False
+    """Whether an index of a collection shares its tables with others: of few documents."""
     return bool(run(connection, "is_small", collection_id=collection_id, most=MOST_SHARED).value())
 
 
@@ -99,12 +97,22 @@ def _delete_some(connection: Connection, leaves: Leaves) -> int:
     """Delete some rows of a generation; return how many, 0 if no more can be read, as the table is damaged."""
     try:
         with connection.backend.transaction():
-            deleted = int(run(connection, "delete_some_rows", leaves, most=_ROWS_AT_ONCE).value())
-            return deleted or run(connection, "delete_some_signatures", leaves, most=_ROWS_AT_ONCE).count
+            for name in ("delete_some_members", "delete_some_pairs"):
+                if deleted := run(connection, name, leaves, most=_ROWS_AT_ONCE).count:
+                    return deleted
+            if deleted := _delete_some_bands(connection, leaves):
+                return deleted
+            return run(connection, "delete_some_signatures", leaves, most=_ROWS_AT_ONCE).count
     except psycopg.Error as error:
         if corruption_message(error) is None:
             raise
         return 0
+
+
+def _delete_some_bands(connection: Connection, leaves: Leaves) -> int:
+    if leaves.distributed:
+        return run(connection, "delete_next_band", leaves).count
+    return run(connection, "delete_some_bands", leaves, most=_ROWS_AT_ONCE).count
 
 
 def drop(connection: Connection, leaves: Leaves) -> None:

@@ -80,7 +80,7 @@ def test_a_node_is_added_with_a_password_for_the_owner_of_shards(closed: CitusSe
         chief.execute(_WORD, ["nearsim_admin"])
         chief.execute("SELECT citus_rebalance_start()")
         wait_until(chief, _MOVED)
-        shards = "SELECT count(DISTINCT nodename) FROM citus_shards WHERE table_name::text ~ 'band_1'"
+        shards = "SELECT count(DISTINCT nodename) FROM citus_shards WHERE table_name::text ~ 'band_shared'"
         assert ask(chief, shards) == 3
         chief.execute("ALTER ROLE nearsim_admin NOLOGIN PASSWORD NULL")
         chief.execute("DELETE FROM pg_dist_authinfo WHERE rolename = 'nearsim_admin'")

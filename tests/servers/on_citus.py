@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 _ISOLATION = "Citus refuses policies with subqueries: isolation is refused by name"
+_EMPTY = "the coordinator's own index has no rows; tests/scale_out/test_faults.py damages that of a shard"
 # Tests that cannot run on a cluster, by a part of their id, with the reason
 DIFFERENT = {
     "tests/admin/test_isolation": _ISOLATION,
@@ -33,9 +34,10 @@ DIFFERENT = {
     ),
     "test_view_plans.py::test_the_worked_self_join_reads": "band rows are read on nodes, by names of shards",
     "test_view_plans.py::test_a_join_of_bands_finds": "the nodes' plans are not in the coordinator's tree",
-    "test_verify_index.py::test_damaged_tables_are_reported_and_the_index_rebuilt[pg15-an index misses a row]": (
-        "the coordinator's own index has no rows; tests/scale_out/test_faults.py damages that of a shard"
-    ),
+    "test_verify_index.py::test_damaged_tables_are_reported_and_the_index_rebuilt[pg15-an index misses a row]": _EMPTY,
+    "test_shared_damage.py::test_damaged_indexes_are_built_again[pg15-an index misses a row]": _EMPTY,
+    "test_shared_damage.py::test_without_an_index_of_the_table_a_collection_gets_its_own_tables": _EMPTY,
+    "test_joins.py::test_a_list_page_of_an_isolated_reader_reads_few_documents": _ISOLATION,
 }
 
 # Tests on servers of their own, without Citus: those of files and of single tests, by a part of their id

@@ -50,18 +50,18 @@ def fill(url: str) -> None:
     """A large collection beside small ones, and an application's table with its rows; not analyzed."""
     engine = open_engine(url)
     with engine.connect(autocommit=True) as connection:
-        assert not is_distributed(connection)
+        leaves = Leaves(LARGE.generation_id, is_distributed(connection))
         connection.execute(
             "SET session_replication_role = replica"
         )  # as loaded by a build: no changes to capture
-        partitions.create(connection, LARGE)
+        partitions.create(connection, leaves)
         parts = {parent: LARGE.table(parent) for parent in PARENTS}
         numbers = {"generation_id": sql.Literal(LARGE.generation_id), "documents": sql.Literal(DOCUMENTS)}
         connection.execute(sql.SQL(CONTENTS).format(**parts, **numbers))
         connection.execute("RESET session_replication_role")
         for name in ("index_signatures", "finish_pairs"):
-            connection.execute(statement(name, LARGE))
-        partitions.attach(connection, LARGE)
+            connection.execute(statement(name, leaves))
+        partitions.attach(connection, leaves)
     engine.dispose()
 
 

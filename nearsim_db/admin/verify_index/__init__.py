@@ -131,9 +131,14 @@ class _Repair:
         return VerifyResult(self.collection, self.generation.profile, self.found, after)
 
     def _rebuild_indexes(self, tables: list[str]) -> None:
-        """Build the indexes of tables again that other generations need as well."""
+        """Build the indexes of tables again that other generations need as well, those of band rows on all shards."""
+        leaves, band = self.generation.leaves, self.generation.leaves.name("band")
+        if leaves.distributed:
+            tables = sorted({band if one.startswith(band) else one for one in tables})
         try:
             with translate_errors(), self.database.engine.connect(autocommit=True) as connection:
+                if leaves.distributed:
+                    placement.restore_shards(connection, leaves)
                 for table in tables:
                     index_checks.rebuild_indexes(connection, table)
         except DatabaseError as error:

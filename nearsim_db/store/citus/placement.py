@@ -73,8 +73,15 @@ def read_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> list[S
 
 
 def restore_shards(connection: Connection, leaves: Leaves) -> None:
-    """Create the missing shards of a generation's band table, empty. Raises DatabaseError if that fails."""
-    for node, reason in run(connection, "restore_shards", leaves, leaf=leaves.qualified("band")).rows():
+    """Create the missing shards of a generation's band table, empty. Raises DatabaseError if that fails.
+
+    Those of the table that small generations share get their index as well.
+    """
+    if leaves.are_shared:
+        failed = run(connection, "restore_shared_shards").rows()
+    else:
+        failed = run(connection, "restore_shards", leaves, leaf=leaves.qualified("band")).rows()
+    for node, reason in failed:
         raise DatabaseError(f"a missing shard of {leaves.name('band')} on {node} cannot be created: {reason}")
 
 

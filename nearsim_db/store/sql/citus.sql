@@ -107,7 +107,7 @@ SELECT nodename, nodeport, success, result FROM pg_catalog.run_command_on_worker
         'prepared_transactions', CAST(current_setting('max_prepared_transactions') AS integer),
         'connections', CAST(current_setting('max_connections') AS integer), 'wal_level', current_setting('wal_level'))
     FROM pg_catalog.pg_class
-    WHERE relkind = 'r' AND relnamespace = to_regnamespace('nearsim_index') AND relname ~ '^band_[0-9]+_[0-9]+$'
+    WHERE relkind = 'r' AND relnamespace = to_regnamespace('nearsim_index') AND relname ~ '^band_([0-9]+|shared)_[0-9]+$'
     $command$)
 ORDER BY nodename, nodeport
 
@@ -166,6 +166,33 @@ ORDER BY shardid
 -- the node of each shard that cannot be created, and the reason. One command a shard; locks nothing that exists.
 SELECT nodename || ':' || nodeport, result
 FROM pg_catalog.run_command_on_colocated_placements('nearsim.band', CAST(%(leaf)s AS regclass), $command$
-    CREATE TABLE IF NOT EXISTS %%2$s PARTITION OF %%1$s FOR VALUES IN ({generation_id})
+    CREATE TABLE IF NOT EXISTS %%2$s PARTITION OF %%1$s FOR VALUES FROM ({generation_id}) TO ({generation_id} + 1)
     $command$)
 WHERE NOT success
+
+-- name: restore_shared_shards
+-- Create the missing shards of the table that small generations share, empty, and missing indexes; returns as
+-- restore_shards does. One command a shard.
+SELECT nodename || ':' || nodeport, result
+FROM pg_catalog.run_command_on_colocated_placements('nearsim.band', 'nearsim_index.band_shared', $command$
+    CREATE TABLE IF NOT EXISTS %2$s PARTITION OF %1$s FOR VALUES FROM (MINVALUE) TO (100000000);
+    DO $$
+    DECLARE
+        own_name constant text := replace('%2$s', 'nearsim_index.band_shared', 'band_shared_bucket');
+    BEGIN
+        IF to_regclass('nearsim_index.' || own_name) IS NULL THEN
+            EXECUTE 'CREATE UNIQUE INDEX ' || own_name || ' ON %2$s (generation_id, bucket_hash, doc_id)';
+            EXECUTE 'ALTER TABLE %2$s REPLICA IDENTITY USING INDEX ' || own_name;
+        END IF;
+    END $$
+    $command$)
+WHERE NOT success
+
+-- name: delete_next_band
+-- Delete the rows of the first band that a generation still has in a table that it shares, on all nodes; those of all bands
+-- at once would be a long transaction. Relies on the key.
+WITH next AS MATERIALIZED (
+    SELECT min(bucket_hash) AS bucket_hash FROM {band_leaf} AS band WHERE {of_generation}
+)
+DELETE FROM {band_leaf} AS band WHERE {of_generation}
+    AND bucket_hash <= (SELECT next.bucket_hash | 72057594037927935 FROM next)

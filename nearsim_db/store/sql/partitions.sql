@@ -63,20 +63,20 @@ DROP TABLE IF EXISTS {cluster_member_leaf}, {similar_pair_leaf}, {band_leaf}, {s
 SELECT count(*) <= %(most)s
 FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT %(most)s + 1) AS document
 
--- name: delete_some_rows
--- Delete some rows of a generation that is being dropped from tables that it shares, of pairs before signatures; returns
--- how many. Relies on the keys.
-WITH members AS (
-    DELETE FROM {cluster_member_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
-        SELECT ctid FROM {cluster_member_leaf} WHERE {of_generation} LIMIT %(most)s)) RETURNING 1
-), pairs AS (
-    DELETE FROM {similar_pair_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
-        SELECT ctid FROM {similar_pair_leaf} WHERE {of_generation} LIMIT %(most)s)) RETURNING 1
-), bands AS (
-    DELETE FROM {band_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
-        SELECT ctid FROM {band_leaf} WHERE {of_generation} LIMIT %(most)s)) RETURNING 1
-)
-SELECT (SELECT count(*) FROM members) + (SELECT count(*) FROM pairs) + (SELECT count(*) FROM bands)
+-- name: delete_some_members
+-- Delete some cluster members of a generation that is being dropped from a table that it shares. Relies on the key.
+DELETE FROM {cluster_member_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
+    SELECT ctid FROM {cluster_member_leaf} WHERE {of_generation} LIMIT %(most)s))
+
+-- name: delete_some_pairs
+-- Delete some pairs of a generation that is being dropped, before their signatures. Relies on the key.
+DELETE FROM {similar_pair_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
+    SELECT ctid FROM {similar_pair_leaf} WHERE {of_generation} LIMIT %(most)s))
+
+-- name: delete_some_bands
+-- Delete some band rows of a generation that is being dropped. Relies on the key.
+DELETE FROM {band_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
+    SELECT ctid FROM {band_leaf} WHERE {of_generation} LIMIT %(most)s))
 
 -- name: delete_some_signatures
 -- Delete some signatures of a generation that is being dropped, after its other rows. Relies on the key.

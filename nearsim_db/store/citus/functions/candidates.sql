@@ -15,7 +15,7 @@ BEGIN
             SELECT anchor.doc_id AS left_id, other.doc_id AS right_id
             FROM (
                 SELECT bucket_hash, array_agg(doc_id ORDER BY doc_id) AS members
-                FROM nearsim_index.%2$I GROUP BY bucket_hash HAVING count(*) > 1
+                FROM %2$s AS band GROUP BY bucket_hash HAVING count(*) > 1
             ) AS bucket
             CROSS JOIN LATERAL unnest(CASE WHEN $1 = 0 THEN members ELSE members[:$1] END) AS anchor (doc_id)
             CROSS JOIN LATERAL unnest(members) AS other (doc_id)
@@ -23,12 +23,12 @@ BEGIN
         )
         SELECT pair.left_id, pair.right_id, CAST(cardinality(shared.bands) AS smallint)
         FROM (SELECT DISTINCT linked.left_id, linked.right_id FROM linked) AS pair
-        JOIN nearsim_index.%1$I AS l ON l.doc_id = pair.left_id
-        JOIN nearsim_index.%1$I AS r ON r.doc_id = pair.right_id
+        JOIN %1$s AS l ON l.doc_id = pair.left_id
+        JOIN %1$s AS r ON r.doc_id = pair.right_id
         CROSS JOIN LATERAL (SELECT nearsim.shared_bands($4, $5, $6, l.sketch, r.sketch) AS bands OFFSET 0) AS shared
         WHERE CASE WHEN $4 #>> '{match,amplification}' IS NULL THEN cardinality(shared.bands) >= $3
             ELSE nearsim.is_candidate($4, shared.bands) END
-        $query$, 'signature_' || live.generation_id, 'band_' || live.generation_id)
+        $query$, nearsim.rows_of('signature', live.generation_id), nearsim.rows_of('band', live.generation_id))
         USING CAST(live.recipe #>> '{match,bucket_limit}' AS integer), live.generation_id, live.min_shared_bands,
             live.recipe, CAST(live.bands AS integer), CAST(live.rows AS integer);
 END

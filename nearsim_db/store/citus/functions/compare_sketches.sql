@@ -16,8 +16,8 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;
-    EXECUTE format('SELECT * FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO a USING left_id;
-    EXECUTE format('SELECT * FROM nearsim_index.%I WHERE doc_id = $1', 'signature_' || generation_id) INTO b USING right_id;
+    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id)) INTO a USING left_id;
+    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id)) INTO b USING right_id;
     IF a.sketch IS NULL OR b.sketch IS NULL THEN
         RETURN;
     END IF;
@@ -36,7 +36,7 @@ BEGIN
                 SELECT found.last_anchor FROM unnest($1) AS own (bucket_hash)
                 CROSS JOIN LATERAL (
                     SELECT bucket_hash, max(doc_id) AS last_anchor FROM (
-                        SELECT bucket_hash, doc_id FROM nearsim_index.%I WHERE bucket_hash = own.bucket_hash
+                        SELECT bucket_hash, doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash
                         ORDER BY doc_id LIMIT $2
                     ) AS anchor
                     GROUP BY bucket_hash HAVING count(*) >= $2
@@ -44,7 +44,7 @@ BEGIN
                 LIMIT 9223372036854775807
             )
             SELECT count(*) < cardinality($1) OR bool_or($3 <= last_anchor) FROM hot
-            $query$, 'band_' || generation_id)
+            $query$, nearsim.rows_of('band', generation_id))
             INTO are_linked USING shared, anchors, least(a.head_id, b.head_id);
     END IF;
     RETURN NEXT;
