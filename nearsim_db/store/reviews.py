@@ -1,9 +1,9 @@
 """The review desk: queues of doubtful pairs, leases on them, and decisions, which are verdicts, with undo."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from psycopg import errors as pg
 
@@ -16,8 +16,7 @@ LEASE_SECONDS = 600
 _TRIED_AT_ONCE = 20
 
 Answer = Literal["same", "different", "unsure", "skipped"]
-_VERDICT_OF: dict[Answer, str] = {"same": "pin_documents", "different": "veto_documents"}
-_STATEMENT_OF_VERDICT = {"pinned": "pin_documents", "vetoed": "veto_documents"}
+Pair = tuple[int, int]  # two doc_ids, the smaller first
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +86,11 @@ class DecidedRow:
     replaced_id: int | None
     queue: str
 
+    @property
+    def pair(self) -> Pair:
+        """The two doc_ids."""
+        return self.left_id, self.right_id
+
 
 @dataclass(frozen=True, slots=True)
 class ShownDocument:
@@ -100,6 +104,27 @@ class ShownDocument:
     source: str | None
     url: str | None
     date: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A document that is paired with another, their open pair, and who else is judging that now."""
+
+    left_id: int
+    right_id: int
+    other_id: int
+    external_id: str
+    title: str | None
+    source: str | None
+    date: str | None
+    similarity: float
+    numbers_differ: bool
+    held_by: str | None
+
+    @property
+    def pair(self) -> Pair:
+        """The two doc_ids."""
+        return self.left_id, self.right_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,67 +188,100 @@ class Desk:
         """Return the number of pairs that each queue has left, counted up to `most`."""
         return dict(run(connection, "count_review_queues", **self._place, max_pairs=most).rows())
 
-    def lease(
-        self, connection: Connection, queue: str, filters: Filters = Filters()
-    ) -> tuple[int, int] | None:
+    def lease(self, connection: Connection, queue: str, filters: Filters = Filters()) -> Pair | None:
         """Return the next pair of a queue, leased to this reviewer; None if there is none.
 
-        That is the pair of the reviewer's present lease until it is decided or released.
+        That is the first pair of the reviewer's present leases until it is decided or released.
         """
         own = run(connection, "find_own_lease", **self._who, queue=queue).rows()
-        for left_id, right_id, probability in own:
-            if self._take(connection, queue, left_id, right_id, probability) is not None:
+        listed = [
+            (one.left_id, one.right_id, one.probability)
+            for one in ([] if own else self.queue(connection, queue, filters, _TRIED_AT_ONCE))
+        ]
+        for left_id, right_id, probability in [*own, *listed]:
+            if self._take(connection, queue, {(left_id, right_id): probability}):
                 return left_id, right_id
-        for pair in self.queue(connection, queue, filters, _TRIED_AT_ONCE):
-            if self._take(connection, queue, pair.left_id, pair.right_id, pair.probability) is not None:
-                return pair.left_id, pair.right_id
         return None
 
+    def shortlist(self, connection: Connection, generation_id: int, doc_id: int, most: int) -> list[Listed]:
+        """Return the documents of a document's open pairs, the most similar first."""
+        parameters = {"generation_id": generation_id, "doc_id": doc_id, "most": most}
+        return run(connection, "read_shortlist", **self._who, **parameters).all(Listed)
+
+    def lease_document(
+        self, connection: Connection, generation_id: int, queue: str, filters: Filters, most: int
+    ) -> tuple[int, list[Listed]] | None:
+        """Return the next document of a queue with its shortlist, whose pairs are leased; None if there is none.
+
+        Of the two documents of the next pair that is the one with more open pairs, or the left one.
+        """
+        pair = self.lease(connection, queue, filters)
+        if pair is None:
+            return None
+        left, right = (self.shortlist(connection, generation_id, one, most) for one in pair)
+        doc_id, listed = (pair[0], left) if len(left) >= len(right) else (pair[1], right)
+        self._take(connection, queue, {one.pair: None for one in listed if one.held_by is None})
+        return doc_id, listed
+
     def _take(
-        self, connection: Connection, queue: str, left_id: int, right_id: int, probability: float | None
-    ) -> int | None:
-        """Lease a pair; return the number of its row, or None if somebody else has a lease on it."""
-        pair = {"collection_id": self.collection_id, "left_id": left_id, "right_id": right_id}
-        run(connection, "end_leases", **pair)
-        more = {"queue": queue, "lease_seconds": self.lease_seconds, "probability": probability}
-        found = run(connection, "lease_pair", reviewer=self.reviewer, **pair, **more).value()
-        return None if found is None else int(found)
+        self, connection: Connection, queue: str, pairs: Mapping[Pair, float | None]
+    ) -> dict[Pair, int]:
+        """Lease pairs, with their probabilities; return the numbers of their rows but of those leased to others."""
+        given = {"collection_id": self.collection_id, **_ends(list(pairs))}
+        run(connection, "end_leases", **given)
+        more = {"queue": queue, "lease_seconds": self.lease_seconds, "probabilities": list(pairs.values())}
+        taken = run(connection, "lease_pairs", reviewer=self.reviewer, **given, **more).rows()
+        return {(left_id, right_id): review_id for left_id, right_id, review_id in taken}
 
     def release(self, connection: Connection) -> None:
         """Give back what this reviewer was shown and did not decide."""
         run(connection, "release_leases", **self._who)
 
     def decide(
-        self, connection: Connection, queue: str, left_id: int, right_id: int, answer: Answer, why: str = ""
+        self, connection: Connection, queue: str, answers: Mapping[Pair, Answer], why: str = ""
     ) -> None:
-        """Decide a pair: same pins it, different vetoes it, unsure and skipped set no verdict.
+        """Decide pairs as one decision: same pins, different vetoes, unsure and skipped set no verdict.
 
-        Raises ConflictError if somebody else has a lease on it or it was decided meanwhile, NearsimError if a verdict
-        is not possible.
+        Raises ConflictError if somebody else has a lease on one of them or one was decided meanwhile, NearsimError if
+        a verdict is not possible.
         """
-        pair = {"left_id": left_id, "right_id": right_id}
-        held = run(connection, "find_review", **self._who, **pair).rows()
-        for reviewer, decided in held:
+        for reviewer, decided in run(connection, "find_holders", **self._who, **_ends(list(answers))).rows():
             doing = f"already decided by {reviewer}: {decided}" if decided else f"being judged by {reviewer}"
             raise ConflictError(f"this pair is {doing}")
-        review_id = self._take(connection, queue, left_id, right_id, None)
-        if review_id is None:
+        rows = self._take(connection, queue, dict.fromkeys(answers))
+        if len(rows) < len(answers):
             raise ConflictError("this pair is being judged by somebody else")
-        replaced_id = verdict_id = None
-        if answer in _VERDICT_OF:
-            replaced_id = run(connection, "lock_current_verdict", **pair).value()
-            reason = why.strip() or f"reviewed: {answer}"
-            verdict_id = self._set(connection, _VERDICT_OF[answer], reason, self.reviewer, pair)
+        reason = why.strip() or None
+        replaced, made = self._judge(connection, answers, reason)
         run(
             connection,
             "record_decision",
-            review_id=review_id,
-            answer=answer,
-            why=why.strip() or None,
-            decision_id=review_id,
-            verdict_id=verdict_id,
-            replaced_id=replaced_id,
+            review_ids=[rows[pair] for pair in answers],
+            answers=list(answers.values()),
+            why=reason,
+            decision_id=min(rows.values()),
+            verdict_ids=[made.get(pair) for pair in answers],
+            replaced_ids=[replaced.get(pair) for pair in answers],
         )
+        self.release(connection)
+
+    def _judge(
+        self, connection: Connection, answers: Mapping[Pair, Answer], why: str | None
+    ) -> tuple[dict[Pair, int], dict[Pair, int]]:
+        """Set the verdicts of answers; return the numbers of those replaced and of those set, by pair."""
+        ends = _ends([pair for pair, answer in answers.items() if answer in _JUDGING])
+        replaced = _by_pair(run(connection, "lock_current_verdicts", **ends).rows())
+        made: dict[Pair, int] = {}
+        for answer in _JUDGING:
+            pairs = [pair for pair, given in answers.items() if given == answer]
+            if not pairs:
+                continue
+            parameters = {"why": why or f"reviewed: {answer}", "by": self.reviewer}
+            answered = {"answers": [answer] * len(pairs)}
+            made |= _by_pair(
+                self._change(connection, "set_verdicts", **_ends(pairs), **answered, **parameters)
+            )
+        return replaced, made
 
     def undo(self, connection: Connection) -> list[DecidedRow]:
         """Undo this reviewer's last decision in force, of the last fifty; return its rows, none if there is none.
@@ -232,24 +290,19 @@ class Desk:
         undid since is left as it is.
         """
         rows = run(connection, "lock_last_decision", **self._who).all(DecidedRow)
-        for row in rows:
-            pair = {"left_id": row.left_id, "right_id": row.right_id}
-            current = run(connection, "lock_current_verdict", **pair).value() if row.verdict_id else None
-            if current is not None and current == row.verdict_id:
-                self._set(connection, "undo_documents", "undone at the review desk", self.reviewer, pair)
-                self._restore(connection, row, pair)
-            run(connection, "record_undo", review_id=row.review_id)
+        ends = _ends([(row.left_id, row.right_id) for row in rows if row.verdict_id is not None])
+        current = _by_pair(run(connection, "lock_current_verdicts", **ends).rows())
+        own = [row for row in rows if row.verdict_id and current.get(row.pair) == row.verdict_id]
+        parameters = {"why": "undone at the review desk", "by": self.reviewer}
+        replaced = [row.replaced_id for row in own]
+        given = _ends([row.pair for row in own])
+        self._change(connection, "undo_verdicts", **given, replaced_ids=replaced, **parameters)
+        run(connection, "record_undo", review_ids=[row.review_id for row in rows])
         return rows
 
-    def _restore(self, connection: Connection, row: DecidedRow, pair: dict[str, int]) -> None:
-        if row.replaced_id is None:
-            return
-        for verdict, by, why, _ in run(connection, "read_verdict", verdict_id=row.replaced_id).rows():
-            self._set(connection, _STATEMENT_OF_VERDICT[verdict], why, by, pair)
-
-    def _set(self, connection: Connection, name: str, why: str, by: str, pair: dict[str, int]) -> int:
+    def _change(self, connection: Connection, name: str, /, **parameters: object) -> list[tuple[Any, ...]]:
         try:
-            return int(run(connection, name, why=why, by=by, **pair).value())
+            return run(connection, name, **parameters).rows()
         except pg.NoDataFound as error:
             raise NotFoundError(str(error.diag.message_primary)) from error
         except pg.InvalidParameterValue as error:
@@ -286,3 +339,14 @@ class Desk:
     @property
     def _place(self) -> dict[str, object]:
         return {"collection": self.collection, "profile": self.profile, "reviewer": self.reviewer}
+
+
+_JUDGING: tuple[Answer, ...] = ("same", "different")
+
+
+def _ends(pairs: Sequence[Pair]) -> dict[str, object]:
+    return {"left_ids": [one for one, _ in pairs], "right_ids": [other for _, other in pairs]}
+
+
+def _by_pair(rows: Iterable[tuple[Any, ...]]) -> dict[Pair, int]:
+    return {(left_id, right_id): number for left_id, right_id, number in rows}

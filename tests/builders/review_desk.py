@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
@@ -44,7 +44,7 @@ class Desk:
     def request(
         self,
         path: str,
-        form: Mapping[str, object] | None = None,
+        form: Mapping[str, object] | Sequence[tuple[str, str]] | None = None,
         headers: Mapping[str, str | None] | None = None,
     ) -> Answer:
         """Get a page, or send a form as a page of the desk does; a header that is None is left out."""

@@ -59,10 +59,23 @@ def test_decisions_are_verdicts_and_outlive_the_process(reviewed: CommandLine, d
         assert opened.stop() == 130
     with desk(reviewed, "--by", "anna") as opened:
         undone = opened.request("/undo", {})
-        path = f"/pair/{second['left']}/{second['right']}?queue=numbers&done=undone"
+        path = f"/pair/{second['document']}/{second['listed']}?queue=numbers&done=undone"
         assert (undone.status, undone.headers["location"]) == (303, path)
         assert "Undone; it is open again." in opened.request(path).body
         assert verdicts(reviewed) == [("pinned", "anna")]
+
+
+def test_a_document_and_its_shortlist_are_one_decision(reviewed: CommandLine) -> None:
+    with desk(reviewed, "--by", "anna") as opened:
+        page = opened.request("/documents/numbers").body
+        listed = re.findall(r'name="listed" value="(\d+)"', page)
+        assert len(listed) == 2 and "what differs" in page
+        form = [*shown(page).items(), ("answer", "same"), ("ticked", listed[1])]
+        form = [*(one for one in form if one[0] != "listed"), *(("listed", one) for one in listed)]
+        assert opened.request("/decide", form).headers["location"] == "/documents/numbers?done=same"
+        assert sorted(verdicts(reviewed)) == [("pinned", "anna"), ("vetoed", "anna")]
+        assert opened.request("/undo", {}).headers["location"] == "/documents/numbers?done=undone"
+        assert verdicts(reviewed) == []
 
 
 def test_only_a_browser_with_the_token_is_answered(reviewed: CommandLine) -> None:
@@ -99,8 +112,8 @@ def test_titles_are_text_and_other_schemes_no_links(reviewed: CommandLine) -> No
             ("/pair/1/99", 404), ("/queue/gone", 404), ("/nothing", 404), ("/queue/numbers?since=soon", 400),
         ):  # fmt: skip
             assert opened.request(path).status == status, path
-        assert opened.request("/decide", {"answer": "same", "left": "x", "right": "2"}).status == 400
-        assert opened.request("/decide", {"answer": "perhaps", "left": "1", "right": "2"}).status == 400
+        assert opened.request("/decide", {"answer": "same", "document": "x", "listed": "2"}).status == 400
+        assert opened.request("/decide", {"answer": "perhaps", "document": "1", "listed": "2"}).status == 400
 
 
 def test_readers_read_and_take_no_leases(reviewed: CommandLine, database_url: str) -> None:
@@ -109,7 +122,7 @@ def test_readers_read_and_take_no_leases(reviewed: CommandLine, database_url: st
         with desk(as_reader) as opened:
             page = opened.request("/queue/numbers").body
             assert "word1" in page and "read only" in page and "<form" not in page
-            decided = opened.request("/decide", {"answer": "same", "left": "1", "right": "2"})
+            decided = opened.request("/decide", {"answer": "same", "document": "1", "listed": "2"})
             assert decided.status == 403
             assert "db grant" in decided.body
         assert verdicts(reviewed) == []

@@ -61,7 +61,7 @@ def test_two_reviewers_never_hold_the_same_pair(desk: Desk, index: Index) -> Non
         assert first != second
     assert first is not None
     with index.database.transaction() as one, pytest.raises(ConflictError, match="being judged by anna"):
-        bert.decide(one, "numbers", *first, "same")
+        bert.decide(one, "numbers", {first: "same"})
     with index.database.transaction() as one:
         assert replace(desk, reviewer="cleo").lease(one, "numbers") is None
         desk.release(one)
@@ -75,7 +75,7 @@ def test_a_lease_ends_after_its_time(desk: Desk, index: Index) -> None:
         assert replace(desk, reviewer="bert").lease(connection, "numbers") == held
         assert held is not None
         with pytest.raises(ConflictError, match="being judged by bert"):
-            desk.decide(connection, "numbers", *held, "same")
+            desk.decide(connection, "numbers", {held: "same"})
         seen = desk.reviews(connection, *held)
         assert [one.reviewer for one in seen] == ["bert", "anna"]
 
@@ -96,14 +96,14 @@ def test_a_decision_is_a_verdict_and_undo_restores_the_one_it_replaced(desk: Des
         (left, right, *_) = before[0]
         assert isinstance(left, int)
         assert isinstance(right, int)
-        desk.decide(connection, "numbers", left, right, "different", " three more boats ")
+        desk.decide(connection, "numbers", {(left, right): "different"}, " three more boats ")
         assert verdicts(connection) == [(left, right, "vetoed", "anna", "three more boats")]
     with index.database.transaction() as connection:
         with pytest.raises(ConflictError, match="already decided by anna: different"):
-            replace(desk, reviewer="bert").decide(connection, "numbers", left, right, "same")
+            replace(desk, reviewer="bert").decide(connection, "numbers", {(left, right): "same"})
         leased = desk.lease(connection, "numbers")
         assert leased is not None
-        desk.decide(connection, "numbers", *leased, "same")
+        desk.decide(connection, "numbers", {leased: "same"})
         assert (*leased, "pinned", "anna", "reviewed: same") in verdicts(connection)
         progress = desk.progress(connection)
         assert (progress.same, progress.different, progress.decided) == (1, 1, 2)
@@ -120,7 +120,7 @@ def test_undo_leaves_a_verdict_that_somebody_replaced(desk: Desk, index: Index) 
     with index.database.transaction() as connection:
         leased = desk.lease(connection, "numbers")
         assert leased is not None
-        desk.decide(connection, "numbers", *leased, "same")
+        desk.decide(connection, "numbers", {leased: "same"})
     index.veto("t1", "t2", "no", "bert")
     with index.database.transaction() as connection:
         desk.undo(connection)
@@ -131,10 +131,10 @@ def test_unsure_and_skipped_set_no_verdict(desk: Desk, index: Index) -> None:
     with index.database.transaction() as connection:
         first = desk.lease(connection, "numbers")
         assert first is not None
-        desk.decide(connection, "numbers", *first, "unsure")
+        desk.decide(connection, "numbers", {first: "unsure"})
         second = desk.lease(connection, "numbers")
         assert second is not None
-        desk.decide(connection, "numbers", *second, "skipped")
+        desk.decide(connection, "numbers", {second: "skipped"})
         assert verdicts(connection) == []
         assert desk.lease(connection, "numbers") is None
         # What one reviewer skipped is open for others; an unsure pair is left out unless it is asked for.
@@ -146,7 +146,7 @@ def test_a_purge_and_a_dropped_collection_remove_reviews(desk: Desk, index: Inde
     with index.database.transaction() as connection:
         leased = desk.lease(connection, "numbers")
         assert leased is not None
-        desk.decide(connection, "numbers", *leased, "unsure", "a secret reason")
+        desk.decide(connection, "numbers", {leased: "unsure"}, "a secret reason")
         assert may_review(connection, desk.collection_id)[0]
     index.purge(["t2"])
     with index.database.transaction() as connection:
@@ -160,4 +160,29 @@ def test_a_verdict_on_a_deleted_document_is_refused(desk: Desk, index: Index) ->
         index.database.transaction() as connection,
         pytest.raises(NotFoundError, match="no document 3"),
     ):
-        desk.decide(connection, "numbers", 1, 3, "same")
+        desk.decide(connection, "numbers", {(1, 3): "same"})
+
+
+def test_a_document_is_decided_with_its_shortlist_and_undone_as_one(desk: Desk, index: Index) -> None:
+    generation_id = index.profiles()[0][0].generation_id
+    with index.database.transaction() as connection:
+        found = desk.lease_document(connection, generation_id, "numbers", Filters(), 10)
+        assert found is not None
+        doc_id, listed = found
+        assert [one.external_id for one in listed] == ["t0", "t2"]
+        assert desk.lease_document(connection, generation_id, "numbers", Filters(), 10) == found
+        same, different = (one.pair for one in listed)
+        bert = replace(desk, reviewer="bert")
+        assert bert.lease(connection, "numbers") not in (same, different)
+        held = bert.shortlist(connection, generation_id, doc_id, 10)
+        assert {one.held_by for one in held} == {"anna"}
+        desk.decide(connection, "numbers", {same: "same", different: "different"}, "seen together")
+        assert {row[2:] for row in verdicts(connection)} == {
+            ("pinned", "anna", "seen together"),
+            ("vetoed", "anna", "seen together"),
+        }
+        assert desk.progress(connection).decided == 1
+    with index.database.transaction() as connection:
+        assert {row.pair for row in desk.undo(connection)} == {same, different}
+        assert verdicts(connection) == []
+        assert desk.undo(connection) == []

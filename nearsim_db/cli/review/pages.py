@@ -1,10 +1,10 @@
 """The pages of the review desk: what they read, and what they do with a decision."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Self, get_args
+from typing import Any, Self, cast, get_args
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.applications import Starlette
@@ -19,15 +19,17 @@ from nearsim_db.cli.review.work import Indexer
 from nearsim_db.errors import ConflictError, InputError, NearsimError, NotFoundError, UnreachableError
 from nearsim_db.index import Index
 from nearsim_db.search.live_generation import find_live
-from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.reviews import Answer, Desk, Filters, ShownDocument, may_review
+from nearsim_db.store.reviews import Answer, Desk, Filters, Listed, Pair, ShownDocument, may_review
 
 _PACKAGE = "nearsim_db.cli.review"
 _READ_CHARACTERS = 100_000
 _COUNTED = 1_000
+_LISTED, _COMPARED = 30, 10
+_SHORTLIST_CHARACTERS, _SHORTLIST_WORDS, _CONTEXT = 20_000, 400, 10
 _LARGEST_FORM = 100_000
 
 QUEUES = {
@@ -50,6 +52,7 @@ _TITLES: dict[type[NearsimError], tuple[str, int]] = {
     UnreachableError: ("The database cannot be reached", 503),
     NearsimError: ("That did not work", 500),
 }
+_OPPOSITE: dict[Answer, Answer] = {"same": "different", "different": "same"}
 _DONE = {
     "same": "Marked as the same.",
     "different": "Marked as different.",
@@ -93,6 +96,7 @@ class Pages:
             routes=[
                 Route("/", self._answer(self.overview)),
                 Route("/queue/{queue}", self._answer(self.next)),
+                Route("/documents/{queue}", self._answer(self.next_document)),
                 Route("/pair/{left:int}/{right:int}", self._answer(self.pair)),
                 Route("/state", self._answer(self.state)),
                 Route("/decide", self._answer(self.decide), methods=["POST"]),
@@ -131,7 +135,7 @@ class Pages:
         style, script = asset("page.css") + asset("review.css", _PACKAGE), asset("review.js", _PACKAGE)
         page = environment(_PACKAGE, "nearsim_db.analysis.report").get_template(template)
         rendered = page.render(
-            {"done": None, "queue": None, "filters": ""} | values,
+            {"done": None, "queue": None, "filters": "", "in_documents": False} | values,
             desk=self.desk,
             style=style,
             script=script,
@@ -156,14 +160,12 @@ class Pages:
             about=_ABOUT,
             progress=progress,
             live=live,
-            done=_DONE.get(call.query.get("done", "")),
+            done=call.done(),
         )
 
     def next(self, call: "Call") -> Response:
         """The next pair of a queue, leased to this reviewer; a reader is shown the first."""
-        queue, filters = call.path["queue"], call.filters()
-        if queue not in QUEUES:
-            raise NotFoundError(f"there is no queue {queue!r}; queues: {', '.join(QUEUES)}")
+        queue, filters = call.queue(), call.filters()
         with self.database.transaction() as connection:
             if self.may_review:
                 found = self.desk.lease(connection, queue, filters)
@@ -171,10 +173,61 @@ class Pages:
                 listed = self.desk.queue(connection, queue, filters, 1)
                 found = (listed[0].left_id, listed[0].right_id) if listed else None
             if found is None:
-                progress = self.desk.progress(connection)
-                done = _DONE.get(call.query.get("done", ""))
-                return self._render("empty.html", queue=queue, progress=progress, done=done)
+                return self._empty(connection, call, queue)
             return self._pair(connection, call, queue, *found)
+
+    def _empty(self, connection: Connection, call: "Call", queue: str) -> Response:
+        return self._render(
+            "empty.html", queue=queue, progress=self.desk.progress(connection), done=call.done()
+        )
+
+    def next_document(self, call: "Call") -> Response:
+        """The next document of a queue with its shortlist; side by side if that has one document."""
+        queue, filters = call.queue(), call.filters()
+        with self.database.transaction() as connection:
+            live = find_live(connection, self.desk.collection, self.desk.profile)
+            place = connection, live.generation_id
+            if self.may_review:
+                found = self.desk.lease_document(*place, queue, filters, _LISTED)
+            else:
+                first = self.desk.queue(connection, queue, filters, 1)
+                found = None
+                if first:
+                    doc_id = first[0].left_id
+                    found = doc_id, self.desk.shortlist(*place, doc_id, _LISTED)
+            if found is None:
+                return self._empty(connection, call, queue)
+            doc_id, listed = found
+            if len(listed) == 1:
+                return self._pair(connection, call, queue, *listed[0].pair)
+            return self._document(connection, call, queue, doc_id, listed)
+
+    def _document(
+        self, connection: Connection, call: "Call", queue: str, doc_id: int, listed: Sequence[Listed]
+    ) -> Response:
+        """A document and those similar to it, the first of them with what differs."""
+        compared = [one.other_id for one in listed[:_COMPARED]]
+        shown = self.desk.documents(connection, [doc_id, *compared], _SHORTLIST_CHARACTERS)
+        live = find_live(connection, self.desk.collection, self.desk.profile)
+        content = _content_of(from_mapping(live.recipe))
+        if doc_id not in shown:
+            raise NotFoundError(f"there is no document {doc_id} in this collection")
+        diffs = {
+            one: compare(content(shown[doc_id]), content(shown[one]), _CONTEXT, _SHORTLIST_WORDS)
+            for one in compared
+            if one in shown
+        }
+        return self._render(
+            "document.html",
+            queue=queue,
+            in_documents=True,
+            document=shown[doc_id],
+            shortlist=listed,
+            diffs=diffs,
+            progress=self.desk.progress(connection),
+            filters=call.filter_query(),
+            done=call.done(),
+        )
 
     def pair(self, call: "Call") -> Response:
         """A pair by its documents."""
@@ -192,23 +245,20 @@ class Pages:
                 raise NotFoundError(f"there is no document {doc_id} in this collection")
         left, right = shown[left_id], shown[right_id]
         recipe = from_mapping(live.recipe)
-
-        def content(document: ShownDocument) -> str:
-            values = {"title": document.title, "body": document.body}
-            return shown_text(values, recipe.fields, html=recipe.normalise.html)
-
+        content = _content_of(recipe)
         return self._render(
             "pair.html",
             queue=queue if queue in QUEUES else None,
             left=left,
             right=right,
+            in_documents=call.in_documents,
             pair=self.desk.pair(connection, live.profile, left_id, right_id),
             diff=compare(content(left), content(right)),
             is_cut=any((one.characters or 0) > _READ_CHARACTERS for one in (left, right)),
             reviews=self.desk.reviews(connection, left_id, right_id),
             progress=self.desk.progress(connection),
             filters=call.filter_query(),
-            done=_DONE.get(call.query.get("done", "")),
+            done=call.done(),
             threshold=recipe.match.threshold,
         )
 
@@ -217,18 +267,18 @@ class Pages:
         return JSONResponse({"state": self.indexer.state})
 
     def decide(self, call: "Call") -> Response:
-        """Store a decision, and go to the next pair."""
-        queue, answer = call.form.get("queue", "threshold"), call.form.get("answer", "")
-        target = f"/queue/{queue}" if queue in QUEUES else "/"
+        """Store a decision, and go to the next pair or document."""
+        queue, answer = call.form.get("queue", ""), call.form.get("answer", "")
+        way = "documents" if call.in_documents else "queue"
+        target = f"/{way}/{queue}" if queue in QUEUES else "/"
+        if answer != "next" and answer not in get_args(Answer):
+            raise InputError(f"there is no answer {answer!r}; answers: {', '.join(get_args(Answer))}")
         with self.database.transaction() as connection:
             if answer == "next":
                 self.desk.release(connection)
-            elif answer in get_args(Answer):
-                left, right = call.number("left"), call.number("right")
-                self.desk.decide(connection, queue, left, right, answer, call.form.get("why", ""))  # type: ignore[arg-type]
             else:
-                raise InputError(f"there is no answer {answer!r}; answers: {', '.join(get_args(Answer))}")
-        if answer in ("same", "different"):
+                self.desk.decide(connection, queue or "threshold", call.answers(), call.form.get("why", ""))
+        if answer in _OPPOSITE:
             self.indexer.request()
         return _see(target, call.form.get("filters", ""), answer)
 
@@ -241,6 +291,8 @@ class Pages:
         if any(row.verdict_id is not None for row in rows):
             self.indexer.request()
         first = rows[0]
+        if len(rows) > 1:
+            return _see(f"/documents/{first.queue}" if first.queue in QUEUES else "/", "", "undone")
         return _see(f"/pair/{first.left_id}/{first.right_id}", urlencode({"queue": first.queue}), "undone")
 
 
@@ -250,28 +302,73 @@ def _see(path: str, query: str, done: str) -> Response:
     return RedirectResponse(f"{path}?{urlencode([*values, ('done', done)])}", 303)
 
 
+def _content_of(recipe: Recipe) -> Callable[[ShownDocument], str]:
+    """Return what makes the text of a document that is compared under a recipe."""
+
+    def content(document: ShownDocument) -> str:
+        values = {"title": document.title, "body": document.body}
+        return shown_text(values, recipe.fields, html=recipe.normalise.html)
+
+    return content
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request: the parts of its path, its query and its form."""
+    """A request: the parts of its path, its query and its form, whose last values are in `form`."""
 
     path: Mapping[str, Any]
     query: Mapping[str, str]
     body: bytes
-    form: Mapping[str, str]
+    given: Sequence[tuple[str, str]]
     is_form: bool
+    in_documents: bool
 
     @classmethod
     def of(cls, request: Request, body: bytes) -> "Call":
         """Read a request."""
-        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-        return cls(request.path_params, request.query_params, body, form, request.method == "POST")
+        given = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+        in_documents = request.url.path.startswith("/documents/") or ("way", "documents") in given
+        return cls(
+            request.path_params, request.query_params, body, given, request.method == "POST", in_documents
+        )
 
-    def number(self, name: str) -> int:
-        """Return a doc_id of the form. Raises InputError."""
-        value = self.form.get(name, "")
-        if not value.isascii() or not value.isdecimal() or len(value) > 18:
-            raise InputError(f"{name} is {value!r}, not the number of a document")
-        return int(value)
+    @property
+    def form(self) -> dict[str, str]:
+        """The last value of each field."""
+        return dict(self.given)
+
+    def done(self) -> str | None:
+        """Return what the page that redirected here had done."""
+        return _DONE.get(self.query.get("done", ""))
+
+    def queue(self) -> str:
+        """Return the queue of the path. Raises NotFoundError."""
+        queue = str(self.path["queue"])
+        if queue not in QUEUES:
+            raise NotFoundError(f"there is no queue {queue!r}; queues: {', '.join(QUEUES)}")
+        return queue
+
+    def numbers(self, name: str) -> list[int]:
+        """Return the doc_ids of a field. Raises InputError."""
+        values = [value for field, value in self.given if field == name]
+        for value in values:
+            if not value.isascii() or not value.isdecimal() or len(value) > 18:
+                raise InputError(f"{name} is {value!r}, not the number of a document")
+        return list(map(int, values))
+
+    def answers(self) -> dict[Pair, Answer]:
+        """Return the answers: of ticked documents the opposite one. Raises InputError."""
+        answer = cast(Answer, self.form["answer"])
+        shown, others = self.numbers("document"), self.numbers("listed")
+        if len(shown) != 1 or not others or shown[0] in others:
+            raise InputError("the form names no document and others that it is compared with")
+        ticked = set(self.numbers("ticked"))
+        return {
+            (min(shown[0], one), max(shown[0], one)): _OPPOSITE.get(answer, answer)
+            if one in ticked
+            else answer
+            for one in others
+        }
 
     def filters(self) -> Filters:
         """Return the filters of the query. Raises InputError for a value that is none."""

@@ -16,61 +16,103 @@ SELECT has_column_privilege('nearsim.review', 'reviewer', 'INSERT')
         SELECT FROM nearsim_index.collection_access WHERE collection_id = %(collection_id)s AND may_write)), current_user
 
 -- name: find_own_lease
--- The pair that a reviewer was shown last in a queue and has not decided, while the lease lasts. Relies on
+-- The first pair that a reviewer was shown in a queue and has not decided, while the lease lasts. Relies on
 -- review_one_lease.
 SELECT left_id, right_id, probability FROM nearsim.review
 WHERE collection_id = %(collection_id)s AND reviewer = %(reviewer)s AND queue = %(queue)s AND leased_until > now()
-ORDER BY review_id DESC LIMIT 1
+ORDER BY review_id LIMIT 1
+
+-- name: read_shortlist
+-- The open pairs of a document with their other documents, the most similar first, and who else has a lease on each.
+-- Relies on the keys of similar_pair and on review_pair.
+SELECT pair.left_id, pair.right_id, document.doc_id, document.external_id, document.title, document.source,
+    to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), pair.similarity,
+    (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = %(generation_id)s AND doc_id = pair.left_id)
+        <> (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = %(generation_id)s AND doc_id = pair.right_id),
+    (SELECT held.reviewer FROM nearsim.review AS held WHERE held.left_id = pair.left_id AND held.right_id = pair.right_id
+        AND held.collection_id = %(collection_id)s AND held.leased_until > now() AND held.reviewer <> %(reviewer)s)
+FROM (
+    SELECT left_id, right_id, similarity, right_id AS other_id FROM nearsim.similar_pair
+    WHERE generation_id = %(generation_id)s AND left_id = %(doc_id)s
+    UNION ALL
+    SELECT left_id, right_id, similarity, left_id FROM nearsim.similar_pair
+    WHERE generation_id = %(generation_id)s AND right_id = %(doc_id)s
+) AS pair
+JOIN nearsim.document ON document.doc_id = pair.other_id AND document.collection_id = %(collection_id)s
+WHERE NOT EXISTS (
+        SELECT FROM nearsim.verdict WHERE verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id
+            AND verdict.undone_at IS NULL)
+    AND NOT EXISTS (
+        SELECT FROM nearsim.review AS seen WHERE seen.left_id = pair.left_id AND seen.right_id = pair.right_id
+            AND seen.collection_id = %(collection_id)s AND seen.decided_at IS NOT NULL AND seen.undone_at IS NULL
+            AND (seen.answer <> 'skipped' OR seen.reviewer = %(reviewer)s))
+ORDER BY pair.similarity DESC, document.doc_id
+LIMIT %(most)s
 
 -- name: end_leases
--- End leases on a pair that have expired; what was seen stays on record. Relies on review_one_lease.
+-- End leases on some pairs that have expired; what was seen stays on record. Relies on review_one_lease.
 UPDATE nearsim.review SET leased_until = NULL
-WHERE collection_id = %(collection_id)s AND left_id = %(left_id)s AND right_id = %(right_id)s AND leased_until <= now()
+FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
+WHERE collection_id = %(collection_id)s AND review.left_id = wanted.left_id AND review.right_id = wanted.right_id
+    AND leased_until <= now()
 
 -- name: release_leases
 -- Give back what a reviewer was shown and did not decide. Relies on review_one_lease.
 UPDATE nearsim.review SET leased_until = NULL
 WHERE collection_id = %(collection_id)s AND reviewer = %(reviewer)s AND leased_until IS NOT NULL
 
--- name: lease_pair
--- Lease a pair, unless somebody else has a lease on it; one's own is prolonged. Relies on review_one_lease.
+-- name: lease_pairs
+-- Lease pairs except those on which somebody else has a lease; one's own are prolonged. Relies on review_one_lease.
 INSERT INTO nearsim.review AS held (collection_id, reviewer, queue, left_id, right_id, leased_until, probability)
-VALUES (%(collection_id)s, %(reviewer)s, %(queue)s, %(left_id)s, %(right_id)s,
-    now() + make_interval(secs => %(lease_seconds)s), %(probability)s)
+SELECT %(collection_id)s, %(reviewer)s, %(queue)s, left_id, right_id, now() + make_interval(secs => %(lease_seconds)s),
+    probability
+FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]),
+    CAST(%(probabilities)s AS double precision[])) AS wanted (left_id, right_id, probability)
 ON CONFLICT (collection_id, left_id, right_id) WHERE leased_until IS NOT NULL
 DO UPDATE SET leased_until = excluded.leased_until WHERE held.reviewer = excluded.reviewer
-RETURNING review_id
+RETURNING left_id, right_id, review_id
 
--- name: find_review
--- What holds a pair: somebody else's lease or a decision in force. Relies on review_pair.
-SELECT reviewer, answer FROM nearsim.review
-WHERE left_id = %(left_id)s AND right_id = %(right_id)s AND collection_id = %(collection_id)s
+-- name: find_holders
+-- What holds some pairs: somebody else's lease or a decision in force. Relies on review_pair.
+SELECT review.reviewer, review.answer FROM nearsim.review
+JOIN unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
+    ON review.left_id = wanted.left_id AND review.right_id = wanted.right_id
+WHERE collection_id = %(collection_id)s
     AND (leased_until > now() AND reviewer <> %(reviewer)s
         OR answer IN ('same', 'different', 'unsure') AND undone_at IS NULL)
 ORDER BY review_id DESC LIMIT 1
 
--- name: lock_current_verdict
--- The verdict in force on a pair, locked until the transaction ends. Relies on verdict_one_current.
-SELECT verdict_id FROM nearsim.verdict
-WHERE left_id = %(left_id)s AND right_id = %(right_id)s AND undone_at IS NULL FOR NO KEY UPDATE
+-- name: lock_current_verdicts
+-- The verdicts in force on some pairs, locked until the transaction ends. Relies on verdict_one_current.
+SELECT verdict.left_id, verdict.right_id, verdict_id FROM nearsim.verdict
+JOIN unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
+    ON verdict.left_id = wanted.left_id AND verdict.right_id = wanted.right_id
+WHERE undone_at IS NULL ORDER BY verdict_id FOR NO KEY UPDATE OF verdict
 
--- name: pin_documents
--- Pin two documents by doc_id.
-SELECT verdict_id FROM nearsim.pin_pair(%(left_id)s, %(right_id)s, %(why)s, %(by)s)
+-- name: set_verdicts
+-- Pin (same) or veto (different) pairs by doc_id.
+SELECT left_id, right_id, (CASE answer WHEN 'same' THEN nearsim.pin_pair(left_id, right_id, %(why)s, %(by)s)
+    ELSE nearsim.veto_pair(left_id, right_id, %(why)s, %(by)s) END).verdict_id
+FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), CAST(%(answers)s AS text[]))
+    AS decided (left_id, right_id, answer)
 
--- name: veto_documents
--- Veto two documents by doc_id.
-SELECT verdict_id FROM nearsim.veto_pair(%(left_id)s, %(right_id)s, %(why)s, %(by)s)
-
--- name: undo_documents
--- Undo the verdict on two documents by doc_id.
-SELECT verdict_id FROM nearsim.undo_verdict(%(left_id)s, %(right_id)s, %(why)s, %(by)s)
+-- name: undo_verdicts
+-- Undo the verdicts on pairs by doc_id, and set those again that they had replaced. Relies on verdict_pkey.
+SELECT undone.verdict_id, (CASE replaced.verdict
+    WHEN 'pinned' THEN nearsim.pin_pair(decided.left_id, decided.right_id, replaced.why, replaced.by)
+    WHEN 'vetoed' THEN nearsim.veto_pair(decided.left_id, decided.right_id, replaced.why, replaced.by) END).verdict_id
+FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), CAST(%(replaced_ids)s AS bigint[]))
+    AS decided (left_id, right_id, replaced_id)
+CROSS JOIN LATERAL nearsim.undo_verdict(decided.left_id, decided.right_id, %(why)s, %(by)s) AS undone
+LEFT JOIN nearsim.verdict AS replaced ON replaced.verdict_id = decided.replaced_id
 
 -- name: record_decision
--- Record an answer on the row of one's lease. Relies on review_pkey.
-UPDATE nearsim.review SET leased_until = NULL, answer = %(answer)s, why = %(why)s, decided_at = clock_timestamp(),
-    decision_id = %(decision_id)s, verdict_id = %(verdict_id)s, replaced_id = %(replaced_id)s
-WHERE review_id = %(review_id)s
+-- Record answers on the rows of one's leases. Relies on review_pkey.
+UPDATE nearsim.review SET leased_until = NULL, answer = decided.answer, why = %(why)s, decided_at = clock_timestamp(),
+    decision_id = %(decision_id)s, verdict_id = decided.verdict_id, replaced_id = decided.replaced_id
+FROM unnest(CAST(%(review_ids)s AS bigint[]), CAST(%(answers)s AS text[]), CAST(%(verdict_ids)s AS bigint[]),
+    CAST(%(replaced_ids)s AS bigint[])) AS decided (review_id, answer, verdict_id, replaced_id)
+WHERE review.review_id = decided.review_id
 
 -- name: lock_last_decision
 -- The last decision of a reviewer that is in force, if it is among the last fifty: its rows, locked. Relies on
@@ -89,13 +131,9 @@ WHERE review_id IN (
             WHERE NOT is_undone ORDER BY at DESC, decision_id DESC LIMIT 1))
 ORDER BY review_id FOR NO KEY UPDATE
 
--- name: read_verdict
--- A verdict and whether it is in force. Relies on verdict_pkey.
-SELECT verdict, by, why, undone_at IS NULL FROM nearsim.verdict WHERE verdict_id = %(verdict_id)s
-
 -- name: record_undo
 -- Record that a decision was undone. Relies on review_pkey.
-UPDATE nearsim.review SET undone_at = clock_timestamp() WHERE review_id = %(review_id)s
+UPDATE nearsim.review SET undone_at = clock_timestamp() WHERE review_id = ANY(CAST(%(review_ids)s AS bigint[]))
 
 -- name: read_review_progress
 -- Decisions in force of a reviewer by answer, and the median seconds of the last 200. Relies on review_decisions.
