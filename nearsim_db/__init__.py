@@ -15,6 +15,7 @@ from nearsim_db.records import (
     OnDuplicate,
     Pair,
     Reject,
+    Results,
 )
 
 if TYPE_CHECKING:
@@ -23,12 +24,25 @@ if TYPE_CHECKING:
     from nearsim_db.index import Index
     from nearsim_db.search.explanation import Explanation
     from nearsim_db.search.result_set import Deduper
-    from nearsim_db.similarity.recipe import Recipe
+    from nearsim_db.similarity import presets
+    from nearsim_db.similarity.recipe import (
+        Bands,
+        ClusterRules,
+        Hash,
+        MatchRules,
+        Normalise,
+        Recipe,
+        Retain,
+        Shingle,
+        Sketch,
+    )
     from nearsim_db.store.database import Database
 
 __all__ = [
+    "Bands",
     "Cluster",
     "ClusterMember",
+    "ClusterRules",
     "Database",
     "Deduped",
     "Deduper",
@@ -36,43 +50,68 @@ __all__ = [
     "Duplicate",
     "DuplicateError",
     "Explanation",
+    "Hash",
     "Index",
     "IngestSummary",
     "Judgement",
     "Match",
+    "MatchRules",
     "NearsimError",
+    "Normalise",
     "OnDuplicate",
     "Pair",
     "Recipe",
     "Reject",
     "RemovedRow",
+    "Results",
+    "Retain",
+    "Shingle",
+    "Sketch",
     "__version__",
     "dedupe",
+    "presets",
 ]
 
+_RECIPE = "nearsim_db.similarity.recipe"
 _LAZY = {
     "Database": "nearsim_db.store.database",
     "Deduped": "nearsim_db.analysis.dedupe_rows",
     "Deduper": "nearsim_db.search.result_set",
     "Explanation": "nearsim_db.search.explanation",
     "Index": "nearsim_db.index",
-    "Recipe": "nearsim_db.similarity.recipe",
     "RemovedRow": "nearsim_db.analysis.dedupe_rows",
     "dedupe": "nearsim_db.analysis.dedupe_rows",
+    "Recipe": _RECIPE,
+    "Bands": _RECIPE,
+    "ClusterRules": _RECIPE,
+    "Hash": _RECIPE,
+    "MatchRules": _RECIPE,
+    "Normalise": _RECIPE,
+    "Retain": _RECIPE,
+    "Shingle": _RECIPE,
+    "Sketch": _RECIPE,
 }
+_MODULES = {"presets": "nearsim_db.similarity.presets"}
 
 
 logging.getLogger("nearsim").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
-    """Import classes that need other libraries on first access; `__version__` is that of the installed package."""
-    if name in _LAZY:
-        from importlib import import_module
+    """Import what needs other libraries on first access; `__version__` is that of the installed package."""
+    from importlib import import_module
 
+    if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name == "__version__":
         from importlib.metadata import version
 
         return version("nearsim-db")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the names that applications use, also of what is not imported yet."""
+    return sorted({*globals(), *__all__})

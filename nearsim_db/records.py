@@ -1,13 +1,26 @@
 """Plain values that cross module boundaries: documents in, pairs and clusters out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NewType, TypeVar
+from types import NoneType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NewType,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow
     from numpy.typing import NDArray
 
 STANDARD_OUTPUT = Path("-")
@@ -18,6 +31,7 @@ ProfileId = NewType("ProfileId", int)
 GenerationId = NewType("GenerationId", int)
 
 Id = TypeVar("Id", int, str)
+Row = TypeVar("Row")
 
 OnDuplicate = Literal["flag", "skip", "raise"]  # how to handle a document that has near-duplicates
 Keep = Literal["survivors", "duplicates", "all"]  # documents to export
@@ -144,6 +158,32 @@ class Match(Evidence):
     title: str | None
 
 
+class Results(Generator[Row, None, None], Generic[Row]):
+    """Records of one kind, read as they are used; close it when leaving it early.
+
+    `to_arrow` and `rows` read those that are left.
+    """
+
+    def __init__(self, records: Generator[Row, None, None], kind: type[Row]) -> None:
+        self._records, self._kind = records, kind
+
+    def send(self, value: None, /) -> Row:
+        """Return the next record."""
+        return self._records.send(value)
+
+    def throw(self, *error: Any) -> Row:
+        """Raise an error where the records are read."""
+        return self._records.throw(*error)
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """Return the records as a table with a column for each field, also if there is none. Requires pyarrow."""
+        return arrow_table(self, self._kind)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the records as dictionaries."""
+        return [row_of(one) for one in self]
+
+
 class Matches(list[Match]):
     """Matches, the most similar first.
 
@@ -155,6 +195,14 @@ class Matches(list[Match]):
         super().__init__(matches)
         self.metric = metric
         self.has_more = has_more
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """Return the matches as a table with a column for each field. Requires pyarrow."""
+        return arrow_table(self, Match)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the matches as dictionaries."""
+        return [row_of(one) for one in self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +271,48 @@ class Verdict:
     undone_by: str | None
     undone_why: str | None
     undone_at: datetime | None
+
+
+def row_of(record: Any) -> dict[str, Any]:
+    """Return the fields of a record by name."""
+    return {one.name: getattr(record, one.name) for one in fields(record)}
+
+
+def arrow_table(records: Iterable[Any], kind: type) -> "pyarrow.Table":
+    """Return records of one kind as a table, with times in UTC. Raises ImportError without pyarrow."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(
+            "a table requires the package pyarrow; pip install 'nearsim-db[parquet]'"
+        ) from error
+
+    types = {
+        str: pyarrow.string(),
+        float: pyarrow.float64(),
+        int: pyarrow.int64(),
+        bool: pyarrow.bool_(),
+        datetime: pyarrow.timestamp("us", "UTC"),
+        tuple: pyarrow.list_(pyarrow.string()),
+    }
+
+    def type_of(hint: Any) -> Any:
+        own = (
+            next((one for one in get_args(hint) if one is not NoneType), hint) if _is_optional(hint) else hint
+        )
+        origin = get_origin(own) or own
+        return types[str if origin is Literal else origin]
+
+    hints = get_type_hints(kind)
+    schema = pyarrow.schema([(one.name, type_of(hints[one.name])) for one in fields(kind)])
+    rows = [[getattr(record, name) for name in schema.names] for record in records]
+    columns = [[row[at] for row in rows] for at in range(len(schema))]
+    arrays = [pyarrow.array(values, of) for values, of in zip(columns, schema.types, strict=True)]
+    return pyarrow.table(arrays, schema=schema)
+
+
+def _is_optional(hint: Any) -> bool:
+    return NoneType in get_args(hint)
 
 
 # (step, amount done, total amount or None if unknown)

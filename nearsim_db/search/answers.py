@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from nearsim_db.errors import DEFAULT, EmptyIndexError, InputError, NotFoundError
-from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Verdict
+from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Results, Verdict
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
@@ -88,31 +88,33 @@ class Answers:
             found = query_rows.find_document(connection, collection.collection_id, external_id)
         return found or refuse_document(self.collection, external_id)
 
-    def pairs(self, min_similarity: float = 0.0, *, review: bool = False) -> Generator[Pair, None, None]:
+    def pairs(self, min_similarity: float = 0.0, *, review: bool = False) -> Results[Pair]:
         """Stream all pairs, or with `review` those to be reviewed (`match.review`), twins expanded, unordered.
 
-        Close the generator when leaving it early.
+        Close the stream when leaving it early.
         """
-        return self._stream(
+        found = self._stream(
             lambda connection, live: query_rows.stream_pairs(
                 connection, live.leaves, live.bands, min_similarity, review=review
             )
         )
+        return Results(found, Pair)
 
-    def clusters(self, min_size: int = 2) -> Generator[Cluster, None, None]:
+    def clusters(self, min_size: int = 2) -> Results[Cluster]:
         """Stream all clusters of at least so many documents, the largest first.
 
-        Close the generator when leaving it early.
+        Close the stream when leaving it early.
         """
-        return self._stream(
+        found = self._stream(
             lambda connection, live: query_rows.stream_clusters(connection, live.leaves, min_size)
         )
+        return Results(found, Cluster)
 
-    def cluster(self, name: str) -> Generator[ClusterMember, None, None]:
+    def cluster(self, name: str) -> Results[ClusterMember]:
         """Stream the documents of a cluster, the survivor first, then the most similar to it.
 
         `name` is the id of one of its documents or, if no document in a cluster has that id, the cluster's number.
-        Raises NotFoundError. Close the generator when leaving it early.
+        Raises NotFoundError. Close the stream when leaving it early.
         """
 
         def read(connection: Connection, live: Generation) -> Iterator[ClusterMember]:
@@ -122,7 +124,7 @@ class Answers:
                 raise NotFoundError(f"document {name!r} is in no cluster")
             return query_rows.stream_cluster(connection, live.leaves, found)
 
-        return self._stream(read, name)
+        return Results(self._stream(read, name), ClusterMember)
 
     def similar(self, external_id: str, min_similarity: float = 0.0, limit: int | None = None) -> Matches:
         """Return the documents paired with one, the most similar first, then by doc_id.
@@ -145,8 +147,11 @@ class Answers:
         self.warnings += [] if warning is None else [warning]
         return found
 
-    def verdicts(self, by: str | None = None, *, undone: bool = False) -> Generator[Verdict, None, None]:
+    def verdicts(self, by: str | None = None, *, undone: bool = False) -> Results[Verdict]:
         """Stream the verdicts on pairs, the newest first, of one person or all; with `undone` also those undone."""
+        return Results(self._verdicts(by, undone=undone), Verdict)
+
+    def _verdicts(self, by: str | None, *, undone: bool) -> Generator[Verdict, None, None]:
         with self.database.transaction() as connection:
             try:
                 collection = collection_rows.get_collection(connection, self.collection)

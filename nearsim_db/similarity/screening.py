@@ -13,7 +13,7 @@ from nearsim_db.similarity.batches import Columns, Signatures
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.recipe.sections import Match
+from nearsim_db.similarity.recipe.sections import MatchRules
 
 _BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positions of 4 bytes
 _STANDARD_ERRORS = (
@@ -126,12 +126,12 @@ def are_pairs(
     return encoder.metric.reaches(scores, _least(match, review)) | are_certain(match, shared_bands)
 
 
-def _least(match: Match, review: bool) -> float:
+def _least(match: MatchRules, review: bool) -> float:
     """Return the threshold, or with `review` where pairs to be reviewed begin, if the recipe has them."""
     return (review and match.review) or match.threshold
 
 
-def are_certain(match: Match, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
+def are_certain(match: MatchRules, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which candidates are pairs at any similarity, by the bands that they share: a mask of m."""
     if match.verify == "bands":
         return np.ones(len(shared_bands), bool)

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nearsim_db
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.recipe import Recipe, from_mapping, keep_policy, load, override, parse, to_mapping
 from nearsim_db.similarity.recipe.writing import differing_keys
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.selection import examples
+
+SECTIONS = {"Normalise", "Shingle", "Hash", "Sketch", "Bands", "MatchRules", "ClusterRules", "Retain"}
 
 
 def as_json(recipe: Recipe) -> dict[str, Any]:
@@ -368,3 +371,11 @@ def test_recipes_of_earlier_versions_differ_in_what_later_keys_do() -> None:
     }
     assert differing_keys(stored, STORED) == {"normalise.invisible": ("keep", "drop")}
     assert differing_keys(stored, to_mapping(override(Recipe(), ["normalise.invisible=keep"]))) == {}
+
+
+def test_applications_import_recipes_from_the_package() -> None:
+    assert {"Recipe", "presets", "dedupe", "Index", *SECTIONS} <= set(dir(nearsim_db))
+    made = nearsim_db.Recipe(match=nearsim_db.MatchRules(threshold=0.5), shingle=nearsim_db.Shingle(k=4))
+    assert made == from_mapping({"match": {"threshold": 0.5}, "shingle": {"k": 4}})
+    assert {type(getattr(made, name)).__name__ for name in made.__struct_fields__} - {"tuple"} == SECTIONS
+    assert nearsim_db.presets.load("default") == nearsim_db.Recipe()

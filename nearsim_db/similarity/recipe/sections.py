@@ -94,7 +94,7 @@ class Bands(_Section, frozen=True):
         return (self.recall, self.count, self.rows, self.rule) == (None, None, None, None)
 
 
-class Match(_Section, frozen=True):
+class MatchRules(_Section, frozen=True):
     """When two documents are a pair; `bucket_limit` 0 means no limit.
 
     Under `verify = "bands"` all candidates are pairs, and their similarity is the estimate. Candidates that share
@@ -148,7 +148,7 @@ class Recipe(_Section, frozen=True):
     hash: Hash = Hash()
     sketch: Sketch = Sketch()
     bands: Bands = Bands()
-    match: Match = Match()
+    match: MatchRules = MatchRules()
     cluster: ClusterRules = ClusterRules()
     retain: Retain = Retain()
 

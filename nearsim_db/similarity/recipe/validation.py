@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nearsim_db.errors import InputError, RecipeError
 
 if TYPE_CHECKING:
-    from nearsim_db.similarity.recipe.sections import Bands, Match, Recipe, Shingle, Sketch
+    from nearsim_db.similarity.recipe.sections import Bands, MatchRules, Recipe, Shingle, Sketch
 
 # The options of families besides k and seed, with their defaults.
 FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float | None]] = {
@@ -144,7 +144,7 @@ def _check_threshold(threshold: float, sketch: "Sketch") -> None:
         raise RecipeError(f"match.threshold is {threshold}; it must be at most 1")
 
 
-def _check_estimate(match: "Match", sketch: "Sketch") -> None:
+def _check_estimate(match: "MatchRules", sketch: "Sketch") -> None:
     """Refuse large distances: estimates are stored as similarities, with 12 decimal places."""
     if sketch.family != "projection" or match.verify == "exact":
         return
@@ -156,7 +156,7 @@ def _check_estimate(match: "Match", sketch: "Sketch") -> None:
         )
 
 
-def _check_review(match: "Match", sketch: "Sketch") -> None:
+def _check_review(match: "MatchRules", sketch: "Sketch") -> None:
     if match.review == 0:
         return
     if sketch.family == "projection" or match.verify == "bands":
@@ -203,7 +203,7 @@ def _check_passage(recipe: "Recipe") -> None:
         )
 
 
-def _check_bands(bands: "Bands", sketch: "Sketch", match: "Match") -> None:
+def _check_bands(bands: "Bands", sketch: "Sketch", match: "MatchRules") -> None:
     if match.amplification is not None:
         if not bands.is_open or match.min_shared_bands != 1:
             raise RecipeError(
@@ -242,7 +242,9 @@ def _check_rule(bands: "Bands", sketch: "Sketch") -> None:
         )
 
 
-def _check_given_bands(count: int, rows: int, recall: float | None, sketch: "Sketch", match: "Match") -> None:
+def _check_given_bands(
+    count: int, rows: int, recall: float | None, sketch: "Sketch", match: "MatchRules"
+) -> None:
     if recall is not None:
         raise RecipeError("bands: give either recall, or count and rows, not both")
     if count * rows > sketch.k:
