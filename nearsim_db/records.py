@@ -122,6 +122,18 @@ class Pair(Evidence):
 
 
 @dataclass(frozen=True, slots=True)
+class Nearest:
+    """One of the documents that are most similar to one, by external ids; the most similar has the rank 1."""
+
+    id: str
+    rank: int
+    nearest: str
+    similarity: float
+    title: str | None
+    nearest_title: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """Documents connected by pairs; `survivor` is the one to keep, `title` is its title, `members` includes it."""
 

@@ -40,6 +40,10 @@ _PANELS = {
         "pairs": ("queries", "--min-similarity 0.9 --output pairs.jsonl"),
         "clusters": ("queries", "--format csv"),
         "similar": ("queries", "story-17, or: nearsim similar --text 'Any text' --format jsonl"),
+        "nearest": (
+            "nearest",
+            "--collection products -k 1 --mutual --across source, or: nearsim nearest new.csv --in products",
+        ),
         "check": ("queries", "new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'"),
         "passages": ("queries", "story-17 story-18 --json"),
         "why": ("queries", "story-17 story-18"),

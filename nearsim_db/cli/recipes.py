@@ -69,14 +69,14 @@ class RecipeOptions:
             self.settings if threshold is None else [*(self.settings or []), f"match.threshold={threshold}"]
         )
 
-    def chosen(self, threshold: float | None = None) -> "Recipe":
-        """Return the recipe, with --set and --threshold applied."""
+    def chosen(self, threshold: float | None = None, preset: str | None = None) -> "Recipe":
+        """Return the recipe, by default that of `preset`, with --set and --threshold applied."""
         from nearsim_db.similarity import presets, recipe
 
         if self.recipe is not None and self.preset is not None:
             raise UsageError("give either --recipe or --preset, not both")
         file = self.recipe
-        chosen = presets.load(self.preset or presets.DEFAULT) if file is None else recipe.load(file)
+        chosen = presets.load(self.preset or preset or presets.DEFAULT) if file is None else recipe.load(file)
         changes = self.changes(threshold)
         return recipe.override(chosen, changes) if changes else chosen
 

@@ -5,22 +5,28 @@ from pathlib import Path
 
 from nearsim_db.errors import EmptyIndexError
 from nearsim_db.indexing.context import ContextFactory
-from nearsim_db.readers.memory import checked_query
+from nearsim_db.readers.contract import Fields
+from nearsim_db.readers.frames import Rows
+from nearsim_db.readers.memory import checked_query, from_documents
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
-from nearsim_db.records import Document, Keep, Matches
+from nearsim_db.records import Document, Keep, Matches, Nearest, ReadDocument, Reject
+from nearsim_db.search import live_generation
 from nearsim_db.search.answers import Answers, checked_limit, profile_of
 from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
 from nearsim_db.search.exports import Target, parse_columns, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups
+from nearsim_db.search.nearest import NearestQuery, NearestSearch, Record, of_collection, of_records
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.backend import FEW_CHARACTERS
+from nearsim_db.similarity.nearest import Weights
 from nearsim_db.similarity.passages import Passage, PassageFinder
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import translate_errors
 
 _UNNAMED = ""  # no document has this external_id: for a text without a document
 
@@ -81,6 +87,63 @@ class Queries(Answers):
         """Run `check` for each document; they are not compared with each other."""
         for document in given:
             yield document, self.check(document, min_similarity, limit)
+
+    def nearest(
+        self,
+        k: int = 5,
+        *,
+        rows: Rows | None = None,
+        within: str | None = None,
+        min_similarity: float = 0.2,
+        mutual: bool = False,
+        across: str | None = None,
+        weights: Weights = "idf",
+        recipe: Recipe | None = None,
+    ) -> Generator[Nearest, None, None]:
+        """Stream the k most similar documents of every document, whatever the threshold, in the order of the documents.
+
+        They are those of the collection `within`, by default of its own. `rows`, as for `Index.add`, are looked up
+        instead of the documents. With `mutual` each must be among the k nearest of the other; `across` is a field, such
+        as source, whose values must differ. Texts are compared as the recipe, by default the preset records, splits
+        them, under the weights idf by the cosine of inverse document frequencies, otherwise by their Jaccard
+        similarity; candidates share a rare feature. All features are in memory. Rejected rows are warnings; close the
+        generator when leaving it early. Raises InputError for values out of range.
+        """
+        query = NearestQuery(k, min_similarity, mutual, across, weights, recipe)
+        given = None if rows is None else self._usable(from_documents(rows))
+        return self.search_nearest(query, given, Fields(), within)
+
+    def search_nearest(
+        self,
+        query: NearestQuery,
+        given: Iterable[ReadDocument] | None,
+        fields: Fields,
+        within: str | None,
+    ) -> Generator[Nearest, None, None]:
+        """Stream what `nearest` does, for records that were read with these fields."""
+        search = NearestSearch(query, self._contexts.settings.backend)
+        target = within or self.collection
+
+        def documents(collection: str) -> Iterator[Record]:
+            with translate_errors(), self.database.engine.snapshot() as connection:
+                try:
+                    live = live_generation.find_live(connection, collection, None)
+                except EmptyIndexError:
+                    return
+                yield from of_collection(connection, live, query.across)
+
+        own = documents(self.collection) if given is None else of_records(given, query.across, fields)
+        targets = None if given is None and target == self.collection else documents(target)
+        yield from search.find(own, targets)
+        self.warnings += search.warnings
+
+    def _usable(self, given: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument]:
+        """Yield what was not rejected; the others are warnings."""
+        for one in given:
+            if isinstance(one, Reject):
+                self.warnings.append(f"{one.file}:{one.line} was rejected: {one.reason}")
+            else:
+                yield one
 
     def export(
         self,

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nearsim_db.errors import suggested_command
-from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Pair, Verdict
+from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Nearest, Pair, Verdict
 
 if TYPE_CHECKING:
     from nearsim_db.search.answers import Answers
@@ -164,6 +164,13 @@ MATCHES: Layout[Match] = Layout(
     order=lambda one: (-one.similarity, _natural(one.external_id)),
     shorten=("title",),
     wrap=("shared_bands",),
+)
+_NEAREST_COLUMNS = ("id", "rank", "nearest", "similarity", "title", "nearest_title")
+NEAREST: Layout[Nearest] = Layout(
+    "nearest documents",
+    _NEAREST_COLUMNS,
+    attrgetter(*_NEAREST_COLUMNS),
+    shorten=("title", "nearest_title"),
 )
 CHECKS: Layout[Check] = Layout(
     "documents checked",

@@ -1,0 +1,101 @@
+"""The command `nearsim nearest`: the most similar documents, whatever the threshold."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from nearsim_db.cli import inputs, options, recipes
+from nearsim_db.cli.output import layouts, summaries, terminal
+
+if TYPE_CHECKING:
+    from nearsim_db.readers import RejectWriter
+    from nearsim_db.records import ReadDocument, Reject
+
+_Files = Annotated[
+    list[Path] | None,
+    options.argument(
+        "FILE",
+        "Files as for ingest, whose records are looked up instead of the documents.",
+        parser=inputs.path,
+    ),
+]
+
+
+def nearest(
+    *,
+    files: _Files = None,
+    collection: options.Collection = "default",
+    within: Annotated[
+        str | None,
+        typer.Option(
+            "--in",
+            metavar="NAME",
+            autocompletion=options.complete_collection,
+            help="Collection that is searched. (default: that of --collection)",
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of documents for each.")] = 5,
+    min_similarity: Annotated[
+        float,
+        typer.Option(
+            "--min-similarity", metavar="SIMILARITY", min=0.0, max=1.0, help="Lowest similarity to report."
+        ),
+    ] = 0.2,
+    mutual: Annotated[
+        bool, typer.Option("--mutual", help="Only documents that are among the nearest of each other.")
+    ] = False,
+    across: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="Only documents whose values of this field differ: source, or any column."
+        ),
+    ] = None,
+    weights: Annotated[
+        Literal["idf", "none"],
+        typer.Option(
+            help="Similarity: the cosine of inverse document frequencies, or Jaccard without weights."
+        ),
+    ] = "idf",
+    recipe_options: recipes.RecipeOptions,
+    file_options: inputs.FileOptions,
+    rejects: inputs.Rejects = None,
+    rows: options.Rows,
+) -> None:
+    """List the most similar documents of every document, or of each record of files, whatever the threshold.
+
+    Each line of jsonl has id, rank, nearest, similarity, title and nearest_title. Texts are split as the preset records
+    does it, or as --preset, --recipe and --set say; the profile and the threshold play no part. Documents are compared
+    that share one of their rarest features, at most 400 for each, and their similarity is exact. With -k 1 --mutual
+    --across source each record of one source is matched with at most one of another.
+    """
+    from nearsim_db.readers import RejectWriter, Source, refuse_overwriting_inputs
+    from nearsim_db.records import IngestSummary
+    from nearsim_db.search.nearest import DEFAULT_PRESET, NearestQuery
+    from nearsim_db.search.queries import Queries
+
+    refuse_overwriting_inputs([rejects, rows.output], files or [])
+    recipe = recipe_options.chosen(preset=DEFAULT_PRESET)
+    query = NearestQuery(k, min_similarity, mutual, across, weights, recipe)
+    fields = file_options.fields()
+    source = Source(files, fields, reading=file_options.reading()) if files else None
+    with RejectWriter(rejects) as writer, Queries.connect(collection=collection) as queries:
+        given = None if source is None else _usable(source, writer)
+        rows.write(layouts.NEAREST, queries.search_nearest(query, given, fields, within))
+        summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
+        warnings = [*(source.warnings if source else ()), *queries.warnings]
+    summaries.print_rejects(summary, rejects, sys.stderr)
+    terminal.print_warnings(warnings)
+
+
+def _usable(records: "Iterable[ReadDocument | Reject]", rejects: "RejectWriter") -> "Iterator[ReadDocument]":
+    """Yield the records that are not rejected; the others go to the reject file."""
+    from nearsim_db.records import ReadDocument
+
+    for one in records:
+        if isinstance(one, ReadDocument):
+            yield one
+        else:
+            rejects.write(one)

@@ -1,0 +1,156 @@
+"""The most similar documents of each document, whatever the similarity: a join by rare features, verified exactly.
+
+A k-nearest-neighbour join of records finds matches that no threshold finds (Papadakis, Fisichella, Schoger, Mandilaras,
+Augsten, Nejdl: Benchmarking Filtering Techniques for Entity Resolution, ICDE 2023).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.similarity.backend import resolve
+from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.ragged import Ragged
+from nearsim_db.similarity.sketch.kernels import sketch_kernels
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Weights = Literal["idf", "none"]
+
+KEYS = 24  # rare features by which a document looks for others
+LINKS = 400  # documents that it finds by these; those of its rarest feature beyond are left out
+_LINKS_AT_ONCE = 1 << 20
+_VERIFIED_PER_MATCH = 10
+_LEAST_VERIFIED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours(Columns):
+    """Documents and their most similar ones, of length m: int64 rows, and similarities in 0..1.
+
+    Sorted by query, then the most similar first, then by target.
+    """
+
+    query: Ids
+    target: Ids
+    similarity: Floats
+
+    def mutual(self, others: "Neighbours") -> "Neighbours":
+        """Keep those of which the target has the query among its own: `others` are those of the targets."""
+        span = np.int64(1 + max(self.query.max(initial=0), others.target.max(initial=0)))
+        kept = np.isin(self.target * span + self.query, others.query * span + others.target)
+        return self.take(kept)
+
+
+class NearestJoin:
+    """The nearest of `targets` for each of `queries`, rows of sorted distinct feature ids; None: of one another.
+
+    With the weights idf the similarity is the cosine of the angle between the vectors of ln(1 + n / df), for the df of
+    the n documents that have a feature; else it is the Jaccard similarity. Documents are compared that share one of the
+    `KEYS` rarest features of the query, of which at most `LINKS` documents in all; `left_out` counts queries whose
+    rarest feature alone has more. `labels`, int64 of queries and targets: only others than one's own count.
+    """
+
+    def __init__(
+        self,
+        queries: Ragged,
+        targets: Ragged | None,
+        *,
+        weights: Weights = "idf",
+        labels: tuple[Ids, Ids] | None = None,
+        backend: str | None = None,
+    ) -> None:
+        self._own = targets is None
+        self._first = 0 if targets is None else len(queries)
+        all_sets = queries if targets is None else Ragged.joined([queries, targets])
+        _, terms, frequency = np.unique(all_sets.values, return_inverse=True, return_counts=True)
+        self._labels, self._is_idf = labels, weights == "idf"
+        weight = np.log1p(len(all_sets) / frequency) if self._is_idf else np.ones(len(frequency))
+        self._offsets, self._terms, self._weights = all_sets.offsets, terms.view(np.uint64), weight[terms]
+        self._gain = weight**2
+        squares = np.concatenate((np.zeros(1), np.cumsum(self._weights**2)))[all_sets.offsets]
+        self._lengths = np.sqrt(np.diff(squares))
+        self._kernels = sketch_kernels(resolve(backend))
+        self._postings(terms[all_sets.offsets[self._first] :], len(frequency))
+        self._choose_keys(terms[: queries.offsets[-1]], np.diff(queries.offsets))
+
+    def _postings(self, terms: Ids, count: int) -> None:
+        """List the targets of each feature."""
+        sizes = np.diff(self._offsets[self._first :])
+        owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        self._targets = owners[np.argsort(terms, kind="stable")]
+        self._begins = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(terms, minlength=count))))
+
+    def _choose_keys(self, terms: Ids, sizes: Ids) -> None:
+        """Choose the features of each query that the fewest targets have, of those that another one has."""
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        amounts = np.diff(self._begins)[terms]
+        shared = amounts > self._own
+        owners, terms, amounts = owners[shared], terms[shared], amounts[shared]
+        order = np.lexsort((terms, amounts, owners))
+        begins = np.searchsorted(owners, np.arange(len(sizes)))
+        rank = np.arange(len(order)) - begins[owners]
+        ends = np.cumsum(amounts[order])
+        links = ends - np.concatenate((np.zeros(1, np.int64), ends))[begins][owners]
+        chosen = order[(rank < KEYS) & ((links <= LINKS) | (rank == 0))]
+        self._owners, self._keys = owners[chosen], terms[chosen]
+        self.left_out = int((amounts[chosen] > LINKS).sum())
+        self._amounts = np.minimum(amounts[chosen], LINKS)
+
+    def search(self, most: int, min_similarity: float) -> Iterator[Neighbours]:
+        """Yield the `most` nearest of all queries that are at least so similar, in blocks of queries."""
+        ends = np.cumsum(self._amounts)
+        begin = 0
+        while begin < len(self._keys):
+            before = int(ends[begin - 1]) if begin else 0
+            end = int(np.searchsorted(ends, before + _LINKS_AT_ONCE, side="right"))
+            # A query is not divided.
+            end = int(np.searchsorted(self._owners, self._owners[max(end - 1, begin)], side="right"))
+            yield self._nearest(slice(begin, end), most, min_similarity)
+            begin = end
+
+    def _nearest(self, part: slice, most: int, min_similarity: float) -> Neighbours:
+        query, target, gain = self._linked(part)
+        target = target + self._first
+        closeness = gain / self._lengths[target]
+        verified = _best(query, target, closeness, max(_LEAST_VERIFIED, most * _VERIFIED_PER_MATCH))
+        query, target = query[verified], target[verified]
+        similarity = self._similarity(query, target)
+        near = similarity >= min_similarity
+        query, target, similarity = query[near], target[near], similarity[near]
+        best = _best(query, target, similarity, most)
+        return Neighbours(query[best], target[best] - self._first, similarity[best])
+
+    def _linked(self, part: slice) -> tuple[Ids, Ids, Floats]:
+        """Return the queries and targets that share keys, each pair once, and the squared weights of these."""
+        amounts, keys = self._amounts[part], self._keys[part]
+        starts = np.repeat(self._begins[keys] - np.cumsum(amounts) + amounts, amounts)
+        target = self._targets[starts + np.arange(len(starts))].astype(np.int64)
+        query = np.repeat(self._owners[part], amounts)
+        counted = query != target if self._own else np.ones(len(query), bool)
+        if self._labels is not None:
+            counted &= self._labels[0][query] != self._labels[1][target]
+        span = len(self._offsets)
+        pairs, place = np.unique(query[counted] * span + target[counted], return_inverse=True)
+        gain: Floats = np.bincount(place, np.repeat(self._gain[keys], amounts)[counted], len(pairs)).astype(
+            np.float64
+        )
+        return pairs // span, pairs % span, gain
+
+    def _similarity(self, query: Ids, target: Ids) -> Floats:
+        sums = self._kernels.sums(self._terms, self._weights, self._offsets, query, target)
+        if not self._is_idf:
+            return sums.least / sums.most
+        cosine: Floats = np.minimum(sums.products / (self._lengths[query] * self._lengths[target]), 1.0)
+        return cosine
+
+
+def _best(query: Ids, target: Ids, value: Floats, most: int) -> Ids:
+    """Return the places of the largest values of each query, in the order of `Neighbours`."""
+    order = np.lexsort((target, -value, query))
+    ordered = query[order]
+    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    return order[rank < most]
