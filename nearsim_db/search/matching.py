@@ -291,6 +291,12 @@ class Lookups:
         with translate_errors():
             return retry_if_replaced(query, self._close)
 
+    def stripes(self, document: Document) -> list[int]:
+        """Return the advisory locks that `find_locked` takes for a document, ascending."""
+        context = self.live().context
+        encoded = encode(context.encoder, document)
+        return [] if encoded is None else lookups.stripes_of(context.leaves, encoded.keys).tolist()
+
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
         """Return the documents that one would be paired with, on the caller's connection, and the live generation.
 

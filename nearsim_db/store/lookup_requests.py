@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from nearsim_db.records import CollectionId, Evidence
 from nearsim_db.store.driver import Connection
@@ -13,7 +13,11 @@ KEPT_SECONDS = 3600.0  # after the deadline
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A text to look up; `profile` is optional if the collection has only one, or a default."""
+    """A text to look up; `profile` is optional if the collection has only one, or a default.
+
+    The answer leaves the document with `external_id` out. With a purpose it has the locks that guard an insertion, with
+    "insert" it also knows all documents that were committed before.
+    """
 
     probe_id: int
     collection_id: CollectionId
@@ -23,15 +27,18 @@ class Probe:
     body: str | None
     min_similarity: float
     max_matches: int | None
+    external_id: str | None
+    purpose: Literal["lock", "insert"] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The matches of a probe by doc_id, or the error that prevented a lookup."""
+    """The matches of a probe by doc_id and its advisory locks, or the error that prevented a lookup."""
 
     probe_id: int
     matches: Sequence[tuple[int, Evidence]] = ()
     error: str | None = None
+    lock_keys: Sequence[int] | None = None
 
 
 def take(connection: Connection, collection: str | None, batch: int) -> list[Probe]:
@@ -51,11 +58,17 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
     parameters = {
         "probe_ids": [one.probe_id for one in answers],
         "errors": [one.error for one in answers],
+        # An array of arrays would have to be rectangular.
+        "lock_keys": [_as_array(one.lock_keys) for one in answers],
         "owners": [probe_id for probe_id, _, _ in found],
         "doc_ids": [doc_id for _, doc_id, _ in found],
     } | {name: [getattr(evidence, name) for _, _, evidence in found] for name in names}
     run(connection, "answer_probes", **parameters)
     connection.execute("NOTIFY nearsim")
+
+
+def _as_array(keys: Sequence[int] | None) -> str | None:
+    return None if keys is None else f"{{{','.join(map(str, keys))}}}"
 
 
 def is_any_waiting(connection: Connection, collection: str | None) -> bool:

@@ -121,14 +121,23 @@ def read_candidates(
     return None if rows is None else [Twin(*row) for row in rows]
 
 
+def stripes_of(leaves: Leaves, keys: Keys) -> NDArray[np.int64]:
+    """Return the advisory locks of the stripes of these buckets, ascending; `keys` are the bucket hashes, uint64."""
+    stripes = np.unique(flat(keys) % np.uint64(STRIPES)).astype(np.int64)
+    return stripes + ((_STRIPE_SPACE << 48) | (leaves.generation_id * STRIPES))
+
+
+def stripe_of_empty(collection_id: CollectionId) -> int:
+    """Return the advisory lock of insertions into a collection without an index, in place of stripes."""
+    return (_STRIPE_SPACE << 48) | (1 << 47) | collection_id
+
+
 def lock_stripes(connection: Connection, leaves: Leaves, keys: Keys) -> None:
     """Lock the stripes of these buckets against concurrent checked writes, until the transaction ends.
 
-    `keys` are the bucket hashes, uint64. All callers lock the stripes in the same order.
+    All callers lock the stripes in the same order.
     """
-    stripes = np.unique(flat(keys) % np.uint64(STRIPES)).astype(np.int64)
-    base = (_STRIPE_SPACE << 48) | (leaves.generation_id * STRIPES)
-    _fetch(connection, "lock_stripes", leaves, {"stripes": packed(stripes + base)})
+    _fetch(connection, "lock_stripes", leaves, {"stripes": packed(stripes_of(leaves, keys))})
 
 
 def read_signed(

@@ -318,6 +318,17 @@ class Probe(Base):
         DateTime(timezone=True), comment="When a worker answered; NULL until then"
     )
     error: Mapped[str | None] = mapped_column(Text, comment="Why the request failed; NULL if it did not")
+    external_id: Mapped[str | None] = mapped_column(
+        Text, comment="Id of the document that the text is of, which the answer leaves out"
+    )
+    purpose: Mapped[str | None] = mapped_column(
+        Text,
+        comment="lock: the answer has lock_keys; insert: it also knows all documents that were committed before; NULL: neither",
+    )
+    lock_keys: Mapped[list[int] | None] = mapped_column(
+        ARRAY(BigInteger),
+        comment="Advisory locks that a transaction takes before it inserts the text, ascending: near-duplicates have one in common",
+    )
     collection: Mapped["Collection"] = relationship()
     matches: Mapped[list["ProbeMatch"]] = relationship(
         order_by="(ProbeMatch.similarity.desc(), ProbeMatch.doc_id)", viewonly=True

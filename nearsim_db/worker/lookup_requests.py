@@ -3,11 +3,13 @@
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from threading import Event
 
 from nearsim_db.errors import DatabaseError, EmptyIndexError, NearsimError
 from nearsim_db.indexing.context import ContextFactory
+from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import CollectionId, Document
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups, Wanted, encode
@@ -16,14 +18,17 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.clean import clean
-from nearsim_db.store import collection_rows, lookup_requests
+from nearsim_db.store import collection_rows, lookup_requests, query_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.engine import autocommitting, is_transient, translate_errors
 from nearsim_db.store.lookup_requests import Answer, Probe
+from nearsim_db.store.lookups import stripe_of_empty
+from nearsim_db.store.work import queue
 
 _REQUESTS_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit
 _POLL_SECONDS = 0.25
+_SIGNING_SECONDS = 0.01  # while documents that an insertion waits for are signed
 _REFRESH_SECONDS = 1.0
 _LOOKUPS_KEPT = 64  # each may cache features of texts
 _NO_ID = ""  # no document has this external_id
@@ -49,6 +54,7 @@ class LookupRequestService:
         self._lookups = BoundedCache[_Target, Lookups](_LOOKUPS_KEPT)
         self._seen: dict[CollectionId, object] = {}  # of collections with lookups
         self._refresh_at = 0.0
+        self._dispatched: dict[int, datetime] = {}  # when, for requests of insertions
         self._running: Future[None] = self._pool.submit(self._run)
 
     def check(self) -> None:
@@ -71,7 +77,8 @@ class LookupRequestService:
             while not self._stopped.is_set():
                 self._refresh(connection)
                 if not self._answer_batch(connection):
-                    notify.await_notice(connection, _POLL_SECONDS)
+                    pause = _SIGNING_SECONDS if self._dispatched else _POLL_SECONDS
+                    notify.await_notice(connection, pause)
 
     def _refresh(self, connection: Connection) -> None:
         """Drop the lookups, with their caches, when a generation was promoted or texts were purged."""
@@ -88,24 +95,47 @@ class LookupRequestService:
         """Answer the most urgent requests in one transaction, which locks them; return whether there were any."""
         with autocommitting(connection).transaction():
             requests = lookup_requests.take(connection, self._collection, _REQUESTS_AT_ONCE)
-            if requests:
-                lookup_requests.answer(connection, [self._answer(one) for one in requests])
-        return bool(requests)
+            taken = {one.probe_id for one in requests}
+            self._dispatched = {id: at for id, at in self._dispatched.items() if id in taken}
+            answers = [self._answer(one) for one in requests if self._is_current(connection, one)]
+            if answers:
+                lookup_requests.answer(connection, answers)
+        return bool(answers)
+
+    def _is_current(self, connection: Connection, request: Probe) -> bool:
+        """Whether a request can be answered: for an insertion once all that was committed before is signed."""
+        if request.purpose != "insert":
+            return True
+        moment = self._dispatched.get(request.probe_id)
+        if moment is None:
+            dispatch_changes(self._database.engine)
+            moment = self._dispatched[request.probe_id] = queue.server_time(connection)
+        try:
+            generation = self._lookups_for(request).live().context.generation
+        except EmptyIndexError:
+            return not query_rows.has_documents(connection, request.collection_id)
+        except NearsimError:
+            return True  # the answer is the error
+        return not queue.has_unfinished_work(connection, generation.leaves, "sign", moment)
 
     def _answer(self, request: Probe) -> Answer:
         try:
             document = Document(_NO_ID, request.title, request.body)
-            wanted = Wanted(request.min_similarity, request.max_matches)
-            answer = self._lookups_for(request).find_wanted(document, wanted)
+            wanted = Wanted(request.min_similarity, request.max_matches, request.external_id or _NO_ID)
+            lookups = self._lookups_for(request)
+            answer = lookups.find_wanted(document, wanted)
+            # Of the generation that was searched: of one that replaced it in between, the next answer has others.
+            lock_keys = None if request.purpose is None else lookups.stripes(document)
         except EmptyIndexError:
-            return Answer(request.probe_id, [])
+            return Answer(request.probe_id, [], lock_keys=[stripe_of_empty(request.collection_id)])
         except Exception as error:
             cause = error.__cause__ if isinstance(error, DatabaseError) else None
             if is_transient(cause if isinstance(cause, Exception) else error):
                 raise  # the database was lost, and the request is still to be answered
             reason = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
             return Answer(request.probe_id, error=clean(reason)[0])
-        return Answer(request.probe_id, [(one.doc_id, one.match) for one in answer.found])
+        matches = [(one.doc_id, one.match) for one in answer.found]
+        return Answer(request.probe_id, matches, lock_keys=lock_keys)
 
     def _lookups_for(self, request: Probe) -> Lookups:
         # By the number too: another collection may get the name.

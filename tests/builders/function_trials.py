@@ -7,8 +7,14 @@ from typing import LiteralString
 # generation, which has its own or shares pairs_of_shared.
 TRIALS: dict[str, LiteralString] = {
     "answer_to(bigint)": "SELECT nearsim.answer_to({probe})",
-    "ask(text,text,text,text,double precision,interval,integer)": "SELECT nearsim.ask("
+    "ask(text,text,text,text,double precision,interval,integer,text,text)": "SELECT nearsim.ask("
     "'a text', collection => {collection})",
+    "ask_apart(text,text,text,text,double precision,interval,integer,text,text)": "SELECT nearsim.ask_apart("
+    "'a text', NULL, {collection}, NULL, NULL, '0 seconds', NULL, NULL, NULL)",
+    "check_insert(text,text,text,text,double precision,interval,integer,text)": "SELECT * FROM nearsim.check_insert("
+    "'a text', collection => {collection}, deadline => '0 seconds')",
+    "check_text(text,text,text,text,double precision,interval,integer,text)": "SELECT * FROM nearsim.check_text("
+    "'a text', collection => {collection}, deadline => '0 seconds')",
     "attached_text(bigint)": "SELECT nearsim.attached_text({doc})",
     "await_answer(bigint)": "SELECT nearsim.await_answer({probe})",
     "body_of(bigint)": "SELECT nearsim.body_of({doc})",

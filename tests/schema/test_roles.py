@@ -29,6 +29,8 @@ ASKING = {
         "body",
         "min_similarity",
         "max_matches",
+        "external_id",
+        "purpose",
         "deadline",
     }
 }
@@ -52,6 +54,9 @@ ASKED = {
     "similar_to_text",
     "answer_to",
     "commit_request",
+    "ask_apart",
+    "check_text",
+    "check_insert",
     "attached_text",
     "source_text",
 }

@@ -2,7 +2,7 @@
 CREATE FUNCTION nearsim.ask(
     body text, title text DEFAULT NULL, collection text DEFAULT NULL, profile text DEFAULT NULL,
     min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds',
-    max_matches integer DEFAULT NULL
+    max_matches integer DEFAULT NULL, external_id text DEFAULT NULL, purpose text DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -29,11 +29,12 @@ BEGIN
     END IF;
     -- Computed before asked_at, the time of the row, so that 24 hours are not exceeded.
     until := clock_timestamp() + make_interval(secs => waits);
-    INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline, max_matches)
-    VALUES (home, ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until, ask.max_matches)
+    INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline, max_matches, external_id, purpose)
+    VALUES (home, ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until, ask.max_matches,
+        ask.external_id, ask.purpose)
     RETURNING probe.probe_id INTO asked;
     RETURN asked;
 END
 $$;
-COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval, integer) IS
-    'Request the documents that a text would be paired with, with max_matches at most so many, those with the best estimates, which need not be the most similar; commit, then pass the returned number to similar_to_text()';
+COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval, integer, text, text) IS
+    'Request the documents that a text would be paired with, with max_matches at most so many, those with the best estimates, which need not be the most similar; commit, then pass the returned number to similar_to_text(). A stored document with external_id is left out; purpose is for check_insert()';

@@ -20,11 +20,7 @@ COMMENT ON PROCEDURE nearsim.similar_to_text(text, jsonb, text, text, text, doub
     'Request and wait in one statement, in autocommit only; the answer is an array of the rows of similar_to_text(probe_id). With max_matches candidates are compared in the order of their estimates until so many match: those with the best estimates, which need not be the most similar; ask for one more to see whether there are others';
 
 CREATE FUNCTION nearsim.similar_to_text(probe_id bigint, max_matches integer DEFAULT NULL)
-RETURNS TABLE (
-    doc_id bigint, external_id text, title text, similarity double precision, estimate real,
-    shared_bands smallint, intersection_size integer, union_size integer, distance double precision,
-    verified boolean
-)
+RETURNS SETOF nearsim.text_match
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF max_matches < 1 THEN

@@ -87,14 +87,14 @@ BEGIN
     GRANT INSERT (collection_id, reviewer, queue, left_id, right_id, leased_until, probability),
         UPDATE (leased_until, answer, why, decided_at, decision_id, verdict_id, replaced_id, undone_at)
         ON nearsim.review TO nearsim_writer;
-    GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline, max_matches)
+    GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline, max_matches, external_id, purpose)
         ON nearsim.probe TO nearsim_reader, nearsim_writer;
     GRANT UPDATE (body) ON nearsim_index.attached_texts TO nearsim_reader, nearsim_writer;
     FOR command IN
         SELECT format('GRANT EXECUTE ON ROUTINE %s TO %s', CAST(pg_proc.oid AS regprocedure), role)
         FROM (VALUES
             ('nearsim_reader, nearsim_writer',
-                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'attached_text',
+                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'ask_apart', 'check_text', 'check_insert', 'attached_text',
                     'source_text']),
             ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'undo_verdict', 'undo_current_verdict', 'store_verdict'])
         ) AS granted (role, names)

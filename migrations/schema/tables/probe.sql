@@ -14,9 +14,13 @@ CREATE TABLE nearsim.probe (
     deadline timestamptz NOT NULL DEFAULT clock_timestamp() + interval '5 seconds',
     answered_at timestamptz,
     error text,
+    external_id text,
+    purpose text,
+    lock_keys bigint[],
     CONSTRAINT probe_deadline_near CHECK (deadline <= asked_at + interval '24 hours'),
     CONSTRAINT probe_moments_finite CHECK (isfinite(asked_at) AND isfinite(deadline)),
     CONSTRAINT probe_min_similarity_possible CHECK (min_similarity BETWEEN 0 AND 1),
+    CONSTRAINT probe_purpose_known CHECK (purpose IN ('lock', 'insert')),
     CONSTRAINT probe_max_matches_positive CHECK (max_matches > 0),
     CONSTRAINT probe_error_answers CHECK (error IS NULL OR answered_at IS NOT NULL)
 );
@@ -39,3 +43,8 @@ COMMENT ON COLUMN nearsim.probe.asked_at IS 'When it was requested';
 COMMENT ON COLUMN nearsim.probe.deadline IS 'When the request expires; at most 24 hours after asked_at';
 COMMENT ON COLUMN nearsim.probe.answered_at IS 'When a worker answered; NULL until then';
 COMMENT ON COLUMN nearsim.probe.error IS 'Why the request failed; NULL if it did not';
+COMMENT ON COLUMN nearsim.probe.external_id IS 'Id of the document that the text is of, which the answer leaves out';
+COMMENT ON COLUMN nearsim.probe.purpose IS
+    'lock: the answer has lock_keys; insert: it also knows all documents that were committed before; NULL: neither';
+COMMENT ON COLUMN nearsim.probe.lock_keys IS
+    'Advisory locks that a transaction takes before it inserts the text, ascending: near-duplicates have one in common';

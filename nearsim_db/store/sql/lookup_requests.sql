@@ -3,7 +3,7 @@
 -- if it is idle for too long. Not durable: a probe whose answer is lost in a crash waits again. Relies on
 -- probe_waiting.
 SELECT probe.probe_id, probe.collection_id, collection.name, probe.profile, probe.title, probe.body,
-    probe.min_similarity, probe.max_matches, set_config('idle_in_transaction_session_timeout', '60s', true),
+    probe.min_similarity, probe.max_matches, probe.external_id, probe.purpose, set_config('idle_in_transaction_session_timeout', '60s', true),
     set_config('synchronous_commit', 'off', true)
 FROM nearsim.probe JOIN nearsim.collection USING (collection_id)
 WHERE probe.answered_at IS NULL AND probe.deadline > now()
@@ -14,8 +14,10 @@ FOR UPDATE OF probe SKIP LOCKED
 -- name: answer_probes
 -- Store answers: the matches of each probe, or its error. Relies on probe_pkey.
 WITH answered AS (
-    UPDATE nearsim.probe SET answered_at = clock_timestamp(), error = answer.error
-    FROM unnest(CAST(%(probe_ids)s AS bigint[]), CAST(%(errors)s AS text[])) AS answer (probe_id, error)
+    UPDATE nearsim.probe SET answered_at = clock_timestamp(), error = answer.error,
+        lock_keys = CAST(answer.lock_keys AS bigint[])
+    FROM unnest(CAST(%(probe_ids)s AS bigint[]), CAST(%(errors)s AS text[]), CAST(%(lock_keys)s AS text[]))
+        AS answer (probe_id, error, lock_keys)
     WHERE probe.probe_id = answer.probe_id
 )
 INSERT INTO nearsim.probe_match
