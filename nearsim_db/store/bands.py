@@ -1,8 +1,7 @@
 """Band rows of one generation, and the links they yield."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -19,8 +18,8 @@ Ids = NDArray[np.int64]
 
 _ID_BYTES = 8
 _BAND_SHIFT = 56  # the top byte of a bucket hash is the number of its band
-_BUCKETS = 4_096  # that are read at once
-_LINKS = 1 << 20  # of a batch
+_MEMBERS = 4_096  # of a batch of links
+_LINK_BYTES = 8 << 20  # of the anchors of a batch
 _SAMPLED = 16  # loaded rows, of which one is in the sample
 
 BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
@@ -188,30 +187,24 @@ def stream_links(
 
     A bucket links each of its members with the anchors before it, which are its first `bucket_limit` members (0: all).
     """
+    parameters = {"bucket_limit": bucket_limit, "low": buckets[0], "high": buckets[1]}
+    largest, last = bucket_limit * _ID_BYTES or _LINK_BYTES, 0
     with connection.backend.cursor(name="nearsim_links", binary=True) as cursor:
-        cursor.execute(statement("collect_buckets", leaves), {"low": buckets[0], "high": buckets[1]})
-        while rows := cursor.fetchmany(1 if leaves.distributed else _BUCKETS):
-            # On a cluster each row has arrays of buckets.
-            hashes, members = rows[0] if leaves.distributed else zip(*rows, strict=True)
-            yield from _links(np.array(hashes, np.int64), cast(Sequence[bytes], members), bucket_limit)
-
-
-def _links(hashes: Ids, members: Sequence[bytes], bucket_limit: int) -> Iterator[Links]:
-    sizes = np.fromiter(map(len, members), np.int64, len(members)) // _ID_BYTES
-    doc_ids = unpacked_ids(b"".join(members))
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    anchors = np.arange(len(doc_ids)) - starts
-    if bucket_limit:
-        anchors = anchors.clip(max=bucket_limit)
-    ends = np.cumsum(anchors)
-    owners = np.repeat(hashes, sizes)
-    cuts = np.searchsorted(ends, np.arange(_LINKS, ends[-1], _LINKS), side="right").tolist()
-    for low, high in pairwise(sorted({0, *cuts, len(doc_ids)})):
-        amounts = anchors[low:high]
-        right = np.repeat(np.arange(low, high), amounts)
-        numbers = np.arange(ends[high - 1] - len(right), ends[high - 1])
-        left = starts[right] + numbers - np.repeat(ends[low:high] - amounts, amounts)
-        yield Links(owners[right], doc_ids[starts[right]], doc_ids[left], doc_ids[right])
+        cursor.execute(statement("find_links", leaves), parameters)
+        # The anchors of a row are at most one more than those of the row before.
+        while rows := cursor.fetchmany(
+            max(1, min(_MEMBERS, _LINK_BYTES // min(last + _ID_BYTES * _MEMBERS, largest)))
+        ):
+            hashes, members, anchors = zip(*cast(list[tuple[int, int, bytes]], rows), strict=True)
+            amounts = np.fromiter(map(len, anchors), np.int64, len(rows)) // _ID_BYTES
+            left = unpacked_ids(b"".join(anchors))
+            yield Links(
+                np.repeat(np.array(hashes, np.int64), amounts),
+                np.repeat(left[np.cumsum(amounts) - amounts], amounts),
+                left,
+                np.repeat(np.array(members, np.int64), amounts),
+            )
+            last = len(anchors[-1])
 
 
 def find_full_buckets(

@@ -11,6 +11,7 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import DatabaseError, InputError
 from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.driver.codec import unpacked_ids
 from nearsim_db.store.driver.statements import statement
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
 from tests.builders.workers import application
@@ -94,25 +95,33 @@ def test_purged_documents_leave_no_band_rows_on_the_nodes(urls: tuple[str, str])
     assert found[1] == found[0]
 
 
-def test_only_buckets_with_candidates_reach_the_coordinator(citus: CitusServer) -> None:
+def test_only_candidates_reach_the_coordinator(citus: CitusServer) -> None:
     with citus.database() as url, index_at(url, 8) as index:
         index.add(documents(200, seed=8))
         leaves = newest_leaves(index)
-        parameters = {"low": -(2**63), "high": 2**63 - 1}
+        parameters = {"low": -(2**63), "high": 2**63 - 1, "bucket_limit": 4}
         with index.database.transaction() as connection:
             connection.execute("SET LOCAL citus.explain_all_tasks = on")
-            packed = connection.execute(statement("collect_buckets", leaves), parameters).fetchall()
-            counted = sql.SQL("SELECT bucket_hash, count(*) FROM {} GROUP BY 1 HAVING count(*) > 1")
-            expected = connection.execute(counted.format(leaves.table("band"))).fetchall()
-            command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + statement("collect_buckets", leaves)
+            links = connection.execute(statement("find_links", leaves), parameters).fetchall()
+            command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + statement("find_links", leaves)
             ((found,),) = connection.execute(command, parameters).fetchall()
-    buckets = [one for hashes, members in packed for one in zip(hashes, members, strict=True)]
-    assert sorted((key, len(members) // 8) for key, members in buckets) == sorted(expected)
-    (pushed_down,) = found[0]["Plan"]["Plans"]
-    assert pushed_down["Custom Plan Provider"] == "Citus Adaptive"
-    assert "Plans" not in pushed_down and "Subplans" not in pushed_down["Distributed Query"]
-    shards = pushed_down["Distributed Query"]["Job"]["Task Count"]
-    assert len(packed) <= pushed_down["Actual Rows"] <= shards * len(packed) < len(buckets)
+            members = connection.execute(
+                sql.SQL("SELECT bucket_hash, doc_id FROM {}").format(leaves.table("band"))
+            ).fetchall()
+    buckets: dict[int, list[int]] = {}
+    for bucket, doc_id in sorted(members):
+        buckets.setdefault(bucket, []).append(doc_id)
+    expected = {
+        (bucket, doc_id, tuple(own[: min(place, 4)]))
+        for bucket, own in buckets.items()
+        for place, doc_id in enumerate(own)
+        if place
+    }
+    assert {(bucket, doc_id, tuple(unpacked_ids(own))) for bucket, doc_id, own in links} == expected
+    assert len(links) == len(expected) > 0
+    plan = found[0]["Plan"]
+    assert plan["Custom Plan Provider"] == "Citus Adaptive" and plan["Actual Rows"] == len(expected)
+    assert "Plans" not in plan and "Subplans" not in plan["Distributed Query"]
 
 
 def test_isolation_is_refused_by_name(citus: CitusServer) -> None:

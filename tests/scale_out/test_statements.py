@@ -25,7 +25,7 @@ _PARAMETERS = {
     **{"digest": "00000000000000000000000000000000", "band": "nearsim_index.band_shared", "empty": b""},
     **dict.fromkeys(("signature", "pair"), "nearsim_index.signature_shared"),
 }
-_OTHER_COLUMNS = ("detach_leaf", "collect_buckets")  # without columns; many buckets in a row
+_OTHER_COLUMNS = ("detach_leaf",)  # without columns
 _READING = [
     name
     for name, text in BLOCKS

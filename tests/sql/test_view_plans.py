@@ -199,7 +199,10 @@ def test_parents_are_analyzed_after_they_doubled(analyst: Connection) -> None:
 
 def test_statistics_of_parents_contain_no_text(analyst: Connection) -> None:
     partitions.analyze_parents(analyst)
-    rows = analyst.execute("SELECT DISTINCT attname::text FROM pg_stats WHERE inherited").fetchall()
+    rows = analyst.execute(
+        "SELECT DISTINCT attname::text FROM pg_stats "
+        "WHERE inherited AND num_nonnulls(most_common_vals, histogram_bounds) > 0"
+    ).fetchall()
     ids = {"generation_id", "doc_id", "head_id", "left_id", "right_id", "cluster_id"}
     assert {row[0] for row in rows} == ids
 
@@ -219,7 +222,7 @@ def test_candidates_read_and_lock_the_live_partition_only(analyst: Connection) -
     with inner.transaction():
         rows = inner.execute("SELECT * FROM nearsim.candidates('c', 'p')").fetchall()
         scans = inner.execute(
-            "SELECT relname, coalesce(seq_scan, 0) + coalesce(idx_scan, 0) FROM pg_stat_xact_all_tables "
+            "SELECT relname, seq_scan, idx_scan > 0, idx_tup_fetch FROM pg_stat_xact_all_tables "
             "WHERE relname IN ('band_100000007', 'band_100000008')"
         ).fetchall()
         locks = inner.execute(
@@ -227,7 +230,7 @@ def test_candidates_read_and_lock_the_live_partition_only(analyst: Connection) -
             "WHERE pid = pg_backend_pid() AND CAST(relation AS regclass)::text LIKE 'nearsim_index.band_%'"
         ).fetchall()
     assert set(rows) == BUCKETS_OF_TWO
-    assert sorted(scans) == [("band_100000007", 1), ("band_100000008", 0)]
+    assert sorted(scans) == [("band_100000007", 0, True, 0), ("band_100000008", 0, False, 0)]
     assert locks and all(str(table).startswith("nearsim_index.band_100000007") for (table,) in locks)
 
 

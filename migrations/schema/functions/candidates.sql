@@ -1,11 +1,10 @@
 -- The product's candidates: two heads that share a bucket in which one of them is an anchor (among the first
--- bucket_limit by doc_id), and whose shared bands satisfy the recipe. Bands are also shared in buckets in which neither
--- is an anchor: these are compared for linked pairs only, so the work is bounded by limit x rows. The generation is a
--- parameter of a statement that is planned with its value, so only its partition is planned and read. Relies on the
--- partition's index on (bucket_hash, doc_id).
+-- bucket_limit by doc_id), and whose shared bands satisfy the recipe: the relation of find_links, over all buckets. Bands
+-- are also shared in buckets in which neither is an anchor: these are compared for linked pairs only, so the work is
+-- bounded by limit x rows. Relies on the index on (bucket_hash, doc_id), index-only.
 CREATE OR REPLACE FUNCTION nearsim.candidates(collection text DEFAULT NULL, profile text DEFAULT NULL)
 RETURNS TABLE (left_id bigint, right_id bigint, shared_bands smallint)
-LANGUAGE plpgsql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     live record;
 BEGIN
@@ -13,23 +12,28 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    RETURN QUERY EXECUTE $query$
-        WITH member AS MATERIALIZED (
-            SELECT bucket_hash, band_no, doc_id, place FROM (
-                SELECT bucket_hash, band_no, doc_id,
-                    row_number() OVER in_bucket AS place, lead(doc_id) OVER in_bucket AS next_id
-                FROM nearsim.band WHERE generation_id = $1
-                WINDOW in_bucket AS (PARTITION BY bucket_hash ORDER BY doc_id)
-            ) AS numbered
-            WHERE place > 1 OR next_id IS NOT NULL
+    RETURN QUERY EXECUTE format($query$
+        WITH bucket AS MATERIALIZED (
+            SELECT bucket_hash, count(*) AS members FROM %1$s AS band GROUP BY bucket_hash HAVING count(*) > 1
         ), linked AS (
             SELECT anchor.doc_id AS left_id, other.doc_id AS right_id, count(*) AS shared_bands,
-                array_agg(anchor.band_no) FILTER (WHERE $4 #>> '{match,amplification}' IS NOT NULL) AS bands
-            FROM member AS anchor JOIN member AS other USING (bucket_hash)
-            WHERE anchor.doc_id < other.doc_id AND anchor.place <= $2
+                array_agg(CAST((other.bucket_hash >> 56) & 255 AS smallint))
+                    FILTER (WHERE $3 #>> '{match,amplification}' IS NOT NULL) AS bands
+            FROM bucket
+            JOIN %1$s AS other ON other.bucket_hash = bucket.bucket_hash
+            CROSS JOIN LATERAL (
+                SELECT doc_id FROM %1$s AS band WHERE bucket_hash = other.bucket_hash AND doc_id < other.doc_id
+                ORDER BY doc_id LIMIT $1
+            ) AS anchor
             GROUP BY anchor.doc_id, other.doc_id
         ), beyond AS (
-            SELECT doc_id, array_agg(bucket_hash) AS buckets FROM member WHERE place > $2 GROUP BY doc_id
+            SELECT other.doc_id, array_agg(bucket.bucket_hash) AS buckets
+            FROM bucket
+            CROSS JOIN LATERAL (
+                SELECT doc_id FROM %1$s AS band WHERE bucket_hash = bucket.bucket_hash ORDER BY doc_id OFFSET $1
+            ) AS other
+            WHERE bucket.members > $1
+            GROUP BY other.doc_id
         )
         SELECT linked.left_id, linked.right_id, CAST(shared.bands AS smallint)
         FROM linked
@@ -41,12 +45,10 @@ BEGIN
             HAVING l.buckets && r.buckets
         ) AS more ON true
         CROSS JOIN LATERAL (SELECT linked.shared_bands + coalesce(cardinality(more.bands), 0) AS bands) AS shared
-        WHERE CASE WHEN $4 #>> '{match,amplification}' IS NULL THEN shared.bands >= $3
-            ELSE nearsim.is_candidate($4, linked.bands || more.bands) END
-        $query$
-        USING live.generation_id,
-            coalesce(nullif(CAST(live.recipe #>> '{match,bucket_limit}' AS bigint), 0), 9223372036854775807),
-            live.min_shared_bands, live.recipe;
+        WHERE CASE WHEN $3 #>> '{match,amplification}' IS NULL THEN shared.bands >= $2
+            ELSE nearsim.is_candidate($3, linked.bands || more.bands) END
+        $query$, nearsim.rows_of('band', live.generation_id))
+        USING nullif(CAST(live.recipe #>> '{match,bucket_limit}' AS bigint), 0), live.min_shared_bands, live.recipe;
 END
 $$;
 COMMENT ON FUNCTION nearsim.candidates(text, text) IS

@@ -22,29 +22,37 @@ DELETE FROM {band_leaf} AS band
 USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS target (doc_id, bucket_hash)
 WHERE {of_generation} AND band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
 
--- name: collect_buckets
--- The buckets of a range that have several members, each with their doc_ids in order, eight bytes a doc_id. One index-only
--- pass, whose order is that of the members: from PostgreSQL 16 on nothing is sorted, before that each bucket. On a
--- cluster each node collects its own buckets. Relies on the index on (bucket_hash, doc_id).
-SELECT bucket_hash, string_agg(int8send(doc_id), CAST('' AS bytea) ORDER BY doc_id)
-FROM {band} AS band WHERE bucket_hash BETWEEN %(low)s AND %(high)s
-GROUP BY bucket_hash HAVING count(*) > 1
+-- name: find_links
+-- The candidate relation over a range of buckets: each member of a bucket of several, with the anchors before it in
+-- doc_id order, eight bytes a doc_id. A self-join of band rows, index-only. Relies on the index on (bucket_hash, doc_id).
+SELECT other.bucket_hash, other.doc_id, anchor.doc_ids
+FROM (
+    SELECT bucket_hash FROM {band} AS band WHERE bucket_hash BETWEEN %(low)s AND %(high)s
+    GROUP BY bucket_hash HAVING count(*) > 1
+) AS bucket
+JOIN {band} AS other ON other.bucket_hash = bucket.bucket_hash
+CROSS JOIN LATERAL (
+    SELECT string_agg(int8send(doc_id), NULL) AS doc_ids FROM (
+        SELECT doc_id FROM {band} AS band WHERE bucket_hash = other.bucket_hash AND doc_id < other.doc_id
+        ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0)
+    ) AS first
+) AS anchor
+WHERE anchor.doc_ids IS NOT NULL
 
 -- name: look_up_candidates
--- The candidate relation for some heads, bounded: by place of the query, the anchors of its bucket and, if there are more
--- members, one of them, from which an anchor learns that it has to search the bucket; eight bytes a doc_id, joined in
--- doc_id order. Most buckets have no other member, which one probe finds. Index-only. Relies on the index on
--- (bucket_hash, doc_id).
-SELECT query.place - 1, found.members
+-- The candidate relation for some heads, bounded: as find_links, by place of the head in the query, before and after it,
+-- and with one more if there are more members, from which an anchor learns that it has to search the bucket. Most buckets
+-- have no other member, which one probe finds. Index-only. Relies on the index on (bucket_hash, doc_id).
+SELECT other.place - 1, anchor.doc_ids
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) WITH ORDINALITY
-    AS query (doc_id, bucket_hash, place)
+    AS other (doc_id, bucket_hash, place)
 CROSS JOIN LATERAL (
-    SELECT string_agg(int8send(doc_id), NULL) AS members FROM (
-        SELECT doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
+    SELECT string_agg(int8send(doc_id), NULL) AS doc_ids FROM (
+        SELECT doc_id FROM {band} AS band WHERE bucket_hash = other.bucket_hash
         ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0) + 1
     ) AS first
-) AS found
-WHERE EXISTS (SELECT FROM {band} AS band WHERE bucket_hash = query.bucket_hash AND doc_id <> query.doc_id OFFSET 0)
+) AS anchor
+WHERE EXISTS (SELECT FROM {band} AS band WHERE bucket_hash = other.bucket_hash AND doc_id <> other.doc_id OFFSET 0)
 
 -- name: look_up_members
 -- A slice of the members of buckets over the limit of which a head is an anchor, in doc_id order; look_up_candidates

@@ -1,13 +1,18 @@
--- name: collect_buckets
--- The buckets as in the statement for one server, many in a row: arrays of bucket_hashes and of their members. Each node
--- collects and packs its own, and the coordinator joins the arrays of the shards. Relies on the index on (bucket_hash, doc_id).
-SELECT array_agg(bucket_hash), array_agg(members)
+-- name: find_links
+-- The candidate relation over a range of buckets, rows as in the statement for one server. Each node finds and packs the
+-- links of its own buckets. Relies on the index on (bucket_hash, doc_id).
+SELECT bucket.bucket_hash, other.doc_id, anchor.doc_ids
 FROM (
-    SELECT bucket_hash, string_agg(int8send(doc_id), CAST('' AS bytea) ORDER BY doc_id) AS members
+    SELECT bucket_hash, array_agg(doc_id ORDER BY doc_id) AS members
     FROM {band} AS band WHERE bucket_hash BETWEEN %(low)s AND %(high)s
     GROUP BY bucket_hash HAVING count(*) > 1
 ) AS bucket
-GROUP BY bucket_hash & 63
+CROSS JOIN LATERAL unnest(members) WITH ORDINALITY AS other (doc_id, place)
+CROSS JOIN LATERAL (
+    SELECT string_agg(int8send(doc_id), NULL) AS doc_ids
+    FROM unnest(members[:least(place - 1, NULLIF(%(bucket_limit)s, 0))]) AS first (doc_id)
+) AS anchor
+WHERE anchor.doc_ids IS NOT NULL
 
 -- name: look_up_candidates
 -- The candidate relation for some heads, bounded, in one statement: rows as in the statement for one server. The limit
