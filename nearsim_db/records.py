@@ -36,6 +36,7 @@ Row = TypeVar("Row")
 OnDuplicate = Literal["flag", "skip", "raise"]  # how to handle a document that has near-duplicates
 Keep = Literal["survivors", "duplicates", "all"]  # documents to export
 CitusUse = Literal["auto", "yes", "no"]  # whether band rows are on the nodes of a Citus cluster
+Direction = Literal["contains", "contained_in"]  # what a document holds, and what holds it
 WorkStage = Literal["compare", "sign", "search", "anchor", "link", "publish"]
 
 
@@ -113,12 +114,17 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Pair(Evidence):
-    """Two documents that are a pair; `left` and `right` are external ids."""
+    """Two documents that are a pair; `left` and `right` are external ids.
+
+    `left_in_right` and `right_in_left` are as in `Match`.
+    """
 
     left: str
     right: str
     left_title: str | None = None
     right_title: str | None = None
+    left_in_right: float | None = None
+    right_in_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +170,22 @@ class ClusterMember:
 
 @dataclass(frozen=True, slots=True)
 class Match(Evidence):
-    """A document similar to a query."""
+    """A document similar to a query.
+
+    `left_in_right` is the share of the query's features that the document has, `right_in_left` that of the document's
+    features that the query has: the larger is the containment. None for other metrics, and for estimates.
+    """
 
     external_id: str
     title: str | None
+    left_in_right: float | None = None
+    right_in_left: float | None = None
+
+    def decisive(self, direction: Direction | None) -> float:
+        """The share that is asked for, by default the similarity; 0 if the share is unknown."""
+        if direction is None:
+            return self.similarity
+        return (self.right_in_left if direction == "contains" else self.left_in_right) or 0.0
 
 
 class Results(Generator[Row, None, None], Generic[Row]):
@@ -199,8 +217,8 @@ class Results(Generator[Row, None, None], Generic[Row]):
 class Matches(list[Match]):
     """Matches, the most similar first.
 
-    `metric` is that of their similarity: jaccard, weighted_jaccard, cosine or euclidean. `has_more` says whether a
-    limit left out others.
+    `metric` is that of their similarity: jaccard, containment, weighted_jaccard, cosine or euclidean. `has_more` says
+    whether a limit left out others.
     """
 
     def __init__(self, matches: Iterable[Match], metric: str, *, has_more: bool = False) -> None:

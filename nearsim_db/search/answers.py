@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from nearsim_db.errors import DEFAULT, EmptyIndexError, InputError, NotFoundError
-from nearsim_db.records import Cluster, ClusterMember, Matches, Pair, Results, Verdict
+from nearsim_db.records import Cluster, ClusterMember, Direction, Matches, Pair, Results, Verdict
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
@@ -61,7 +61,7 @@ class Answers:
         return [(one, profile_of(one)) for one in list_newest(self.database, self.collection)]
 
     def metric(self) -> str:
-        """The metric of the profile: jaccard, weighted_jaccard, cosine or euclidean."""
+        """The metric of the profile: jaccard, containment, weighted_jaccard, cosine or euclidean."""
         return metric_of(self._recipe()[1])
 
     def least_similarity(self) -> tuple[str, float, float]:
@@ -126,19 +126,29 @@ class Answers:
 
         return Results(self._stream(read, name), ClusterMember)
 
-    def similar(self, external_id: str, min_similarity: float = 0.0, limit: int | None = None) -> Matches:
+    def similar(
+        self,
+        external_id: str,
+        min_similarity: float = 0.0,
+        limit: int | None = None,
+        direction: Direction | None = None,
+    ) -> Matches:
         """Return the documents paired with one, the most similar first, then by doc_id.
 
-        With a limit at most so many; `has_more` of the answer says whether there are others. Raises NotFoundError, with
-        the reason, for a document that is not in the index. An answer for an older text of the document is a warning.
+        With `direction` "contains" those that it holds, with "contained_in" those that hold it, by the share of the one
+        that is held: at least `min_similarity`, by default the threshold. With a limit at most so many; `has_more` of
+        the answer says whether there are others. Raises NotFoundError, with the reason, for a document that is not in
+        the index, and InputError for a direction under another metric than containment. An answer for an older text of
+        the document is a warning.
         """
         most = checked_limit(limit)
 
         def read(connection: Connection, live: Generation) -> tuple[Matches, str | None]:
             doc_id = find_document(connection, live, external_id, with_text=False)["doc_id"]
             warning = live_generation.refuse_unindexed(connection, live, doc_id, external_id)
+            least = least_share(live, direction, min_similarity)
             found = query_rows.read_similar(
-                connection, live.leaves, doc_id, live.bands, min_similarity, most and most + 1
+                connection, live.leaves, doc_id, live.bands, least, most and most + 1, direction
             )
             kept = found[:most]
             return Matches(kept, metric_of(live.recipe), has_more=len(found) > len(kept)), warning
@@ -261,6 +271,21 @@ def checked_limit(limit: int | None) -> int | None:
     if limit is not None and limit < 1:
         raise InputError(f"a limit of {limit} matches is out of range; choose 1 or more")
     return limit
+
+
+def least_share(live: Generation, direction: Direction | None, asked: float) -> float:
+    """Return the least similarity or, in a direction, share that is asked for; a share is by default the threshold.
+
+    Raises InputError for a direction under another metric than containment.
+    """
+    if direction is None:
+        return asked
+    if (metric := metric_of(live.recipe)) != "containment":
+        raise InputError(
+            f"profile {live.profile!r} has the metric {metric}, which has no directions; name a profile of the family "
+            "winnow, such as one of the preset embedded-stories"
+        )
+    return asked or float(live.recipe["match"]["threshold"])
 
 
 def find_document(

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.search import Features, current_features, read_features, verify_screened
-from nearsim_db.records import DocId, Document, Evidence, Match, Matches
+from nearsim_db.records import Direction, DocId, Document, Evidence, Match, Matches
+from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.encoder import Encoder
@@ -33,11 +34,15 @@ _GROWTH = 4  # of batches: few matches among the first candidates mean that most
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which matches of a query are wanted: at least as similar, at most `limit`, without one external id."""
+    """Which matches of a query are wanted: at least as similar, at most `limit`, without one external id.
+
+    With a `direction` the similarity is the share of what is held, by default at least the threshold.
+    """
 
     min_similarity: float = 0.0
     limit: int | None = None
     replaced: str = ""
+    direction: Direction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
     if not len(candidates.doc_ids):
         return FoundAll([])
     found = _Lookup(connection, context, query, wanted, candidates).find()
-    kept = sorted(found[: wanted.limit], key=lambda one: (-one.match.similarity, one.doc_id))
+    kept = sorted(found[: wanted.limit], key=lambda one: (-one.match.decisive(wanted.direction), one.doc_id))
     return FoundAll(kept, len(found) > len(kept))
 
 
@@ -142,7 +147,7 @@ class _Lookup:
         evidences = list(evidence.values())
         twins = self._read_twins(list(evidence))
         return [
-            Found(doc_id, Match(**evidences[place - 1].figures(), external_id=external_id, title=title))
+            Found(doc_id, replace(evidences[place - 1], external_id=external_id, title=title))
             for place, doc_id, external_id, title in twins
             if external_id != self.wanted.replaced
         ]
@@ -197,7 +202,7 @@ class _Lookup:
         evidence = self._verify(signed, screened, read)
         evidences = [evidence.get(digest) for digest in digests]
         return [
-            Found(one.doc_id, Match(**known.figures(), external_id=one.external_id, title=one.title))
+            Found(one.doc_id, replace(known, external_id=one.external_id, title=one.title))
             for one in twins
             if one.external_id != self.wanted.replaced and (known := evidences[one.place - 1]) is not None
         ]
@@ -223,12 +228,27 @@ class _Lookup:
 
     def _verify(
         self, signed: Signatures, screened: Screened, read: Callable[[Sequence[int]], Features]
-    ) -> dict[UUID, Evidence]:
-        """Return the evidence of heads that are pairs and similar enough, by digest."""
+    ) -> dict[UUID, Match]:
+        """Return heads that are pairs and similar enough, by digest, each as a match without a name."""
         encoder = self.context.encoder
         verified = verify_screened(encoder, signed, screened, read)
-        evidence = zip(verified.right_digests, verified.evidence(is_exact=encoder.is_exact), strict=True)
-        return {digest: one for digest, one in evidence if one.similarity >= self.wanted.min_similarity}
+        matches = map(self._match, verified.evidence(is_exact=encoder.is_exact))
+        wanted = self.wanted
+        return {
+            digest: one
+            for digest, one in zip(verified.right_digests, matches, strict=True)
+            if one.decisive(wanted.direction) >= wanted.min_similarity
+        }
+
+    def _match(self, evidence: Evidence) -> Match:
+        """Return evidence with the shares of both sides that are in the other, if they are known."""
+        known = Match(**evidence.figures(), external_id="", title=None)
+        both, either = evidence.intersection, evidence.union
+        if self.context.encoder.metric.name != "containment" or not evidence.verified:
+            return known
+        assert both is not None and either is not None
+        size = len(self.query.features)
+        return replace(known, left_in_right=both / size, right_in_left=both / (both + either - size))
 
     def _read_features(self, signed: Signatures, rows: Sequence[int]) -> Features:
         """Features of signatures: of the query, of a document that still has the digest, or of a twin that has."""
@@ -265,12 +285,19 @@ class Lookups:
             index = self._index = self._open_index()
         return index
 
-    def find(self, document: Document, min_similarity: float = 0.0, limit: int | None = None) -> Matches:
+    def find(
+        self,
+        document: Document,
+        min_similarity: float = 0.0,
+        limit: int | None = None,
+        direction: Direction | None = None,
+    ) -> Matches:
         """The documents that one would be paired with, twins expanded, without the document that it would replace.
 
-        With a limit the first in the order of their estimates; see `look_up`.
+        With a limit the first in the order of their estimates; see `look_up`. Raises InputError for a direction under
+        another metric than containment.
         """
-        answer = self.find_wanted(document, Wanted(min_similarity, limit, document.external_id))
+        answer = self.find_wanted(document, Wanted(min_similarity, limit, document.external_id, direction))
         metric = self.live().context.encoder.metric.name
         return Matches((one.match for one in answer.found), metric, has_more=answer.has_more)
 
@@ -283,7 +310,9 @@ class Lookups:
             encoded = encode(index.context.encoder, document)
             if encoded is None:
                 return FoundAll([])
-            found = self._database.ask(partial(look_up, index=index, query=encoded, wanted=wanted))
+            least = least_share(index.context.generation, wanted.direction, wanted.min_similarity)
+            chosen = replace(wanted, min_similarity=least)
+            found = self._database.ask(partial(look_up, index=index, query=encoded, wanted=chosen))
             if found is None:
                 raise GenerationReplacedError
             return found

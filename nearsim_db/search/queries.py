@@ -1,7 +1,8 @@
 """The read-only half of the Python API: what is stored, lookups of texts, explanations, exports and events."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from nearsim_db.errors import EmptyIndexError
 from nearsim_db.indexing.context import ContextFactory
@@ -9,9 +10,9 @@ from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.frames import Rows
 from nearsim_db.readers.memory import checked_query, from_documents
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
-from nearsim_db.records import Document, Keep, Matches, Nearest, ReadDocument, Reject
+from nearsim_db.records import Direction, Document, Keep, Matches, Nearest, ReadDocument, Reject
 from nearsim_db.search import live_generation
-from nearsim_db.search.answers import Answers, checked_limit, profile_of
+from nearsim_db.search.answers import Answers, checked_limit, find_document, profile_of
 from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
 from nearsim_db.search.exports import Target, parse_columns, write_export
@@ -23,10 +24,12 @@ from nearsim_db.similarity.backend import FEW_CHARACTERS
 from nearsim_db.similarity.nearest import Weights
 from nearsim_db.similarity.passages import Passage, PassageFinder
 from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.text.clean import clean
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.generation_rows import Generation
 
 _UNNAMED = ""  # no document has this external_id: for a text without a document
 
@@ -58,35 +61,51 @@ class Queries(Answers):
         return Follower(self.database, wanted, after, new=new).follow()
 
     def similar_to_text(
-        self, body: str, title: str | None = None, min_similarity: float = 0.0, limit: int | None = None
+        self,
+        body: str,
+        title: str | None = None,
+        min_similarity: float = 0.0,
+        limit: int | None = None,
+        direction: Direction | None = None,
     ) -> Matches:
         """Return the documents that a text would be paired with, the most similar first; nothing is written.
 
-        `limit` is that of `check`: the matches with the best estimates.
+        `limit` is that of `check`: the matches with the best estimates; `direction` is that of `similar`.
         """
-        return self.check(Document(_UNNAMED, title, body), min_similarity, limit)
+        return self.check(Document(_UNNAMED, title, body), min_similarity, limit, direction)
 
-    def check(self, document: Document, min_similarity: float = 0.0, limit: int | None = None) -> Matches:
+    def check(
+        self,
+        document: Document,
+        min_similarity: float = 0.0,
+        limit: int | None = None,
+        direction: Direction | None = None,
+    ) -> Matches:
         """Return the documents that one would be paired with if it were added, the most similar first.
 
         The document of the same external_id, which it would replace, is left out. With a limit candidates are verified
         in the order of their estimates until so many match: the answer has the matches with the best estimates, which
         need not be the most similar, and `has_more` says whether there are others. Nothing is written. Threads may
-        share an index for this. Raises InputError for a value that cannot be stored, and for a text if vectors are
-        compared.
+        share an index for this. `direction` is that of `similar`: with "contained_in" the documents that hold this one.
+        Raises InputError for a value that cannot be stored, for a text if vectors are compared, and for a direction
+        under another metric than containment.
         """
         query, most = checked_query(document), checked_limit(limit)
         try:
-            return self._lookups.find(query, min_similarity, most)
+            return self._lookups.find(query, min_similarity, most, direction)
         except EmptyIndexError:
             return Matches((), self.metric())
 
     def check_many(
-        self, given: Iterable[Document], min_similarity: float = 0.0, limit: int | None = None
+        self,
+        given: Iterable[Document],
+        min_similarity: float = 0.0,
+        limit: int | None = None,
+        direction: Direction | None = None,
     ) -> Iterator[tuple[Document, Matches]]:
         """Run `check` for each document; they are not compared with each other."""
         for document in given:
-            yield document, self.check(document, min_similarity, limit)
+            yield document, self.check(document, min_similarity, limit, direction)
 
     def nearest(
         self,
@@ -188,11 +207,23 @@ class Queries(Answers):
         tags if it strips HTML: the texts of `explain`. The documents need not be a pair. Raises NotFoundError for a
         missing document, and InputError if both are the same or if the profile compares vectors.
         """
+        return self._passages(lambda connection, live: find_two(connection, live, one, other))
 
+    def passages_in(self, document: Document, other: str) -> list[Passage]:
+        """Return the passages of a document that need not be stored, on the left, and of a stored one."""
+        given = {"title": document.title, "body": document.body}
+        return self._passages(lambda connection, live: (given, find_document(connection, live, other)))
+
+    def _passages(
+        self, find: Callable[[Connection, Generation], tuple[Mapping[str, Any], ...]]
+    ) -> list[Passage]:
         def read(connection: Connection) -> tuple[Recipe, list[str]]:
             live = self._live(connection)
-            recipe, found = profile_of(live).recipe, find_two(connection, live, one, other)
-            return recipe, [shown_text(each, recipe.fields, html=recipe.normalise.html) for each in found]
+            recipe = profile_of(live).recipe
+            texts = [
+                shown_text(each, recipe.fields, html=recipe.normalise.html) for each in find(connection, live)
+            ]
+            return recipe, [clean(text)[0] for text in texts]
 
         recipe, (left, right) = self._ask(read)
         return PassageFinder(recipe, backend.resolve()).find(left, right)

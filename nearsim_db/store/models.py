@@ -1066,6 +1066,14 @@ class Pairs(View):
         Boolean,
         comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified",
     )
+    left_in_right: Mapped[float | None] = mapped_column(
+        Double,
+        comment="Share of the left document's features that the right one has; NULL unless the metric is containment and the similarity verified",
+    )
+    right_in_left: Mapped[float | None] = mapped_column(
+        Double,
+        comment="Share of the right document's features that the left one has; NULL unless the metric is containment and the similarity verified",
+    )
 
 
 class Profiles(View):
@@ -1217,6 +1225,14 @@ class ReviewPairs(View):
     verified: Mapped[bool] = mapped_column(
         Boolean,
         comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified",
+    )
+    left_in_right: Mapped[float | None] = mapped_column(
+        Double,
+        comment="Share of the left document's features that the right one has; NULL unless the metric is containment and the similarity verified",
+    )
+    right_in_left: Mapped[float | None] = mapped_column(
+        Double,
+        comment="Share of the right document's features that the left one has; NULL unless the metric is containment and the similarity verified",
     )
 
 

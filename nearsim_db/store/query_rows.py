@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from psycopg.rows import dict_row
 
-from nearsim_db.records import Cluster, ClusterMember, CollectionId, Match, Pair, Verdict
+from nearsim_db.records import Cluster, ClusterMember, CollectionId, Direction, Match, Pair, Verdict
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import (
@@ -96,10 +96,25 @@ def stream_pairs(
 
 
 def read_similar(
-    connection: Connection, leaves: Leaves, doc_id: int, bands: int, min_similarity: float, most: int | None
+    connection: Connection,
+    leaves: Leaves,
+    doc_id: int,
+    bands: int,
+    min_similarity: float,
+    most: int | None,
+    direction: Direction | None = None,
 ) -> list[Match]:
-    """Return the documents paired with one, most similar first, then by doc_id; at most so many."""
-    parameters = {"doc_id": doc_id, "bands": bands, "min_similarity": min_similarity, "most": most}
+    """Return the documents paired with one, most similar first, then by doc_id; at most so many.
+
+    With a direction `min_similarity` and the order are those of the share of the contained document's features.
+    """
+    parameters: dict[str, Any] = {
+        "doc_id": doc_id,
+        "bands": bands,
+        "min_similarity": min_similarity,
+        "most": most,
+    }
+    parameters["direction"] = direction
     return run(connection, "read_similar", leaves, **parameters).all(with_rounded_estimate(Match))
 
 

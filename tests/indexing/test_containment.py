@@ -2,15 +2,18 @@
 
 import random
 from collections.abc import Mapping
-from itertools import combinations
-from typing import LiteralString
+from itertools import combinations, product
+from typing import LiteralString, cast
 
 import pytest
 from psycopg import sql
+from psycopg.errors import InvalidParameterValue
 
 from nearsim_db import Document, Index, dedupe
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
+from nearsim_db.errors import InputError
+from nearsim_db.records import Direction
 from nearsim_db.similarity.recipe import from_mapping
 
 K, PASSAGE, THRESHOLD = 5, 20, 0.5
@@ -146,3 +149,78 @@ def held(texts: dict[str, str]) -> set[str]:
         if not any((min(name, one), max(name, one)) in pairs for one in kept):
             kept.append(name)
     return {name for name in texts if name not in kept}
+
+
+def shares(texts: dict[str, str], asked: str) -> dict[str, tuple[float, float]]:
+    """Of the documents paired with one: the share of the one in each, and of each in the one."""
+    own = grams(texts[asked])
+    found = {}
+    for pair, (both, _) in true_pairs(texts).items():
+        if asked in pair:
+            [other] = {*pair} - {asked}
+            found[other] = both / len(own), both / len(grams(texts[other]))
+    return found
+
+
+COMMAND: LiteralString = "SELECT external_id, left_in_right, right_in_left FROM nearsim.{}(%s, %s)"
+
+
+@pytest.mark.usefixtures("either_tables")
+def test_what_a_document_holds_and_what_holds_it(index: Index, texts: dict[str, str]) -> None:
+    filled(index, texts)
+    names = ["story0", "longer3", "cut7", "short", "repeated", "alone5", "again2"]
+    for name, least in product(names, (0.0, 0.9)):
+        expected = shares(texts, name)
+        wanted = least or THRESHOLD
+        answers = {
+            None: [one for one in expected if max(expected[one]) >= least],
+            "contains": [one for one in expected if expected[one][1] >= wanted],
+            "contained_in": [one for one in expected if expected[one][0] >= wanted],
+        }
+        for direction, others in answers.items():
+            stored = index.similar(name, least, direction=cast(Direction | None, direction))
+            looked = index.similar_to_text(texts[name], None, least, None, cast(Direction | None, direction))
+            assert {one.external_id for one in stored} == set(others)
+            assert {one.external_id for one in looked} == {*others, name}
+            for one in stored:
+                assert (one.left_in_right, one.right_in_left) == expected[one.external_id]
+            held = {one.external_id: (one.left_in_right, one.right_in_left) for one in looked}
+            assert {one: held[one] for one in others} == {one: expected[one] for one in others}
+            ranks = [one.decisive(cast(Direction | None, direction)) for one in stored]
+            assert ranks == sorted(ranks, reverse=True)
+            if direction is not None:
+                with index.database.engine.begin() as connection:
+                    command = sql.SQL(COMMAND).format(sql.Identifier(direction))
+                    rows = connection.execute(command, (name, least or None)).fetchall()
+                assert {row[0]: row[1:] for row in rows} == {one: expected[one] for one in others}
+                assert [row[0] for row in rows] == [one.external_id for one in stored]
+    for pair in index.pairs():
+        assert (pair.left_in_right, pair.right_in_left) == shares(texts, pair.left)[pair.right]
+    with index.database.engine.begin() as connection:
+        rows = connection.execute(
+            "SELECT left_external_id, right_external_id, left_in_right, right_in_left FROM nearsim.pairs"
+        ).fetchall()
+    assert {row[:2]: row[2:] for row in rows} == {
+        (one.left, one.right): (one.left_in_right, one.right_in_left) for one in index.pairs()
+    }
+
+
+def test_a_direction_requires_containment(index: Index) -> None:
+    index.add([Document("a", None, "one two three four"), Document("b", None, "one two three four")])
+    for ask in (index.similar, index.similar_to_text):
+        with pytest.raises(
+            InputError, match="profile 'default' has the metric jaccard, which has no directions"
+        ):
+            ask("a", direction="contains")
+    assert [one.left_in_right for one in index.similar("a")] == [None]
+    with index.database.engine.begin() as connection, pytest.raises(InvalidParameterValue, match="jaccard"):
+        connection.execute("SELECT nearsim.contains('a')")
+
+
+def test_where_a_checked_document_occurs(index: Index, texts: dict[str, str]) -> None:
+    filled(index, texts)
+    item = Document("item", "Question", " ".join(texts["longer4"].split()[300:340]))
+    [(_, found)] = index.check_many([item], direction="contained_in")
+    assert [one.external_id for one in found] == ["longer4"]
+    [passage] = index.passages_in(item, "longer4")
+    assert (passage.left.first_word, passage.right.first_word, passage.equal) == (1, 300, 40)

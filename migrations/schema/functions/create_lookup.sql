@@ -29,9 +29,15 @@ BEGIN
                 SELECT family.doc_id, family.external_id, family.title, alike.similarity, alike.estimate,
                     alike.shared_bands, alike.intersection_size, alike.union_size,
                     family.numbers_digest <> (SELECT me.numbers_digest FROM me), said.verdict,
-                    is_exact OR alike.head_id = (SELECT me.head_id FROM me), alike.distance
+                    is_exact OR alike.head_id = (SELECT me.head_id FROM me), alike.distance,
+                    CASE WHEN alike.has_shares THEN CAST(alike.intersection_size AS double precision)
+                        / (SELECT me.feature_count FROM me) END,
+                    CASE WHEN alike.has_shares THEN CAST(alike.intersection_size AS double precision)
+                        / (alike.intersection_size + alike.union_size - (SELECT me.feature_count FROM me)) END
                 FROM (
-                    SELECT pair.* FROM (
+                    SELECT pair.*, metric = 'containment'
+                        AND (is_exact OR pair.head_id = (SELECT me.head_id FROM me)) AS has_shares
+                    FROM (
                         SELECT stored.right_id AS head_id, stored.* FROM nearsim_index.%2$I AS stored
                         WHERE stored.generation_id = generation AND stored.left_id = (SELECT me.head_id FROM me)
                         UNION ALL

@@ -13,7 +13,7 @@ BEGIN
             coalesce(min_shared_bands, 1))
         UNION ALL
         SELECT met.other_id, named.external_id, named.title, met.estimate, CAST(met.estimate AS real), met.shared_bands,
-            NULL, NULL, met.numbers_differ, said.verdict, false, NULL
+            NULL, NULL, met.numbers_differ, said.verdict, false, NULL, NULL, NULL
         FROM nearsim.bucket_neighbours(
             known.generation_id, similar_in_buckets.doc_id, similar_in_buckets.alike, min_shared_bands) AS met
         CROSS JOIN LATERAL (

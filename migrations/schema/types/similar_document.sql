@@ -10,7 +10,9 @@ CREATE TYPE nearsim.similar_document AS (
     numbers_differ boolean,
     verdict text,
     verified boolean,
-    distance double precision
+    distance double precision,
+    left_in_right double precision,
+    right_in_left double precision
 );
 
 COMMENT ON TYPE nearsim.similar_document IS 'Row of similar_to';
@@ -32,3 +34,7 @@ COMMENT ON COLUMN nearsim.similar_document.verified IS
     'Whether the similarity was verified on the features; false for a candidate from the buckets, and for a pair of a recipe that takes estimates';
 COMMENT ON COLUMN nearsim.similar_document.distance IS
     'Distance, an estimate if verified is false; NULL for a candidate from the buckets, or if the metric is not a distance';
+COMMENT ON COLUMN nearsim.similar_document.left_in_right IS
+    'Share of the asked document''s features that the similar one has; NULL unless the metric is containment and the similarity verified';
+COMMENT ON COLUMN nearsim.similar_document.right_in_left IS
+    'Share of the similar document''s features that the asked one has; NULL unless the metric is containment and the similarity verified';

@@ -14,7 +14,13 @@ SELECT live.collection, live.profile, live.collection_id, live.generation_id, fo
         WHERE generation_id = live.generation_id AND signature.doc_id = found.one_id)
         <> (SELECT numbers_digest FROM nearsim.signature
         WHERE generation_id = live.generation_id AND signature.doc_id = found.other_id) AS numbers_differ,
-    found.verdict, found.verified_at, found.distance, found.verified, found.in_review
+    found.verdict, found.verified_at, found.distance, found.verified, found.in_review,
+    CASE WHEN found.verified AND (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN
+        CAST(found.intersection_size AS double precision) / (SELECT feature_count FROM nearsim.signature
+            WHERE generation_id = live.generation_id AND signature.doc_id = found.one_id) END AS left_in_right,
+    CASE WHEN found.verified AND (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN
+        CAST(found.intersection_size AS double precision) / (SELECT feature_count FROM nearsim.signature
+            WHERE generation_id = live.generation_id AND signature.doc_id = found.other_id) END AS right_in_left
 FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL (
     -- Two heads.
@@ -111,13 +117,15 @@ CROSS JOIN LATERAL (
 CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
 SELECT collection, profile, collection_id, generation_id, left_id, right_id, left_external_id, right_external_id, left_title,
     right_title, left_source, right_source, left_published_at, right_published_at, similarity, intersection_size,
-    union_size, estimate, shared_bands, are_twins, are_heads, numbers_differ, verdict, verified_at, distance, verified
+    union_size, estimate, shared_bands, are_twins, are_heads, numbers_differ, verdict, verified_at, distance, verified,
+    left_in_right, right_in_left
 FROM nearsim.stored_pairs WHERE NOT in_review;
 
 CREATE VIEW nearsim.review_pairs WITH (security_invoker = true) AS
 SELECT collection, profile, collection_id, generation_id, left_id, right_id, left_external_id, right_external_id, left_title,
     right_title, left_source, right_source, left_published_at, right_published_at, similarity, intersection_size,
-    union_size, estimate, shared_bands, are_twins, are_heads, numbers_differ, verdict, verified_at, distance, verified
+    union_size, estimate, shared_bands, are_twins, are_heads, numbers_differ, verdict, verified_at, distance, verified,
+    left_in_right, right_in_left
 FROM nearsim.stored_pairs WHERE in_review;
 
 COMMENT ON VIEW nearsim.stored_pairs IS
@@ -160,6 +168,10 @@ COMMENT ON COLUMN nearsim.pairs.distance IS
     'Distance, an estimate if verified is false; NULL if the metric is not a distance';
 COMMENT ON COLUMN nearsim.pairs.verified IS
     'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified';
+COMMENT ON COLUMN nearsim.pairs.left_in_right IS
+    'Share of the left document''s features that the right one has; NULL unless the metric is containment and the similarity verified';
+COMMENT ON COLUMN nearsim.pairs.right_in_left IS
+    'Share of the right document''s features that the left one has; NULL unless the metric is containment and the similarity verified';
 
 DO $$
 DECLARE

@@ -17,7 +17,7 @@ from nearsim_db.errors import InputError, none_usable
 if TYPE_CHECKING:
     from nearsim_db.cli.output.layouts import Check
     from nearsim_db.readers import RejectWriter
-    from nearsim_db.records import Document, ReadDocument, Reject
+    from nearsim_db.records import Direction, Document, ReadDocument, Reject
     from nearsim_db.search.explanation import Explanation
 
 
@@ -39,11 +39,12 @@ def pairs(
     A table lists the most similar first; columns that the terminal is too narrow for are left out and named. Each line
     of jsonl has left, right, similarity, intersection, union, estimate, shared_bands, left_title, right_title and
     verified, which is false if the similarity is an estimate; the lines are in no order. Profiles of the family
-    projection add distance; intersection and union, the numbers of features in both documents and in either, are null
-    unless the metric is Jaccard.
+    projection add distance, those of winnow left_in_right and right_in_left, the share of each document that the other
+    has; intersection and union, the numbers of features in both documents and in either, are null for other metrics
+    than Jaccard and containment.
     """
     with scope.answers() as answers:
-        layout = layouts.with_distance(layouts.PAIRS) if answers.metric() == "euclidean" else layouts.PAIRS
+        layout = layouts.of_metric(layouts.PAIRS, answers.metric())
         rows.write(layout, answers.pairs(min_similarity, review=review))
         unstored = layouts.of_unreviewed if review else layouts.of_unstored
         terminal.print_warnings(unstored(answers, scope.collection, min_similarity))
@@ -88,6 +89,12 @@ def similar(
         Path | None, typer.Option(metavar="PATH", help="File that holds the text; - for standard input.")
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of --text or --file.")] = None,
+    contains: Annotated[
+        bool, typer.Option("--contains", help="Only documents that it holds, by the share of each in it.")
+    ] = False,
+    contained_in: Annotated[
+        bool, typer.Option("--contained-in", help="Only documents that hold it, by its share in each.")
+    ] = False,
     scope: options.Scope,
     min_similarity: options.MinSimilarity = 0.0,
     rows: options.Rows,
@@ -98,7 +105,14 @@ def similar(
     if the similarity is an estimate, and, for profiles of the family projection, distance. With --limit a stored
     document gets the most similar ones, a text those with the best estimates, which need not be the most similar;
     whether there are more is said on standard error, or below a table.
+
+    Profiles of the family winnow add left_in_right, the share of the document or text that the listed one has, and
+    right_in_left, the share of the listed one that it has. With --contains or --contained-in that share must reach
+    --min-similarity, by default the threshold of the recipe.
     """
+    if contains and contained_in:
+        raise UsageError("give either --contains or --contained-in")
+    direction: Direction | None = "contains" if contains else "contained_in" if contained_in else None
     if sum(query is not None for query in (id, text, file)) != 1:
         raise UsageError("give one of ID, --text and --file")
     if id is not None and title is not None:
@@ -106,14 +120,16 @@ def similar(
 
     if id is not None:
         with scope.answers() as answers:
-            found = answers.similar(id, min_similarity, rows.limit)
+            found = answers.similar(id, min_similarity, rows.limit, direction)
             warnings = layouts.of_unstored(answers, scope.collection, min_similarity)
     else:
         body = text if file is None else _content(file)
         with scope.queries() as answers:
-            found = answers.similar_to_text(body or "", title, min_similarity, rows.limit)
+            found = answers.similar_to_text(body or "", title, min_similarity, rows.limit, direction)
             warnings = layouts.of_unstored(answers, scope.collection, min_similarity)
-    layout = layouts.with_distance(layouts.MATCHES) if found.metric == "euclidean" else layouts.MATCHES
+    layout = layouts.of_metric(layouts.MATCHES, found.metric)
+    if direction is not None:
+        layout = replace(layout, order=None)  # they are in the order of their shares
     rows.write(layout, (match for match in found), has_more=found.has_more)
     terminal.print_warnings([*answers.warnings, *warnings])
 
@@ -202,6 +218,12 @@ def check(
     files: _Files = None,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Text to check, instead of files.")] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of --text.")] = None,
+    contains: Annotated[
+        bool,
+        typer.Option(
+            "--contains", help="Only documents of the collection that hold the checked one, and where."
+        ),
+    ] = False,
     scope: options.Scope,
     min_similarity: options.MinSimilarity = 0.0,
     exit_code: _ExitCode = False,
@@ -217,6 +239,10 @@ def check(
     similarity, verified and matches, a list of id, title, similarity, intersection, union, estimate, shared_bands,
     verified and, for profiles of the family projection, distance; verified is false if the similarity is an estimate.
     With --limit also has_more, whether there are more matches. csv has the number of matches.
+
+    With --contains a document is found where the collection holds it: matches are documents of a profile of the family
+    winnow that have at least --min-similarity of it, by default the threshold. Each has left_in_right, the largest such
+    share, and each match passages, as nearsim passages prints them: left is the checked document.
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
@@ -230,8 +256,11 @@ def check(
         queries = (
             [Document("", title, text)] if text is not None else _documents(beside.joined(source), writer)
         )
-        answers = _counted(index.check_many(queries, min_similarity, rows.limit), counts)
+        direction: Direction | None = "contained_in" if contains else None
+        answers = _counted(index.check_many(queries, min_similarity, rows.limit, direction), counts)
         layout = layouts.CHECKS if rows.limit is None else layouts.LIMITED_CHECKS
+        if contains:
+            layout = layouts.with_passages(layout, index.passages_in)
         replace(rows, limit=None).write(layout, answers)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
         warnings = [

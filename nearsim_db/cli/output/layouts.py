@@ -1,8 +1,8 @@
 """Layouts of the answers: their columns in a table and in CSV, their keys in JSON lines."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -53,13 +53,13 @@ class Layout(Generic[Answer]):
 
     def json_value(self, answer: Answer) -> object:
         """Return an answer as it is in JSON."""
-        if self.as_json is not None:
-            return self.as_json(answer)
-        values, distance = (
-            dict(zip(self.columns, self.row(answer), strict=True)),
-            getattr(answer, "distance", None),
-        )
-        return values if distance is None else values | {"distance": distance}
+        return self.json_object(answer) if self.as_json is None else self.as_json(answer)
+
+    def json_object(self, answer: Answer) -> dict[str, object]:
+        """Return an answer as an object of the columns."""
+        values = dict(zip(self.columns, self.row(answer), strict=True))
+        more = {name: getattr(answer, name, None) for name in ("distance", *SHARES)}
+        return values | {name: value for name, value in more.items() if value is not None}
 
     def csv_rows(self, answer: Answer) -> Iterable[Row]:
         """Return the rows of an answer in CSV."""
@@ -116,13 +116,18 @@ def _itself(record: object) -> object:
     return record
 
 
-def with_distance(layout: Layout[Measured]) -> Layout[Measured]:
-    """Return a layout of pairs or matches with a column for the distance."""
-    return replace(
-        layout,
-        columns=(*layout.columns, "distance"),
-        row=lambda answer: (*layout.row(answer), answer.distance),
-    )
+SHARES = ("left_in_right", "right_in_left")
+_OF_METRICS: Mapping[str, Sequence[str]] = {"euclidean": ("distance",), "containment": SHARES}
+
+
+def of_metric(layout: Layout[Measured], metric: str) -> Layout[Measured]:
+    """Return a layout of pairs or matches with the columns that a metric has of its own."""
+    more: Sequence[str] = _OF_METRICS.get(metric, ())
+
+    def row(answer: Measured) -> Row:
+        return *layout.row(answer), *(getattr(answer, name) for name in more)
+
+    return replace(layout, columns=(*layout.columns, *more), row=row)
 
 
 PAIRS: Layout[Pair] = Layout(
@@ -184,6 +189,35 @@ CHECKS: Layout[Check] = Layout(
     limits_rows=False,
 )
 LIMITED_CHECKS = replace(CHECKS, as_json=lambda one: _check_object(one) | {"has_more": one[1].has_more})
+
+
+def with_passages(layout: Layout[Check], find: Callable[[Document, str], Sequence[Any]]) -> Layout[Check]:
+    """Return a layout of checks with the share of each document that its first match has, and passages of matches.
+
+    `find` returns those of a document and a match, which are dataclasses.
+    """
+
+    def row(check: Check) -> Row:
+        return *layout.row(check), check[1][0].left_in_right if check[1] else None
+
+    def as_object(check: Check) -> dict[str, object]:
+        document, matches = check
+        found = [
+            MATCHES.json_object(one)
+            | {"passages": [asdict(each) for each in find(document, one.external_id)]}
+            for one in matches
+        ]
+        more = {"has_more": matches.has_more} if layout is LIMITED_CHECKS else {}
+        return (
+            dict(zip(columns, row(check), strict=True))
+            | {"duplicate": bool(matches), "matches": found}
+            | more
+        )
+
+    columns = (*layout.columns, "left_in_right")
+    return replace(layout, columns=columns, row=row, as_json=as_object)
+
+
 _WORK_COLUMNS = (
     *("id", "collection", "profile", "generation", "stage", "state", "attempts", "due_at", "queued_at"),
     *("worker", "error"),

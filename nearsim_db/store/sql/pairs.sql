@@ -51,19 +51,28 @@ WHERE {of_generation}
 -- other at similarity 1, with counts or a distance as the metric defines; or those to be reviewed. The smaller doc_id is
 -- left. Reads all pairs; relies on the index on head_id and document_pkey.
 SELECT p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands, p.distance, p.verified,
-    a.external_id, b.external_id, a.title, b.title
+    a.external_id, b.external_id, a.title, b.title,
+    CASE WHEN p.size > 0 THEN CAST(p.intersection_size AS double precision) / p.size END,
+    CASE WHEN p.size > 0 THEN CAST(p.intersection_size AS double precision)
+        / (p.intersection_size + p.union_size - p.size) END
 FROM (
     SELECT least(l.doc_id, r.doc_id) AS left_id, greatest(l.doc_id, r.doc_id) AS right_id,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
-        (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}) AS verified
+        own.is_exact AS verified, CASE WHEN own.has_shares AND own.is_exact
+            THEN CASE WHEN l.doc_id < r.doc_id THEN l.feature_count ELSE r.feature_count END END AS size
     FROM {stored_pair} AS pair
     JOIN {signature} AS l ON l.head_id = pair.left_id
     JOIN {signature} AS r ON r.head_id = pair.right_id
+    CROSS JOIN (
+        SELECT nearsim.is_exact(recipe) AS is_exact, nearsim.metric_of(recipe) = 'containment' AS has_shares
+        FROM nearsim.generation WHERE generation_id = {generation_id} OFFSET 0
+    ) AS own
     WHERE pair.similarity >= %(min_similarity)s AND pair.in_review = %(review)s
     UNION ALL
     SELECT l.doc_id, r.doc_id, 1, CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END,
         CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END, 1, %(bands)s,
-        CASE WHEN own.metric = 'euclidean' THEN 0 END, true
+        CASE WHEN own.metric = 'euclidean' THEN 0 END, true,
+        CASE WHEN own.metric = 'containment' THEN l.feature_count END
     FROM {signature} AS r JOIN {signature} AS l ON l.head_id = r.head_id AND l.doc_id < r.doc_id
     CROSS JOIN (
         SELECT nearsim.metric_of(recipe) AS metric FROM nearsim.generation WHERE generation_id = {generation_id} OFFSET 0
@@ -75,7 +84,8 @@ JOIN nearsim.document AS b ON b.doc_id = p.right_id
 
 -- name: read_similar
 -- Documents paired with one, twins expanded on both sides, most similar first, at most so many; twins have counts or a
--- distance as the metric defines. Heads are sorted by similarity, and their documents are read until there are enough.
+-- distance as the metric defines. With a direction those that the document contains, or that contain it, by the share of
+-- the contained one's features. Heads are sorted by similarity, and their documents are read until there are enough.
 -- Relies on the leaf's keys and on the indexes on right_id and of twins on (head_id, doc_id).
 WITH self AS MATERIALIZED (
     SELECT head_id, feature_count, nearsim.metric_of(recipe) AS metric, nearsim.is_exact(recipe) AS is_exact
@@ -85,9 +95,12 @@ WITH self AS MATERIALIZED (
     WHERE doc_id = %(doc_id)s AND head_id IS NOT NULL
 )
 SELECT alike.similarity, alike.intersection_size, alike.union_size, alike.estimate, alike.shared_bands, alike.distance,
-    (SELECT is_exact OR head_id = alike.head_id FROM self), family.external_id, family.title
+    (SELECT is_exact OR head_id = alike.head_id FROM self), family.external_id, family.title, alike.left_in_right,
+    alike.right_in_left
 FROM (
-    SELECT * FROM (
+    SELECT pair.*, share.*, CASE CAST(%(direction)s AS text) WHEN 'contains' THEN share.right_in_left
+        WHEN 'contained_in' THEN share.left_in_right ELSE pair.similarity END AS decisive
+    FROM (
         SELECT stored.right_id AS head_id, stored.* FROM {similar_pair} AS stored
         WHERE stored.left_id = (SELECT head_id FROM self)
         UNION ALL
@@ -99,8 +112,17 @@ FROM (
             CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END, %(bands)s, false
         FROM self
     ) AS pair
-    WHERE similarity >= %(min_similarity)s
-    ORDER BY similarity DESC, head_id OFFSET 0
+    CROSS JOIN LATERAL (
+        SELECT CAST(pair.intersection_size AS double precision) / own.size AS left_in_right,
+            CAST(pair.intersection_size AS double precision) / (pair.intersection_size + pair.union_size - own.size) AS right_in_left
+        FROM (
+            SELECT CASE WHEN metric = 'containment' AND (is_exact OR head_id = pair.head_id) THEN feature_count END AS size
+            FROM self
+        ) AS own
+    ) AS share
+    WHERE CASE CAST(%(direction)s AS text) WHEN 'contains' THEN share.right_in_left
+        WHEN 'contained_in' THEN share.left_in_right ELSE pair.similarity END >= %(min_similarity)s
+    ORDER BY decisive DESC, pair.head_id OFFSET 0
 ) AS alike
 CROSS JOIN LATERAL (
     SELECT own.doc_id, named.external_id, named.title
@@ -115,4 +137,4 @@ CROSS JOIN LATERAL (
     ) AS named
     ORDER BY own.doc_id LIMIT CAST(%(most)s AS bigint)
 ) AS family
-ORDER BY alike.similarity DESC, family.doc_id LIMIT CAST(%(most)s AS bigint)
+ORDER BY alike.decisive DESC, family.doc_id LIMIT CAST(%(most)s AS bigint)
