@@ -17,6 +17,8 @@ _FORBIDDEN_CATEGORIES = {
     "Zp",
 }  # control characters, lone surrogates, line and paragraph separators
 
+_NAMES_SHOWN = 20  # in a message
+
 
 @dataclass(frozen=True, slots=True)
 class Collection:
@@ -35,11 +37,14 @@ def find_collection(connection: Connection, name: str) -> Collection | None:
 def get_collection(connection: Connection, name: str, profile: str | None = None) -> Collection:
     """Return the collection of that name, of which a profile is used.
 
-    Raises NotFoundError, listing the collections; EmptyIndexError if there are none and both names are the default.
+    Raises NotFoundError, listing some collections; EmptyIndexError if there are none and both names are the default.
     """
     found = find_collection(connection, name)
     if found is None:
-        known = ", ".join(one.name for one in list_collections(connection))
+        existing = list_collections(connection)
+        known = ", ".join(one.name for one in existing[:_NAMES_SHOWN])
+        if len(existing) > _NAMES_SHOWN:
+            known += f" and {len(existing) - _NAMES_SHOWN:,} more (nearsim collection list)"
         is_new = not known and (name, profile or DEFAULT) == (DEFAULT, DEFAULT)
         kind = EmptyIndexError if is_new else NotFoundError
         raise kind(f"collection {name!r} does not exist; existing collections: {known or 'none yet'}")
@@ -108,9 +113,9 @@ def delete_collection(connection: Connection, collection: Collection) -> None:
     run(connection, "delete_collection", collection_id=collection.collection_id)
 
 
-def count_documents(connection: Connection, collection_id: CollectionId) -> int:
-    """Return the number of documents in a collection."""
-    return int(run(connection, "count_documents", collection_id=collection_id).value())
+def count_documents(connection: Connection, collection_id: CollectionId, most: int | None = None) -> int:
+    """Return the number of documents in a collection, or `most` if it has more."""
+    return int(run(connection, "count_documents", collection_id=collection_id, most=most).value())
 
 
 def read_purges(

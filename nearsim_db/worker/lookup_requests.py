@@ -39,13 +39,15 @@ _Target = tuple[CollectionId, str, str | None]  # collection, its name, profile
 class LookupRequestService:
     """Answers the requests of one collection, or of all, exactly as `Index.check` would.
 
+    If it `lasts`, it loads compiled code before the first request, which then need not wait for that.
     It has a thread and connections of its own, so that no request waits for a batch of documents. If the worker is
     killed, other workers answer its requests.
     """
 
-    def __init__(self, database: Database, collection: str | None) -> None:
+    def __init__(self, database: Database, collection: str | None, *, lasts: bool) -> None:
         self._database = database
         self._collection = collection
+        self._lasts = lasts
         self._stopped = Event()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nearsim-lookups")
         self._contexts = ContextFactory(
@@ -70,10 +72,9 @@ class LookupRequestService:
     def _run(self) -> None:
         with translate_errors(), self._database.engine.connect(autocommit=True) as connection:
             notify.listen(connection)
-            # So that the first request does not wait for the kernels to compile.
-            encode(
-                Encoder(resolve(Recipe()), self._database.settings.backend), Document(_NO_ID, body="a text")
-            )
+            if self._lasts:
+                backend = self._database.settings.backend
+                encode(Encoder(resolve(Recipe()), backend), Document(_NO_ID, body="a text"))
             while not self._stopped.is_set():
                 self._refresh(connection)
                 if not self._answer_batch(connection):

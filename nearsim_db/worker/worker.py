@@ -46,6 +46,8 @@ class Session:
         listening: Connection,
         monitor: Monitor,
         keep_events_seconds: int | None,
+        *,
+        lasts: bool,
     ) -> None:
         self._scope = scope
         self._lease = lease
@@ -55,7 +57,7 @@ class Session:
         self._queued = QueuedWork(scope, lease, monitor, self._work_log)
         self._builds = UnattendedBuilds(scope, monitor, self._queued.run_during_build)
         self._keep_events_seconds = keep_events_seconds
-        self._lookups = LookupRequestService(scope.database, scope.collection)
+        self._lookups = LookupRequestService(scope.database, scope.collection, lasts=lasts)
         self._attached = AttachedTables(scope, monitor, lease.keep_alive)
         self._schedule = Schedule(list(self._services()))
 
@@ -171,7 +173,7 @@ class Worker:
         Raises DatabaseError, the error of any generation that cannot be worked on here, and NearsimError if an attached
         table is not followed.
         """
-        with self._session() as session:
+        with self._session(lasts=False) as session:
             while not self._stopping:
                 if not session.run_once():
                     if not session.has_work():
@@ -186,7 +188,7 @@ class Worker:
     def _run_session(self, succeeded: Callable[[], None]) -> None:
         if self._stopping:
             return
-        with self._session() as session:
+        with self._session(lasts=True) as session:
             while not self._stopping:
                 done = session.run_once()
                 succeeded()
@@ -194,8 +196,11 @@ class Worker:
                     session.wait()
 
     @contextmanager
-    def _session(self) -> Iterator[Session]:
-        """Open a session for the block. The driver's errors leave it as those of `nearsim_db.errors`."""
+    def _session(self, *, lasts: bool) -> Iterator[Session]:
+        """Open a session for the block, which `lasts` unless it ends with the work.
+
+        The driver's errors leave it as those of `nearsim_db.errors`.
+        """
         with (
             Database.connect(self._url) as database,
             translate_errors(),
@@ -208,7 +213,7 @@ class Worker:
             scope = Scope(database, self._collection, contexts, lambda: self._stopping)
             keep_events_seconds = events.kept_seconds(self._keep_events or database.settings.keep_events)
             lease = WorkerLease(leasing, self._silence_seconds, self._lost_leases)
-            session = Session(scope, lease, listening, self.monitor, keep_events_seconds)
+            session = Session(scope, lease, listening, self.monitor, keep_events_seconds, lasts=lasts)
             self.monitor.read_backlog = session.read_backlog
             try:
                 yield session

@@ -170,7 +170,7 @@ def test_failing_work_can_be_retried_at_once_and_discarded(
         "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'd1', 'poison')"
     )
     worker = Worker(database_url)
-    with worker._session() as session:
+    with worker._session(lasts=True) as session:
         while session.run_once():
             pass
         assert [(one.id, one.state, one.attempts) for one in failed(engine)] == [("d1", "failing", 1)]
@@ -193,7 +193,7 @@ def test_a_collection_without_a_profile_is_logged_once(
         " SELECT collection_id, 'a' FROM nearsim.collection WHERE name = 'news'"
     )
     worker = Worker(database_url)
-    with worker._session() as session:
+    with worker._session(lasts=True) as session:
         state_log = StateLog(session._scope)
         for _ in range(2):
             state_log.log_unindexed()
@@ -281,7 +281,7 @@ def test_a_failed_build_does_not_stop_others(
 def test_cached_features_are_dropped_after_a_purge(database_url: str, other: Application) -> None:
     other.execute(WRITE)
     worker = Worker(database_url)
-    with worker._session() as session:
+    with worker._session(lasts=True) as session:
         while session.run_once() or session.has_work():
             session.wait()
         (context,) = session._scope.contexts._contexts.values()
