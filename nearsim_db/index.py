@@ -158,12 +158,10 @@ class Index(Queries):
             if trouble := attached_table.catch_up_collection(engine, collection_id, self._progress):
                 self._contexts.warn(trouble)
             # A first index, built whole: sign, load bands, find pairs, cluster. It has the changes until then.
-            builds = any(one.is_first_build for one in indexes.generations(collection_id))
-            if builds:
-                indexes.ensure_built(collection_id)
+            existing = indexes.ensure_built(collection_id)
             # An index in use, by the queue of changes: sign and load bands, find pairs, cluster.
             dispatch_changes(engine)
-            for generation in indexes.ensure_built(collection_id):
+            for generation in existing:
                 if generation.state == "live":
                     indexes.catch_up(generation)
                 elif generation.state in MAINTAINED:

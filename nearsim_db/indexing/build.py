@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
-from nearsim_db.indexing import build_bands, build_plan, steps
+from nearsim_db.indexing import build_bands, build_plan, small_build, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.build_slices import taking
 from nearsim_db.indexing.context import Context
@@ -31,6 +31,14 @@ def build(
     The first generation of a profile is live then, any other catches up. `check_helpers` is called while others work.
     Raises BuildStoppedError if it was paused or abandoned.
     """
+    if not small_build.build(engine, context):
+        _build_by_stages(engine, context, progress, check_helpers)
+    discard_indexed(engine, context.generation, context.retained_seconds)
+
+
+def _build_by_stages(
+    engine: Engine, context: Context, progress: Progress, check_helpers: Callable[[], None]
+) -> None:
     with engine.connect() as connection:
         generation = generation_rows.reread(connection, context.generation)
     leader = _Leader(engine, context, progress, check_helpers)
@@ -47,7 +55,6 @@ def build(
         with _timed(engine, context, name):
             stages[name]()
             _vacuum(engine, context, name)
-    discard_indexed(engine, context.generation, context.retained_seconds)
 
 
 def join(engine: Engine, context: Context, between: Callable[[], None], keys: BandKeys | None = None) -> int:
@@ -81,7 +88,7 @@ class _Leader:
             build_plan.plan_signing(connection, self._context)
             self._complete("sign", connection)
             self._report_whole("signatures")
-            build_plan.finish_signing(connection, self._context)
+            build_plan.complete_signing(connection, self._context)
 
     def load_bands(self) -> None:
         """Load and index the band rows of all heads."""

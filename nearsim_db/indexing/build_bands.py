@@ -57,6 +57,17 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
     return known
 
 
+def load_few(connection: Connection, context: Context) -> None:
+    """Load the band rows of few heads, and plan the stage that follows, without a commit."""
+    _forecast(connection, context)
+    buckets, known = _Buckets(context), BandKeys.load(connection, context)
+    for doc_ids, keys in _runs(
+        connection, context, known, signatures.count_heads(connection, context.leaves)
+    ):
+        bands.load_bands(connection, context.leaves, buckets.add(doc_ids, keys, whole=True))
+    build_plan.add_pair_slices(connection, context, buckets.loaded())
+
+
 class _Buckets:
     """Collects what the pairs stage has to know of the buckets, while their rows are loaded in ascending runs."""
 

@@ -104,11 +104,16 @@ def plan_signing(connection: Connection, context: Context) -> None:
 
 
 def finish_signing(connection: Connection, context: Context) -> None:
-    """Find the heads among the signed documents, and warn if the recipe does not suit the texts."""
-    generation = context.generation
+    """Find the heads among the signed documents, and warn if the recipe does not suit the texts; does not commit."""
     for message in recipe_warnings.of_texts(context.encoder.profile, context.build.texts):
-        context.warn(f"profile {generation.profile}: {message}")
+        context.warn(f"profile {context.generation.profile}: {message}")
     signatures.index_signatures(connection, context.leaves)
+
+
+def complete_signing(connection: Connection, context: Context) -> None:
+    """Do what follows the slices of the stage sign."""
+    generation = context.generation
+    finish_signing(connection, context)
     if attachments.find_attachment(connection, generation.collection_id) is not None:
         # Texts that differ from the recorded revision were left out; compare them again.
         queue.queue_work(connection, context.leaves, "compare", [queue.WHOLE])

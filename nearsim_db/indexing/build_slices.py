@@ -54,8 +54,9 @@ class Taker:
             self._writing.rollback()
             return False
         self._context.found.clear()
-        work = self._sign if stage == "sign" else self._find_pairs
+        work = self._sign if stage == "sign" else self.find_pairs
         work(part)
+        self._reading.rollback()
         build_slices.finish_slice(self._writing, leaves, stage, part, self._context.found.counts)
         build_plan.commit(self._writing, self._context.generation)
         self._context.found.clear()
@@ -80,9 +81,8 @@ class Taker:
                 rows = steps.sign_documents(context, batch)
                 signatures.write_signatures(self._writing, context.leaves, rows, rows.doc_ids)
                 self._check()
-        self._reading.rollback()
 
-    def _find_pairs(self, part: Slice) -> None:
+    def find_pairs(self, part: Slice) -> None:
         """Verify the candidates whose first link is in the slice; other slices have the rest."""
         context, stale = self._context, set[int]()
         context.found.counts.update(dict.fromkeys(("linked", "candidates", "screened"), 0))
@@ -96,7 +96,6 @@ class Taker:
                 stale |= context.found.stale
                 context.found.stale.clear()
                 self._check()
-        self._reading.rollback()
         # Documents whose text was being changed are searched once signed again. They are queued with the slice because
         # only this process knows of them.
         queue.queue_work(self._writing, context.leaves, "search", sorted(stale))

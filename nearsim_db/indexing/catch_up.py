@@ -17,6 +17,7 @@ from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import collection_rows, generation_rows, generations, query_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.work import queue
 
 _SHARED_BYTES = 8_000_000  # of texts whose index shares its tables with others
 _MANY_BYTES = 15_000_000  # of texts, which take longer to sign than a process to start
@@ -36,11 +37,15 @@ class CatchUp:
         engine = self._database.engine
         with self._context(generation) as context:
             retention.sweep(engine, context)
-            # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
-            with self._database.lease() as lease_id:
-                work_queue.drain(engine, context, lease_id, self._progress)
-        with self._database.transaction() as connection:
-            generations.mark_ready(connection)
+            with self._database.transaction() as connection:
+                has_work = queue.has_work(connection, context.leaves)
+            if has_work:
+                # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
+                with self._database.lease() as lease_id:
+                    work_queue.drain(engine, context, lease_id, self._progress)
+        if generation.state == "catching_up":
+            with self._database.transaction() as connection:
+                generations.mark_ready(connection)
 
     def ensure_built(self, collection_id: CollectionId) -> list[Generation]:
         """Build first generations that are not built yet; return all generations of the collection.

@@ -57,7 +57,7 @@ class Ingest:
         self._strict = strict
         self._dry_run = dry_run
         self._files: list[str] = []
-        self._loaded: LoadedDocuments | None = None
+        self._loaded = LoadedDocuments()
         self._counting = Lock()  # both the reading and the writing thread count records
         self.summary = IngestSummary()
         self.html_documents = 0
@@ -113,8 +113,6 @@ class Ingest:
         return list(latest.values())
 
     def _write_batch(self, connection: Connection, added: NewDocuments | None, given: "_Batch") -> None:
-        if self._loaded is None:
-            self._loaded = document_writes.begin_files(connection)
         batch = given.documents
         if not batch:
             return

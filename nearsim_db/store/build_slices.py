@@ -35,6 +35,9 @@ class Slice:
     is_sparse: bool
 
 
+WHOLE = Slice(0, _LEAST, _LARGEST, False)
+
+
 @dataclass(frozen=True, slots=True)
 class SliceProgress:
     """Slices of a stage, those not done, and how many documents of all are done."""

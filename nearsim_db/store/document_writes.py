@@ -60,19 +60,13 @@ class Written:
 class LoadedDocuments:
     """Numbers and places of documents whose ids are not among those seen: no later batch had one of them.
 
-    `only_new` until a batch had a document that exists.
+    `only_new` until a batch had a document that exists; `has_tables` once there are tables of ids.
     """
 
     doc_ids: "array[int]" = field(default_factory=partial(array, "q"))
     places: "array[int]" = field(default_factory=partial(array, "q"))
     only_new: bool = True
-
-
-def begin_files(connection: Connection) -> LoadedDocuments:
-    """Forget the ids of files that were written before."""
-    run(connection, "create_incoming")
-    connection.execute("TRUNCATE seen")
-    return LoadedDocuments()
+    has_tables: bool = False
 
 
 def write_batch(
@@ -87,8 +81,8 @@ def write_batch(
 ) -> Written:
     """Upsert a batch of a file without repeated ids; with `dry_run` only return what would be written.
 
-    `file` is the number of the file among those since `begin_files`. With `may_copy`, which needs the rights of the
-    owner of the tables, a batch of new documents is loaded at once and added to those `loaded`.
+    `file` is the number of the file among those of the `loaded` documents. With `may_copy`, which needs the rights of
+    the owner of the tables, a batch of new documents is loaded at once and added to those `loaded`.
     """
     if not dry_run:
         partitions.report_changes(connection)
@@ -101,6 +95,10 @@ def write_batch(
             loaded.doc_ids.frombytes(added.doc_ids.tobytes())
             loaded.places.extend(_place(file, read) for read in batch)
             return Written(len(batch), 0, 0, added=added)
+    if not loaded.has_tables:
+        run(connection, "create_incoming")
+        connection.execute("TRUNCATE seen")
+        loaded.has_tables = True
     seen = _record_ids(connection, batch, file, loaded)
     superseded, recurring = [], {}
     for external_id, earlier, place in seen:

@@ -133,8 +133,8 @@ def list_generations(
     """
     chosen: list[sql.Composable] = [sql.SQL("true") if only is None else _SOME[only]]
     if collection_id is not None:
-        chosen.append(sql.SQL("collection_id = {}").format(sql.Literal(collection_id)))
-    return _select(connection, sql.SQL(" AND ").join(chosen))
+        chosen.append(sql.SQL("collection_id = %(collection_id)s"))
+    return _select(connection, sql.SQL(" AND ").join(chosen), collection_id=collection_id)
 
 
 def list_grown(connection: Connection) -> list[GenerationId]:
@@ -165,13 +165,13 @@ def reread(connection: Connection, generation: Generation) -> Generation:
 
 def get_generation(connection: Connection, generation_id: GenerationId) -> Generation:
     """Return the generation of that number. Raises NotFoundError."""
-    for one in _select(connection, sql.SQL("generation_id = {}").format(sql.Literal(generation_id))):
+    for one in _select(connection, sql.SQL("generation_id = %(generation_id)s"), generation_id=generation_id):
         return one
     raise NotFoundError(f"generation {generation_id} does not exist")
 
 
-def _select(connection: Connection, chosen: sql.Composable) -> list[Generation]:
-    return run(connection, statement("list_generations", chosen=chosen)).all(Generation)
+def _select(connection: Connection, chosen: sql.Composable, **parameters: object) -> list[Generation]:
+    return run(connection, statement("list_generations", chosen=chosen), **parameters).all(Generation)
 
 
 def set_stage(connection: Connection, generation: Generation, stage: Stage) -> None:

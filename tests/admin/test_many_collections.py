@@ -6,12 +6,14 @@ from typing import cast
 import psycopg
 import pytest
 
+from nearsim_db import Index
 from nearsim_db.admin.doctor import examine
+from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.worker.worker import Worker
-from tests.builders.many_collections import fill
+from tests.builders.many_collections import DOCUMENTS, fill
 
 FEW, MANY = 25, 60
 
@@ -83,12 +85,51 @@ def count_locks(session: psycopg.Connection[tuple[object, ...]]) -> dict[str, in
     return found
 
 
+def test_an_error_names_some_of_many_collections(database_url: str) -> None:
+    with psycopg.connect(database_url) as session:
+        session.execute(
+            "INSERT INTO nearsim.collection (name) SELECT format('tenant %s', number) "
+            "FROM generate_series(100, 2122) AS number"
+        )
+    shown = (
+        r"'typo' does not exist; .*: tenant 100, tenant 1000, .* and 2,003 more \(nearsim collection list\)"
+    )
+    with Index.connect(database_url, collection="typo") as index, pytest.raises(NotFoundError, match=shown):
+        list(index.pairs())
+
+
+def test_a_first_document_takes_few_statements_and_creates_nothing(
+    database_url: str, statements: list[object]
+) -> None:
+    document = DOCUMENTS[0]
+    with Index.connect(database_url, collection="before") as index:
+        index.add([document])
+        statements.clear()
+        index.collection = "after"
+        index.add([document])
+        with psycopg.connect(database_url) as session:
+            sent = [
+                one.as_string(session) if isinstance(one, psycopg.sql.Composable) else str(one)
+                for one in statements
+            ]
+    assert len(sent) < 80
+    words = {
+        line.split()[0].upper()
+        for one in sent
+        for line in one.splitlines()
+        if line.strip() and not line.startswith("--")
+    }
+    assert not words & {"CREATE", "ALTER", "DROP", "TRUNCATE", "VACUUM", "ANALYZE"}
+    assert {"SELECT", "UPDATE"} <= words
+
+
 def test_generations_of_a_collection_are_found_by_index(
     connection: Connection, statements: list[object]
 ) -> None:
     connection.execute("SET enable_seqscan = off")
     generation_rows.list_generations(connection, CollectionId(1))
     plan = connection.backend.execute(
-        psycopg.sql.SQL("EXPLAIN {}").format(cast(psycopg.sql.Composable, statements[-1]))
+        psycopg.sql.SQL("EXPLAIN {}").format(cast(psycopg.sql.Composable, statements[-1])),
+        {"collection_id": 1},
     ).fetchall()
     assert "generation_profile" in str(plan)

@@ -10,7 +10,7 @@ from psycopg import sql
 from nearsim_db import Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.errors import BuildStoppedError
-from nearsim_db.indexing import build, build_plan, build_slices, steps
+from nearsim_db.indexing import build, build_plan, build_slices, small_build, steps
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
@@ -179,6 +179,37 @@ def test_any_number_of_slices_gives_the_same_index(
     figures = figures_of(database_url, first)
     assert figures_of(database_url, second) == figures
     assert int(str(figures["buckets_over_limit"])) > 10
+
+
+@some_combinations(("recipe", list(RECIPES.values())), ("megabytes", ["256", "0"]))
+def test_one_transaction_gives_the_same_index(
+    database_url: str, recipe: list[str], megabytes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(database_url, [*recipe, "sketch.k=128"])
+    monkeypatch.setenv("NEARSIM_BUILD_MEMORY", megabytes)
+    with Index.connect(database_url) as index:
+        assert not small_build.build(index.database.engine, context_of(index))
+        build.build(index.database.engine, context_of(index), silent)
+        add_profile(database_url, "together")
+        monkeypatch.setattr(small_build, "MOST_DOCUMENTS", COUNT)
+        assert small_build.build(index.database.engine, context_of(index))
+    first, second = (one.generation_id for one in leaves_of(database_url))
+    assert rows_of(database_url, second) == rows_of(database_url, first)
+    assert figures_of(database_url, second) == figures_of(database_url, first)
+
+
+def test_a_paused_build_is_not_done_in_one_transaction(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), RECIPE))
+        with psycopg.connect(database_url) as connection:
+            connection.execute(
+                "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'a', 'some words')"
+            )
+            context = context_of(index)
+            connection.execute("UPDATE nearsim.generation SET state = 'paused'")
+            connection.commit()
+        with pytest.raises(BuildStoppedError):
+            build.build(index.database.engine, context, silent)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # cursors of killed sessions

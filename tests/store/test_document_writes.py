@@ -39,7 +39,7 @@ def write(url: str, collection: str, documents: Sequence[Document], *, may_copy:
     with Database.connect(url) as database:
         collection_id = _collection(database, collection)
         with database.transaction() as connection:
-            loaded = document_writes.begin_files(connection)
+            loaded = document_writes.LoadedDocuments()
             return document_writes.write_batch(
                 connection, collection_id, records(documents), loaded, dry_run=False, may_copy=may_copy
             )
@@ -101,7 +101,7 @@ def test_batches_of_a_file_are_loaded_unless_an_id_occurred_before(database_url:
     with Database.connect(database_url) as database:
         collection_id = _collection(database, "one")
         with database.transaction() as connection:
-            loaded = document_writes.begin_files(connection)
+            loaded = document_writes.LoadedDocuments()
             outcomes = []
             for batch in ids:
                 given = records([Document(one, body="".join(batch)) for one in batch])
@@ -161,7 +161,7 @@ def test_an_id_is_found_on_its_last_line_before(database_url: str) -> None:
         collection_id = _collection(database, "one")
         for _ in range(2):
             with database.engine.connect() as connection:
-                loaded = document_writes.begin_files(connection)
+                loaded = document_writes.LoadedDocuments()
                 for batch in batches:
                     given = [ReadDocument(Document(id), "file", line) for id, line in batch]
                     written = document_writes.write_batch(
@@ -184,7 +184,7 @@ def test_an_id_of_a_loaded_batch_is_found_on_its_last_line_before(database_url: 
     found = []
     with Database.connect(database_url) as database, database.engine.connect() as connection:
         collection_id = _collection(database, "one")
-        loaded = document_writes.begin_files(connection)
+        loaded = document_writes.LoadedDocuments()
         for number, batch in enumerate(batches):
             given = [ReadDocument(Document(id, str(number)), "file", line) for id, line in batch]
             written = document_writes.write_batch(

@@ -39,8 +39,9 @@ UPDATE nearsim.collection SET name = %(name)s WHERE collection_id = %(collection
 DELETE FROM nearsim.collection WHERE collection_id = %(collection_id)s
 
 -- name: count_documents
--- Number of documents of a collection. Relies on document_collection_doc.
-SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s
+-- Number of documents of a collection, up to a limit if one is given. Relies on document_collection_doc.
+SELECT count(*)
+FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT CAST(%(most)s AS bigint)) AS document
 
 -- name: list_purges
 -- Time of the last purge of those among some collections that had any. Relies on collection_pkey.

@@ -265,6 +265,12 @@ SELECT EXISTS (
         AND set_aside_at IS NULL AND (lease_id IS NOT NULL OR attempts = 0 OR due_at <= clock_timestamp())
     ORDER BY generation_id, stage, doc_id LIMIT 1)
 
+-- name: has_work
+-- Whether a generation has work, other than what was set aside. Relies on work_pkey.
+SELECT EXISTS (
+    SELECT FROM nearsim.work WHERE generation_id = {generation_id} AND set_aside_at IS NULL
+    ORDER BY generation_id, stage, doc_id LIMIT 1)
+
 -- name: vacuum_work
 -- Free the space of work that is done, which each batch would otherwise read over. Does not wait for locks.
 VACUUM (SKIP_LOCKED) nearsim.work

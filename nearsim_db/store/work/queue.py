@@ -237,6 +237,12 @@ def has_unfinished_work(connection: Connection, leaves: Leaves, stage: WorkStage
     return bool(run(connection, "has_unfinished_work", leaves, stage=stage, before=before).value())
 
 
+def has_work(connection: Connection, leaves: Leaves) -> bool:
+    """Whether a generation has work, other than what was set aside, once changes taken by others are queued."""
+    await_dispatchers(connection)
+    return bool(run(connection, "has_work", leaves).value())
+
+
 def vacuum_work(connection: Connection) -> None:
     """Vacuum the queue; the connection must be in autocommit."""
     autocommitting(connection).execute(statement("vacuum_work"))
