@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.similarity.ragged import Keys, Ragged, flat, lengths
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
@@ -173,11 +174,10 @@ def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Key
     """Delete the band rows of heads by their keys."""
     if not len(doc_ids):
         return
-    parameters = {
-        "doc_ids": packed(np.repeat(doc_ids, lengths(keys))),
-        "bucket_hashes": packed(to_bigint(flat(keys))),
-    }
-    run(connection, "delete_bands", leaves, **parameters)
+    owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
+    for lot in placement.by_shard(connection, leaves, hashes):
+        parameters = {"doc_ids": packed(owners[lot]), "bucket_hashes": packed(hashes[lot])}
+        run(connection, "delete_bands", leaves, **parameters)
 
 
 def stream_links(

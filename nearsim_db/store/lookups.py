@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.ragged import Keys, flat, lengths
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import digest_uuid, from_bigint, sketches_from, to_bigint, unpacked_ids
@@ -204,11 +205,19 @@ def look_up_candidates(
     hashes, heads = to_bigint(flat(keys)), np.repeat(doc_ids, lengths(keys))
     order = np.argsort(hashes)  # neighbours are in the same pages of the index
     hashes, heads = hashes[order], heads[order]
-    parameters = {"doc_ids": packed(heads), "bucket_hashes": packed(hashes), "bucket_limit": bucket_limit}
-    rows = run(connection, "look_up_candidates", leaves, "prepared", **parameters).rows()
+    rows: list[tuple[int, bytes]] = []
+    for lot in placement.by_shard(connection, leaves, hashes):
+        parameters = {
+            "doc_ids": packed(heads[lot]),
+            "bucket_hashes": packed(hashes[lot]),
+            "bucket_limit": bucket_limit,
+        }
+        positions = lot.tolist()
+        members_at = run(connection, "look_up_candidates", leaves, "prepared", **parameters).rows()
+        rows += [(positions[place], members) for place, members in members_at]
     if not rows:
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
-    places, members = zip(*cast(list[tuple[int, bytes]], rows), strict=True)
+    places, members = zip(*rows, strict=True)
     amounts = np.fromiter(map(len, members), np.int64, len(rows)) // _ID_BYTES
     found = unpacked_ids(b"".join(members))
     heads = np.repeat(heads[list(places)], amounts)

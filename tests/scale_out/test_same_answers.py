@@ -11,6 +11,7 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import DatabaseError, InputError
 from nearsim_db.store.attached.tables import Columns
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver.codec import unpacked_ids
 from nearsim_db.store.driver.statements import statement
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
@@ -22,7 +23,8 @@ pytestmark = pytest.mark.slow("starts a cluster")
 
 @pytest.mark.parametrize("bucket_limit", [8, 64, 0])
 @pytest.mark.parametrize("urls", [2, 4], ids="{} nodes".format, indirect=True)
-def test_builds_and_writes(urls: tuple[str, str], bucket_limit: int) -> None:
+def test_builds_and_writes(urls: tuple[str, str], bucket_limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement, "_MANY", 100)
     found = []
     for url in urls:
         with index_at(url, bucket_limit) as index:

@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import psycopg
 import pytest
 from psycopg import sql
 
+from nearsim_db import Database
 from nearsim_db.records import GenerationId
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver.statements import Leaves, statement
 from tests.builders.scale_out_world import documents, index_at, newest_leaves
 from tests.builders.workers import Application, application
@@ -25,12 +28,13 @@ _PARAMETERS = {
     **{"digest": "00000000000000000000000000000000", "band": "nearsim_index.band_shared", "empty": b""},
     **dict.fromkeys(("signature", "pair"), "nearsim_index.signature_shared"),
 }
-_OTHER_COLUMNS = ("detach_leaf",)  # without columns
+_OTHER_COLUMNS = ("detach_leaf", "delete_bands")  # without columns
 _READING = [
     name
     for name, text in BLOCKS
     if "{band}" in text and re.match(r"(--[^\n]*\n)+(SELECT|WITH|DELETE)\b", text)
 ]
+_SHARDS = "SELECT get_shard_id_for_distribution_column('nearsim.band', b) FROM unnest(%s::bigint[]) AS b"
 _FORM = """
 SELECT pg_get_function_arguments(oid), pg_get_function_result(oid), provolatile, proretset, prosecdef
 FROM pg_proc WHERE pronamespace = 'nearsim'::regnamespace AND proname = %s
@@ -78,6 +82,24 @@ def test_statements_that_are_replaced_have_the_same_columns(session: Application
 def test_every_statement_on_band_rows_has_a_plan_on_the_cluster(session: Application, name: str) -> None:
     plan = session.execute(sql.SQL("EXPLAIN ").as_bytes() + composed(name, THERE, session).encode())
     assert "Citus" in str(plan.fetchall())
+
+
+@pytest.mark.parametrize("name", [name for name, text in REPLACED_BLOCKS if "{in_buckets}" in text])
+def test_only_the_shards_of_the_buckets_are_asked(session: Application, name: str) -> None:
+    shards = set(session.execute(_SHARDS, [_PARAMETERS["bucket_hashes"]]).fetchall())
+    plan = session.execute(sql.SQL("EXPLAIN ").as_bytes() + composed(name, THERE, session).encode())
+    # What the coordinator does with the results is a task as well.
+    tasks = re.findall(r"Task Count: (\d+)", str(plan.fetchall()))
+    assert max(map(int, tasks)) == len(shards) == 2
+
+
+def test_many_buckets_are_split_by_shard(session: Application, url: str) -> None:
+    hashes = np.arange(-3_000, 3_000, dtype=np.int64) << 50
+    with Database.connect(url) as database, database.transaction() as connection:
+        lots = placement.by_shard(connection, THERE, hashes)
+    shards = [set(session.execute(_SHARDS, [hashes[lot].tolist()]).fetchall()) for lot in lots]
+    assert all(len(one) == 1 for one in shards) and len(set.union(*shards)) == len(lots) == 4
+    assert sorted(np.concatenate(lots)) == list(range(len(hashes)))
 
 
 @pytest.mark.parametrize("name", REPLACED_FUNCTIONS)

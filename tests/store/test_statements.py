@@ -20,6 +20,7 @@ REPLACED_FUNCTIONS = sorted(file.stem for file in (PACKAGE / "store" / "citus" /
 COMPARED = {
     "count_generation": "83fe02c4d362",
     "count_traces": "00c2c764b761",
+    "delete_bands": "1bc5612d34cf",
     "detach_leaf": "8be266f909b2",
     "find_full_buckets": "05a9f770c4da",
     "find_links": "b32c370ba577",

@@ -5,12 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CitusUse, GenerationId
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.statements import (
     SCHEMA,
     Leaves,
@@ -18,6 +21,8 @@ from nearsim_db.store.driver.statements import (
     statement,
 )
 from nearsim_db.store.schema import baseline
+
+_MANY = 1_000  # buckets, of which those of each shard are looked up by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,18 @@ def has_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> bool:
     if run(connection, "find_citus").value() is None:
         return False
     return bool(run(connection, "has_shards", table=table).value())
+
+
+def by_shard(connection: Connection, leaves: Leaves, hashes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return the positions of buckets in lots to be looked up together: of one shard each, if they are many.
+
+    A statement on several shards sends all its buckets to each of them.
+    """
+    if not leaves.distributed or len(hashes) < _MANY:
+        return [np.arange(len(hashes))]
+    shards = np.array(run(connection, "find_shards", None, "binary", bucket_hashes=packed(hashes)).value())
+    order = np.argsort(shards, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(shards[order])) + 1)
 
 
 def distribute_leaf(connection: Connection, leaves: Leaves) -> None:

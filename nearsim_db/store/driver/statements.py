@@ -79,6 +79,13 @@ class Leaves:
         return f"{INDEX_SCHEMA}.{self.name(parent)}"
 
 
+# Restricts rows of `band` to the buckets in a parameter, so that Citus asks their shards only. One of them is named by
+# itself: before PostgreSQL 17 each probe would otherwise search the index for each element of the array.
+_IN_BUCKETS = sql.SQL(
+    "(band.bucket_hash = ANY(CAST(%(bucket_hashes)s AS bigint[])) "
+    "OR band.bucket_hash = (CAST(%(bucket_hashes)s AS bigint[]))[1])"
+)
+
 PARENTS = ("signature", "band", "similar_pair", "cluster_member")
 
 
@@ -98,6 +105,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["of_generation"] = leaves.condition
         parts["generation_id"] = sql.Literal(leaves.generation_id)
+        parts["in_buckets"] = _IN_BUCKETS
         # Before the other columns of a key
         parts["shared_key"] = sql.SQL("generation_id, " if leaves.are_shared else "")
         parts["leaf_comment"] = sql.Literal(

@@ -188,6 +188,17 @@ FROM pg_catalog.run_command_on_colocated_placements('nearsim.band', 'nearsim_ind
     $command$)
 WHERE NOT success
 
+-- name: find_shards
+-- Numbers of the shards of buckets, from 1. Catalog only.
+SELECT array_agg(width_bucket(hashint8(bucket_hash), lows) ORDER BY place)
+FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) WITH ORDINALITY AS bucket (bucket_hash, place)
+CROSS JOIN (
+    SELECT array_agg(low ORDER BY low) AS lows FROM (
+        SELECT CAST(shardminvalue AS integer) AS low FROM pg_catalog.pg_dist_shard
+        WHERE logicalrelid = CAST('nearsim.band' AS regclass)
+    ) AS shard
+) AS known
+
 -- name: delete_next_band
 -- Delete the rows of the first band that a generation still has in a table that it shares, on all nodes; those of all bands
 -- at once would be a long transaction. Relies on the key.

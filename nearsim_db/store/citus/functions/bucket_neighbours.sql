@@ -26,7 +26,8 @@ BEGIN
         WITH found AS MATERIALIZED (
             SELECT member.doc_id FROM unnest($1) AS own (bucket_hash)
             CROSS JOIN LATERAL (
-                SELECT doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash ORDER BY doc_id LIMIT $2
+                SELECT doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash AND (bucket_hash = ANY ($1) OR bucket_hash = ($1)[1])
+                ORDER BY doc_id LIMIT $2
             ) AS member
             LIMIT 9223372036854775807
         )

@@ -36,7 +36,7 @@ BEGIN
                 SELECT found.last_anchor FROM unnest($1) AS own (bucket_hash)
                 CROSS JOIN LATERAL (
                     SELECT bucket_hash, max(doc_id) AS last_anchor FROM (
-                        SELECT bucket_hash, doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash
+                        SELECT bucket_hash, doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash AND (bucket_hash = ANY ($1) OR bucket_hash = ($1)[1])
                         ORDER BY doc_id LIMIT $2
                     ) AS anchor
                     GROUP BY bucket_hash HAVING count(*) >= $2

@@ -17,18 +17,27 @@ WHERE anchor.doc_ids IS NOT NULL
 -- name: look_up_candidates
 -- The candidate relation for some heads, bounded, in one statement: rows as in the statement for one server. The limit
 -- in each bucket is pushed down because all rows of a bucket are on one shard; the outer one, which this needs, is none.
--- Index-only. Relies on the index on (bucket_hash, doc_id).
+-- Only the shards of its buckets are asked. Index-only. Relies on the index on (bucket_hash, doc_id).
 SELECT query.place - 1, found.members
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) WITH ORDINALITY
     AS query (doc_id, bucket_hash, place)
 CROSS JOIN LATERAL (
     SELECT bucket_hash, string_agg(int8send(doc_id), NULL ORDER BY doc_id) AS members FROM (
         SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
+            AND {in_buckets}
         ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0) + 1
     ) AS first
     GROUP BY bucket_hash HAVING bool_or(doc_id <> query.doc_id)
 ) AS found
 LIMIT 9223372036854775807
+
+-- name: delete_bands
+-- Delete the band rows of heads by their recomputed keys, on the shards of their buckets, as in look_up_candidates. Relies
+-- on the index on (bucket_hash, doc_id).
+DELETE FROM {band_leaf} AS band
+USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS target (doc_id, bucket_hash)
+WHERE {of_generation} AND band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
+    AND {in_buckets}
 
 -- name: look_up_members
 -- A slice of the members of buckets over the limit of which a head is an anchor, in doc_id order. Index-only and bounded.
@@ -38,6 +47,7 @@ FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
 CROSS JOIN LATERAL (
     SELECT bucket_hash, max(doc_id) AS doc_id FROM (
         SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
+            AND {in_buckets}
         ORDER BY doc_id LIMIT %(bucket_limit)s
     ) AS anchor
     GROUP BY bucket_hash HAVING count(*) = %(bucket_limit)s
@@ -45,6 +55,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT bucket_hash, doc_id FROM {band} AS band
     WHERE bucket_hash = last_anchor.bucket_hash AND doc_id > greatest(last_anchor.doc_id, %(after)s)
+        AND {in_buckets}
     ORDER BY doc_id LIMIT %(batch)s
 ) AS member
 WHERE %(doc_id)s <= last_anchor.doc_id
@@ -59,6 +70,7 @@ CROSS JOIN LATERAL (
         count(*) OVER (PARTITION BY bucket_hash) AS members
     FROM (
         SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = bucket.bucket_hash
+            AND {in_buckets}
         ORDER BY doc_id LIMIT %(bucket_limit)s + 1
     ) AS first
 ) AS found
@@ -86,6 +98,7 @@ WITH found AS MATERIALIZED (
     SELECT band.doc_id, band.bucket_hash
     FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS requested (doc_id, bucket_hash)
     JOIN {band} AS band ON band.bucket_hash = requested.bucket_hash AND band.doc_id = requested.doc_id
+        AND {in_buckets}
 )
 SELECT DISTINCT doc_id FROM (
     SELECT doc_id, bucket_hash

@@ -7,6 +7,7 @@ WITH anchor AS MATERIALIZED (
     FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
     CROSS JOIN LATERAL (
         SELECT doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
+            AND {in_buckets}
         ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0)
     ) AS found
     LIMIT 9223372036854775807

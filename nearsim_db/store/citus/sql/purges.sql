@@ -5,6 +5,7 @@ WITH found AS MATERIALIZED (
     SELECT count(*) AS bands FROM {band} AS band
     JOIN unnest(CAST(%(owners)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS own (doc_id, bucket_hash)
         ON band.bucket_hash = own.bucket_hash AND band.doc_id = own.doc_id
+        AND {in_buckets}
 )
 SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT bands FROM found),
