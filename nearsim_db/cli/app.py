@@ -65,6 +65,7 @@ _PANELS = {
             "nearsim curve --near 0.2 --far 0.8 --near-probability 0.99 --far-probability 0.01",
         ),
         "tune": ("tune", "stories.jsonl.gz --output recipe.toml"),
+        "evaluate": ("evaluate", "--labels pairs.csv --collection news"),
     },
     "Management": {
         "delete": ("documents", "story-17 story-18 --yes"),

@@ -1,6 +1,6 @@
 """Answers from what is stored: no text is encoded, so any generation serves, reproducible or not."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -17,6 +17,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.query_rows import StoredPair
 from nearsim_db.store.work import backlog
 
 if TYPE_CHECKING:
@@ -99,6 +100,14 @@ class Answers:
             )
         )
         return Results(found, Pair)
+
+    def look_up_pairs(self, ends: Sequence[tuple[str, str]]) -> list[StoredPair]:
+        """Return what the index has on pairs of documents, by their ids, in the given order."""
+        return self._ask(
+            lambda connection: query_rows.look_up_pairs(
+                connection, (live := self._live(connection)).leaves, live.collection_id, ends
+            )
+        )
 
     def clusters(self, min_size: int = 2) -> Results[Cluster]:
         """Stream all clusters of at least so many documents, the largest first.

@@ -95,6 +95,25 @@ def stream_pairs(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPair:
+    """What an index has on two documents; `similarity` is None unless it is stored, as of pairs to be reviewed too."""
+
+    is_indexed: bool
+    is_pair: bool
+    same_cluster: bool
+    similarity: float | None
+
+
+def look_up_pairs(
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, ends: Sequence[tuple[str, str]]
+) -> list[StoredPair]:
+    """Return what an index has on pairs of documents, by external ids, in their order."""
+    left, right = [one for one, _ in ends], [other for _, other in ends]
+    parameters = {"collection_id": collection_id, "left_ids": left, "right_ids": right}
+    return run(connection, "look_up_pairs", leaves, **parameters).all(StoredPair)
+
+
 def read_similar(
     connection: Connection,
     leaves: Leaves,

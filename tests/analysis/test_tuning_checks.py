@@ -16,7 +16,7 @@ from nearsim_db.analysis.tuning.checks import (
     function_uniformity,
     uniformity,
 )
-from nearsim_db.analysis.tuning.labels import best, precision_recall, read_labels, separating
+from nearsim_db.analysis.tuning.labels import best, precision_recall, reaching, read_labels, score, separating
 from nearsim_db.errors import InputError
 from nearsim_db.similarity.k_rule import KRule, units_of
 from nearsim_db.similarity.sketch.minhash import MinHash
@@ -117,6 +117,36 @@ def test_best_f1_equals_brute_force(seed: int) -> None:
         called = similarity >= point.threshold
         assert point.precision == pytest.approx(duplicate[called].mean())
         assert point.recall == pytest.approx(called[duplicate].mean())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_of_labels_equal_brute_force(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    duplicate = generator.random(80) < 0.5
+    similarity = generator.normal(np.where(duplicate, 0.6, 0.5), 0.2).clip(0, 1).round(2).astype(np.float64)
+    found = score(similarity, duplicate, threshold=0.55)
+    own, others = similarity[duplicate].tolist(), similarity[~duplicate].tolist()
+    wins = sum((one > other) + (one == other) / 2 for one in own for other in others)
+    assert found.auc == pytest.approx(wins / (len(own) * len(others)))
+    for band in found.bands:
+        inside = (similarity >= band.low - 1e-9) & ((similarity < band.high - 1e-9) | (band.high == 1))
+        assert band.pairs == inside.sum()
+        assert band.precision == pytest.approx(duplicate[inside].mean())
+    assert sum(band.pairs for band in found.bands) == 80
+    assert found.at is not None and found.at.precision == pytest.approx(duplicate[similarity >= 0.55].mean())
+    assert found.accept_all.precision == pytest.approx(duplicate.mean())
+    wanted = reaching(found.points, 0.8)
+    if wanted is not None:
+        assert wanted.precision >= 0.8
+        assert all(one.precision < 0.8 for one in found.points if one.threshold < wanted.threshold)
+
+
+def test_labels_that_similarities_do_not_separate() -> None:
+    generator = np.random.default_rng(1)
+    duplicate = generator.random(570) < 0.817
+    assert not score(generator.uniform(0.2, 1, 570), duplicate).separate
+    assert score(np.where(duplicate, 0.8, 0.4), duplicate).separate
+    assert not score(np.full(570, 0.5), duplicate).separate
 
 
 def test_label_synonyms_are_accepted_and_bad_lines_counted(tmp_path: Path) -> None:

@@ -51,6 +51,11 @@ def test_labels_and_settings(nearsim: CommandLine, corpus: Path, tmp_path: Path)
     nearsim.succeed("ingest", corpus, "--quiet")
     reported = nearsim.succeed("tune", "-c", "default", "--labels", labels, "--set", "shingle.k=3").out
     assert "best F1" in reported
+    options = ("--labels", labels, "--set", "shingle.k=3", "--precision", 0.9, "--threshold", 0.99)
+    scores = nearsim.succeed("tune", "-c", "default", *options, "--json").document()["labels"]
+    assert (scores["auc"], scores["accept_all"]["precision"], scores["separate"]) == (1.0, 0.5, True)
+    assert scores["at"]["threshold"] == 0.99 and scores["best"]["precision"] >= 0.9
+    assert "--precision" in nearsim.fail("tune", corpus, "--precision", 0.9, exit_code=2)
 
 
 def test_other_findings_are_shown_without_a_proposal(

@@ -235,12 +235,28 @@ def of_texts(corpus: Corpus, chosen: Shingling, unspaced: float) -> Sequence[Che
 def of_labels(scores: LabelScores) -> Check:
     """Check whether there are enough labelled pairs of either kind for a reproducible threshold."""
     finding = f"{scores.duplicates:,} duplicate and {scores.distinct:,} distinct pairs were labelled"
+    if scores.best.f1 == 0 and scores.points:
+        return Check(
+            "labels",
+            "problem",
+            f"{finding}; no threshold has the precision that is asked for",
+            "lower --precision, or compare other fields or features",
+        )
     if scores.best.f1 == 0:
         return Check(
             "labels",
             "problem",
             f"{finding}; no duplicates share a shingle, so the labels do not determine the threshold",
             "check the ids of the labels, or use shorter shingles",
+        )
+    if not scores.separate:
+        return Check(
+            "labels",
+            "problem",
+            f"{finding}; labels do not separate: the area under the curve is {scores.auc:.3f}, and the best threshold "
+            f"has a precision of {scores.best.precision:.3f}, while accepting every pair has "
+            f"{scores.accept_all.precision:.3f}",
+            "the threshold is not taken from the labels; compare other fields or features, or label other pairs",
         )
     if min(scores.duplicates, scores.distinct) >= _ENOUGH_LABELS:
         return Check("labels", "ok", finding)

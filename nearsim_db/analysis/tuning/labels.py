@@ -1,4 +1,4 @@
-"""Labelled pairs, and the threshold that separates them best."""
+"""Labelled pairs, how well similarities separate them, and the threshold that does it best."""
 
 import csv
 import math
@@ -113,14 +113,112 @@ class Point:
     f1: float
 
 
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Labelled pairs with a similarity from `low` to below `high`: their number, and the share of duplicates."""
+
+    low: float
+    high: float
+    pairs: int
+    precision: float
+
+
+_LEAST_YOUDEN = 0.1
+_DEVIATIONS = 1.96  # of the area under the curve, 95 % of the cases
+
+
 @dataclass(slots=True)
 class LabelScores:
-    """Scores of labelled pairs: precision and recall by threshold, the best point, and the numbers of pairs."""
+    """Scores of labelled pairs: precision and recall by threshold, the best point, and the numbers of pairs.
+
+    `best` has the highest F1 or, if a precision is asked for, the highest recall with it. `auc` is the probability that
+    a duplicate pair is more similar than a distinct one, ties counting half; `accept_all` what calling every pair a
+    duplicate would give; `at` what a given threshold gives, None without one.
+    """
 
     duplicates: int
     distinct: int
     points: list[Point]
     best: Point
+    auc: float
+    bands: list[Band]
+    at: Point | None = None
+
+    @property
+    def accept_all(self) -> Point:
+        """Precision, recall and F1 of calling every labelled pair a duplicate."""
+        share = self.duplicates / (self.duplicates + self.distinct)
+        return Point(0.0, share, 1.0, 2 * share / (1 + share))
+
+    @property
+    def separate(self) -> bool:
+        """Whether similarities tell the labels apart: the area under the curve is above 1/2 beyond its standard error
+        (Hanley and McNeil 1982), and the best point has a Youden index of 0.1 or more.
+        """
+        auc, duplicates, distinct = self.auc, self.duplicates, self.distinct
+        above, below = auc / (2 - auc), 2 * auc * auc / (1 + auc)
+        variance = auc * (1 - auc) + (duplicates - 1) * (above - auc**2) + (distinct - 1) * (below - auc**2)
+        error = math.sqrt(max(variance, 0) / (duplicates * distinct))
+        hits = self.best.recall * duplicates
+        false = hits / self.best.precision - hits if self.best.precision else 0.0
+        return auc - _DEVIATIONS * error > 0.5 and self.best.recall - false / distinct >= _LEAST_YOUDEN
+
+
+def score(
+    similarity: Floats,
+    duplicate: NDArray[np.bool_],
+    precision: float | None = None,
+    threshold: float | None = None,
+) -> LabelScores:
+    """Score labelled pairs of both kinds, float64 and bool of m; see `LabelScores`."""
+    points = precision_recall(similarity, duplicate)
+    chosen = best(points) if precision is None else reaching(points, precision)
+    at = None
+    if threshold is not None:
+        called = similarity >= threshold - 1e-12
+        at = scored(int((called & duplicate).sum()), int(called.sum()), int(duplicate.sum()), threshold)
+    positive = int(duplicate.sum())
+    nothing = Point(1.0, 0.0, 0.0, 0.0)
+    return LabelScores(
+        *(positive, len(duplicate) - positive, points, chosen or nothing),
+        *(area_under_curve(similarity, duplicate), by_band(similarity, duplicate), at),
+    )
+
+
+def scored(hits: int, called: int, duplicates: int, threshold: float) -> Point:
+    """Return the point of `called` pairs, of which `hits` are among the duplicates; 0 where nothing is counted."""
+    return Point(
+        threshold,
+        hits / called if called else 0.0,
+        hits / duplicates if duplicates else 0.0,
+        2 * hits / (called + duplicates) if called + duplicates else 0.0,
+    )
+
+
+def area_under_curve(similarity: Floats, duplicate: NDArray[np.bool_]) -> float:
+    """Return the probability that a duplicate pair is more similar than a distinct one, ties counting half."""
+    own, others = np.sort(similarity[duplicate]), np.sort(similarity[~duplicate])
+    if not len(own) or not len(others):
+        return 0.5
+    below = np.searchsorted(others, own, "left") + np.searchsorted(others, own, "right")
+    return float(below.sum() / 2 / (len(own) * len(others)))
+
+
+def by_band(similarity: Floats, duplicate: NDArray[np.bool_]) -> list[Band]:
+    """Return the labelled pairs by tenths of similarity, those without pairs left out."""
+    tenth = np.minimum(np.floor(similarity * 10 + 1e-9), 9).astype(np.int64)
+    return [
+        Band(at / 10, (at + 1) / 10, int(inside.sum()), float(duplicate[inside].mean()))
+        for at in range(10)
+        if (inside := tenth == at).any()
+    ]
+
+
+def reaching(points: list[Point], precision: float) -> Point | None:
+    """Return the point of the lowest threshold, so of the highest recall, that has a precision; None if none has."""
+    return min(
+        (one for one in points if one.precision >= precision), key=lambda one: one.threshold, default=None
+    )
 
 
 def precision_recall(similarity: Floats, duplicate: NDArray[np.bool_]) -> list[Point]:

@@ -33,12 +33,16 @@ _WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class TuningOptions:
-    """Recall to reach, an optional fixed threshold, the seed, and the shingle keys (scheme, k) to keep."""
+    """Recall to reach, an optional fixed threshold, the seed, and the shingle keys (scheme, k) to keep.
+
+    `precision` is that which labelled pairs must have from the threshold on; None: the threshold of the best F1.
+    """
 
     recall: float = RECALL
     threshold: float | None = None
     seed: int = 1
     kept: frozenset[str] = frozenset()
+    precision: float | None = None
 
 
 @dataclass(slots=True)
@@ -90,9 +94,13 @@ def choose_threshold(
     """Return the threshold and the reason; `lowest` is the valley, `own` the threshold of the recipe."""
     if options.threshold is not None:
         return options.threshold, "given"
-    if label_scores is not None and label_scores.best.f1 > 0:
-        value = labels.separating(label_scores.points, label_scores.best)
-        why = f"the best F1 of the labelled pairs, {label_scores.best.f1:.3f}"
+    if label_scores is not None and label_scores.best.f1 > 0 and label_scores.separate:
+        value, point = labels.separating(label_scores.points, label_scores.best), label_scores.best
+        why = (
+            f"the best F1 of the labelled pairs, {point.f1:.3f}"
+            if options.precision is None
+            else f"a precision of {point.precision:.3f} on the labelled pairs, at a recall of {point.recall:.3f}"
+        )
         if value >= LEAST_LABELLED:
             return value, why
         return LEAST_LABELLED, (

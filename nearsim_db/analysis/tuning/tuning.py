@@ -8,7 +8,7 @@ from nearsim_db.analysis.tuning import checks, labels, proposal, shingling
 from nearsim_db.analysis.tuning.checks import Check
 from nearsim_db.analysis.tuning.corpus import Corpus
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
-from nearsim_db.analysis.tuning.labels import Labels, LabelScores, Point
+from nearsim_db.analysis.tuning.labels import Labels, LabelScores
 from nearsim_db.analysis.tuning.pair_sample import histogram, sample_pairs, valley
 from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, TuningOptions, choose_threshold
 from nearsim_db.analysis.tuning.sampling import Sample
@@ -107,10 +107,8 @@ def _score_labels(run: _Run, labelled: Labels, one: Shingling) -> LabelScores:
     left = np.array([rows[pair[0]] for pair in labelled.pairs], np.int64)
     right = np.array([rows[pair[1]] for pair in labelled.pairs], np.int64)
     duplicate = np.array([pair[2] for pair in labelled.pairs], bool)
-    points = labels.precision_recall(shingling.similarities(sets, left, right), duplicate)
-    positive = int(duplicate.sum())
-    best = labels.best(points) or Point(1.0, 0.0, 0.0, 0.0)
-    return LabelScores(positive, len(duplicate) - positive, points, best)
+    similarity = shingling.similarities(sets, left, right)
+    return labels.score(similarity, duplicate, run.options.precision, run.options.threshold)
 
 
 def _propose(

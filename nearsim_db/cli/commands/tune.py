@@ -46,6 +46,16 @@ _Threshold = Annotated[
         "--threshold", "-t", metavar="SIMILARITY", help="Threshold to use instead of proposing one."
     ),
 ]
+_Precision = Annotated[
+    float | None,
+    typer.Option(
+        "--precision",
+        metavar="SHARE",
+        min=0.0,
+        max=1.0,
+        help="Share of duplicates that --labels must have from the threshold on, instead of the best F1.",
+    ),
+]
 _Size = Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Number of documents to sample.")]
 _Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the sample.")]
 
@@ -59,6 +69,7 @@ def tune(
     labels: _Labels = None,
     recall: _Recall = 0.995,
     threshold: _Threshold = None,
+    precision: _Precision = None,
     size: _Size = 10_000,
     seed: _Seed = 1,
     recipe_options: recipes.RecipeOptions,
@@ -77,6 +88,8 @@ def tune(
         raise UsageError("give either FILE or --collection")
     if not 0 < recall < 1:
         raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
+    if precision is not None and labels is None:
+        raise UsageError("--precision requires --labels")
     from nearsim_db.analysis.tuning.labels import read_labels
     from nearsim_db.analysis.tuning.proposal import TuningOptions
     from nearsim_db.analysis.tuning.sampling import draw, draw_from_collection
@@ -100,7 +113,7 @@ def tune(
         else:
             with options.connect() as database:
                 sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
-        tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings))
+        tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings), precision)
         found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
     from nearsim_db.cli.output import tuning
 

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.corpus import Forecast
-from nearsim_db.analysis.tuning.labels import thin_out
+from nearsim_db.analysis.tuning.labels import LabelScores, thin_out
 from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, commented
 from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
@@ -144,9 +144,24 @@ def _print_labels(found: Tuning, stream: TextIO) -> None:
         for one in thin_out(scores.points, scores.best)
     ]
     places = {"precision": 3, "recall": 3, "F1": 3}
+    if scores.at is not None:
+        rows.append(["=", scores.at.threshold, scores.at.precision, scores.at.recall, scores.at.f1])
     tables.print_table(
         ("", "similarity from", "precision", "recall", "F1"), rows, decimals=places, stream=stream
     )
+    print_separation(scores, stream)
+
+
+def print_separation(scores: LabelScores, stream: TextIO) -> None:
+    """Print how well similarities tell labels apart: the area under the curve, and the duplicates by similarity."""
+    everything = scores.accept_all
+    terminal.print_line(
+        f"Area under the curve: {scores.auc:.3f}; accepting every pair has precision {everything.precision:.3f} and F1 "
+        f"{everything.f1:.3f}{'' if scores.separate else '; labels do not separate'}",
+        stream,
+    )
+    rows = [[f"{one.low:.1f} to {one.high:.1f}", one.pairs, one.precision] for one in scores.bands]
+    tables.print_table(("similarity", "pairs", "duplicates"), rows, decimals={"duplicates": 3}, stream=stream)
 
 
 def _print_forecasts(
@@ -247,5 +262,5 @@ def _labels_document(found: Tuning) -> dict[str, Any] | None:
         "bad_lines": found.labels.bad,
         "unknown_pairs": found.labels.unknown,
         "first_reasons": found.labels.reasons,
-        **values_of(found.label_scores, "best", "points"),
+        **values_of(found.label_scores, "best", "points", "auc", "accept_all", "bands", "at", "separate"),
     }
