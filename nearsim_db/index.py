@@ -5,7 +5,9 @@ load their band rows; find pairs (buckets in common to candidates, verified by t
 `similar` and `clusters` read the result; `check` looks a document up without adding it.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -28,6 +30,7 @@ from nearsim_db.records import (
     Reject,
     silent,
 )
+from nearsim_db.search.awaited import Thread, awaited, streamed
 from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
@@ -138,7 +141,7 @@ class Index(Queries):
             if not dry_run:
                 self._index(collection_id)
             try:
-                self._refuse_keep_by_source(collection_id, run if dry_run else None, planned)
+                profiles.refuse_keeps(self.database, collection_id, run if dry_run else None, planned)
             except InputError as error:
                 error.summary = run.summary
                 raise
@@ -183,7 +186,7 @@ class Index(Queries):
         Raises InputError if a new profile keeps documents by source (`cluster.keep`) and none has one.
         """
         collection_id = self._collection_id()
-        self._refuse_keep_by_source(collection_id, only_new=True)
+        profiles.refuse_keeps(self.database, collection_id, only_new=True)
         self._index(collection_id, may_leave=False)
 
     def sweep(self) -> SweepResult:
@@ -195,7 +198,7 @@ class Index(Queries):
         with translate_errors(), self._catch_up.delay_first_build(collection_id):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
-        self._refuse_keep_by_source(collection_id, only_new=True)
+        profiles.refuse_keeps(self.database, collection_id, only_new=True)
         self._index(collection_id)
         return swept
 
@@ -300,27 +303,6 @@ class Index(Queries):
             attachments.refuse_attached(connection, collection.collection_id, doing)
             return collection.collection_id
 
-    def _refuse_keep_by_source(
-        self,
-        collection_id: CollectionId,
-        tried: Ingest | None = None,
-        planned: Recipe | None = None,
-        *,
-        only_new: bool = False,
-    ) -> None:
-        """Raise InputError if a profile keeps documents by source and no document has one, nor any of a dry run.
-
-        The profiles are the live ones and those not built yet, or only the latter, and the one of a planned recipe.
-        """
-        has_source = tried is not None and tried.has_source
-        adds = tried is not None and tried.summary.inserted > 0 and not has_source
-        with self.database.transaction() as connection:
-            found = generation_rows.list_generations(connection, collection_id)
-            used = [one for one in found if one.is_first_build or (one.state == "live" and not only_new)]
-            keeps = [] if has_source else [one.recipe["cluster"]["keep"] for one in used]
-            for keep in keeps if planned is None else [*keeps, planned.cluster.keep]:
-                profiles.refuse_keep_by_source(connection, collection_id, keep, adds=adds)
-
     def _live_generations(self, collection_id: CollectionId) -> list[Generation]:
         with self.database.transaction() as connection:
             found = generation_rows.list_generations(connection, collection_id)
@@ -345,3 +327,71 @@ def _markup_warnings(live: Sequence[Generation], run: Ingest) -> list[str]:
         for one in live
         for warning in recipe_warnings.of_markup(from_mapping(one.recipe), run.html_documents, written)
     ]
+
+
+class AsyncIndex:
+    """The methods of an `Index` for asyncio: coroutines, and asynchronous iterators where an `Index` streams.
+
+    `await AsyncIndex.connect()` opens it; use it in an `async with` block, or call `close()`. Calls run in a thread of
+    the index, one after the other, and each stream in one of its own; for concurrent calls open several. A call whose
+    task is cancelled runs to its end. `sync` is the index itself, with its `warnings`.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self.sync, self.thread = index, Thread()
+
+    @classmethod
+    async def connect(
+        cls,
+        url: str | None = None,
+        *,
+        collection: str = DEFAULT,
+        profile: str | None = None,
+        progress: Progress = silent,
+    ) -> Self:
+        """Open the index of a collection as `Index.connect` does; `progress` is called in the index's thread."""
+        opening = partial(Index.connect, url, collection=collection, profile=profile, progress=progress)
+        return cls(await asyncio.to_thread(opening))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Release threads and connections."""
+        await self.thread.run(self.sync.close)
+        self.thread.end()
+
+    add = awaited(Index.add)
+    ingest = awaited(Index.ingest)
+    build = awaited(Index.build)
+    sweep = awaited(Index.sweep)
+    delete = awaited(Index.delete)
+    purge = awaited(Index.purge)
+    create_profile = awaited(Index.create_profile)
+    has_profile = awaited(Index.has_profile)
+    delete_profile = awaited(Index.delete_profile)
+    pin = awaited(Index.pin)
+    veto = awaited(Index.veto)
+    undo = awaited(Index.undo)
+    profiles = awaited(Index.profiles)
+    metric = awaited(Index.metric)
+    least_similarity = awaited(Index.least_similarity)
+    get = awaited(Index.get)
+    similar = awaited(Index.similar)
+    similar_to_text = awaited(Index.similar_to_text)
+    check = awaited(Index.check)
+    export = awaited(Index.export)
+    explain = awaited(Index.explain)
+    passages = awaited(Index.passages)
+    passages_in = awaited(Index.passages_in)
+    stats = awaited(Index.stats)
+    pairs = streamed(Index.pairs)
+    clusters = streamed(Index.clusters)
+    cluster = streamed(Index.cluster)
+    nearest = streamed(Index.nearest)
+    verdicts = streamed(Index.verdicts)
+    check_many = streamed(Index.check_many, rows_at_once=1)
+    events = streamed(Index.events, rows_at_once=1)

@@ -6,6 +6,7 @@ Shingles that are too short for the documents, measured on a sample of them, pro
 from collections.abc import Sequence
 
 from nearsim_db.errors import NearsimError, NotFoundError, RecipeConflictError, RecipeError
+from nearsim_db.indexing.ingest import Ingest
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
@@ -13,6 +14,7 @@ from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import Recipe, keep_policy, refuse_unusable_keep, to_mapping
 from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import documents, generation_rows, generations, query_rows, signatures
+from nearsim_db.store.attached.attachments import refuse_attached
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -22,9 +24,10 @@ from nearsim_db.store.generation_rows import Generation
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
     """Create a profile with its first generation, not built yet.
 
-    Raises ConflictError when the name is taken, InputError as `refuse_keep_by_source` does.
+    Raises ConflictError when the name is taken or as `refuse_delete` does, InputError as `refuse_keep_by_source` does.
     """
     refuse_keep_by_source(connection, collection_id, profile.recipe.cluster.keep)
+    refuse_delete(connection, collection_id, profile.recipe)
     return generation_rows.create_profile(connection, collection_id, name, profile)
 
 
@@ -45,6 +48,34 @@ def refuse_keep_by_source(
         return policy != "source" or not query_rows.lacks_sources(connection, collection_id, adds=adds)
 
     refuse_unusable_keep(keep, has_field)
+
+
+def refuse_keeps(
+    database: Database,
+    collection_id: CollectionId,
+    tried: Ingest | None = None,
+    planned: Recipe | None = None,
+    *,
+    only_new: bool = False,
+) -> None:
+    """Raise InputError if a profile keeps documents by source and no document has one, nor any of a dry run.
+
+    The profiles are the live ones and those not built yet, or only the latter, and the one of a planned recipe.
+    """
+    has_source = tried is not None and tried.has_source
+    adds = tried is not None and tried.summary.inserted > 0 and not has_source
+    with database.transaction() as connection:
+        found = generation_rows.list_generations(connection, collection_id)
+        used = [one for one in found if one.is_first_build or (one.state == "live" and not only_new)]
+        keeps = [] if has_source else [one.recipe["cluster"]["keep"] for one in used]
+        for keep in keeps if planned is None else [*keeps, planned.cluster.keep]:
+            refuse_keep_by_source(connection, collection_id, keep, adds=adds)
+
+
+def refuse_delete(connection: Connection, collection_id: CollectionId, recipe: Recipe) -> None:
+    """Raise ConflictError for a recipe that deletes documents (`retain.delete`) if the collection is attached."""
+    if recipe.retain.delete:
+        refuse_attached(connection, collection_id, "retain.delete cannot delete its rows; delete them")
 
 
 def refuse_other_recipe(collection: str, generation: Generation, recipe: Recipe) -> None:

@@ -1,4 +1,7 @@
-"""Retention: remove documents older than a profile's retention window from its index; `document` keeps them."""
+"""Retention: remove documents older than a profile's retention window from its index.
+
+They stay in `document`, unless the recipe deletes them (`retain.delete`).
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,7 +40,28 @@ def sweep(engine: Engine, context: Context, meanwhile: Callable[[], None] = lamb
             meanwhile()
         purges.advance(connection, context.leaves, edge.through)
         connection.commit()
+        if context.encoder.profile.recipe.retain.delete:
+            _delete(connection, context, age, meanwhile)
     return len(expired)
+
+
+def _delete(connection: Connection, context: Context, age: int, meanwhile: Callable[[], None]) -> None:
+    """Delete what is older than the age from the collection, as an application would: all its indexes follow."""
+    generation, deleted = context.generation, _DOCUMENTS_PER_SLICE
+    while deleted == _DOCUMENTS_PER_SLICE:
+        deleted = retry_conflicts(
+            connection,
+            partial(
+                purges.delete_expired,
+                connection,
+                generation.collection_id,
+                generation.generation_id,
+                age,
+                _DOCUMENTS_PER_SLICE,
+            ),
+        )
+        connection.commit()
+        meanwhile()
 
 
 def _find_edge(connection: Connection, context: Context, age: int) -> Cutoffs | None:

@@ -10,7 +10,7 @@ from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.frames import Rows
 from nearsim_db.readers.memory import checked_query, from_documents
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
-from nearsim_db.records import Direction, Document, Keep, Matches, Nearest, ReadDocument, Reject
+from nearsim_db.records import Direction, Document, Keep, Matches, Nearest, ReadDocument, Reject, Results
 from nearsim_db.search import live_generation
 from nearsim_db.search.answers import Answers, checked_limit, find_document, profile_of
 from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
@@ -102,7 +102,7 @@ class Queries(Answers):
         min_similarity: float = 0.0,
         limit: int | None = None,
         direction: Direction | None = None,
-    ) -> Iterator[tuple[Document, Matches]]:
+    ) -> Generator[tuple[Document, Matches], None, None]:
         """Run `check` for each document; they are not compared with each other."""
         for document in given:
             yield document, self.check(document, min_similarity, limit, direction)
@@ -118,7 +118,7 @@ class Queries(Answers):
         across: str | None = None,
         weights: Weights = "idf",
         recipe: Recipe | None = None,
-    ) -> Generator[Nearest, None, None]:
+    ) -> Results[Nearest]:
         """Stream the k most similar documents of every document, whatever the threshold, in the order of the documents.
 
         They are those of the collection `within`, by default of its own. `rows`, as for `Index.add`, are looked up
@@ -130,7 +130,7 @@ class Queries(Answers):
         """
         query = NearestQuery(k, min_similarity, mutual, across, weights, recipe)
         given = None if rows is None else self._usable(from_documents(rows))
-        return self.search_nearest(query, given, Fields(), within)
+        return Results(self.search_nearest(query, given, Fields(), within), Nearest)
 
     def search_nearest(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
-from nearsim_db.records import CollectionId, WorkStage
+from nearsim_db.records import CollectionId, GenerationId, WorkStage
 from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
@@ -42,6 +42,26 @@ def delete_documents(
     """Delete documents; return the doc_ids of those that existed."""
     parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
     return dict(run(connection, "purge_documents", **parameters).rows())
+
+
+def delete_expired(
+    connection: Connection,
+    collection_id: CollectionId,
+    generation_id: GenerationId,
+    age_seconds: int,
+    most: int,
+) -> int:
+    """Delete documents older than the age, at most so many, from a collection; return how many.
+
+    None if the generation is not live, or if the collection is attached to a table.
+    """
+    parameters = {
+        "collection_id": collection_id,
+        "generation_id": generation_id,
+        "age": age_seconds,
+        "most": most,
+    }
+    return run(connection, "delete_expired_documents", **parameters).count
 
 
 def delete_changes(connection: Connection, doc_ids: Ids) -> int:

@@ -91,6 +91,7 @@ class Reindex:
         wanted = recipe or made.recipe
         profile = resolve(override(wanted, settings) if settings else wanted)
         profiles.refuse_keep_by_source(connection, live.collection_id, profile.recipe.cluster.keep)
+        profiles.refuse_delete(connection, live.collection_id, profile.recipe)
         for message in recipe_warnings.of_profile(profile):
             self._warn(message)
         if detached and (short := profiles.warn_of_index(connection, live, profile)) is not None:

@@ -129,9 +129,10 @@ class ClusterRules(_Section, frozen=True):
 
 
 class Retain(_Section, frozen=True):
-    """How long documents stay in the index, by published_at, else by created_at."""
+    """How long documents stay in the index, and with `delete` in the collection: by published_at, else created_at."""
 
     age: str = "none"
+    delete: bool = False
 
     @property
     def seconds(self) -> int | None:

@@ -64,7 +64,10 @@ def check(recipe: "Recipe") -> None:
         )
     _check_characters((*recipe.shingle.stopwords, recipe.shingle.stem, recipe.cluster.keep))
     keep_policy(recipe.cluster.keep)
-    retained_seconds(recipe.retain.age)
+    if retained_seconds(recipe.retain.age) is None and recipe.retain.delete:
+        raise RecipeError(
+            "retain.delete = true requires an age after which documents are deleted; set retain.age"
+        )
 
 
 def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:

@@ -25,3 +25,19 @@ ORDER BY expired.doc_id DESC
 -- name: advance_retention
 -- Record the cutoff of a finished sweep. Relies on generation_pkey.
 UPDATE nearsim.generation SET expired_through = %(through)s WHERE generation_id = {generation_id}
+
+-- name: delete_expired_documents
+-- Delete documents of a live generation's collection that are older than an age, the oldest first; none if the collection
+-- is attached to a table. Rows that another session has locked are left to the next call. Relies on document_age.
+WITH expired AS (
+    SELECT document.doc_id FROM nearsim.document
+    WHERE document.collection_id = %(collection_id)s
+        AND coalesce(document.published_at, document.created_at)
+            < now() - make_interval(secs => CAST(%(age)s AS double precision))
+        AND EXISTS (SELECT FROM nearsim.generation WHERE generation_id = %(generation_id)s AND state = 'live')
+        AND NOT EXISTS (SELECT FROM nearsim_index.attachment WHERE collection_id = %(collection_id)s)
+    ORDER BY coalesce(document.published_at, document.created_at)
+    LIMIT %(most)s
+    FOR UPDATE OF document SKIP LOCKED
+)
+DELETE FROM nearsim.document USING expired WHERE document.doc_id = expired.doc_id
