@@ -13,7 +13,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store import bands, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import FIRST_OWN, Leaves
+from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
 from tests.builders.plan_log import nodes
 from tests.servers.databases import Server
 
@@ -102,6 +102,21 @@ def test_a_join_of_all_band_rows_is_answered_from_the_index(
             CONDITIONS[2]: links_of(leaves) * 2,
         }[condition]
     )
+
+
+@pytest.mark.parametrize("leaves", [OWN, SHARED], ids=["own tables", "shared tables"])
+def test_the_links_of_a_build_are_found_by_index_only_scans(analyst: Connection, leaves: Leaves) -> None:
+    command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {}").format(statement("find_links", leaves))
+    row = analyst.execute(command, {"low": -(2**63), "high": 2**63 - 1, "bucket_limit": 8}).fetchone()
+    assert row is not None
+    plan = list(nodes(row[0][0]["Plan"] if isinstance(row[0], list) else json.loads(str(row[0]))[0]["Plan"]))
+    scans = [node for node in plan if node.get("Relation Name")]
+    assert {(node["Relation Name"], node["Node Type"], node["Heap Fetches"]) for node in scans} == {
+        (leaves.name("band"), "Index Only Scan", 0)
+    }
+    assert not {node["Node Type"] for node in plan} & {"Sort", "Hash Join"}
+    sizes = np.unique(draw_keys(leaves), return_counts=True)[1]
+    assert plan[0]["Actual Rows"] == int((sizes - 1).sum())
 
 
 def links_of(leaves: Leaves) -> int:
