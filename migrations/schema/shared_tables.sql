@@ -6,6 +6,7 @@ CREATE TABLE nearsim_index.signature_shared PARTITION OF nearsim.signature (PRIM
     FOR VALUES FROM (MINVALUE) TO (100000000);
 CREATE INDEX ON nearsim_index.signature_shared (generation_id, feature_digest, doc_id) WHERE feature_digest IS NOT NULL;
 CREATE INDEX ON nearsim_index.signature_shared (generation_id, head_id, doc_id) WHERE head_id <> doc_id;
+CREATE INDEX ON nearsim_index.signature_shared (generation_id, head_id, doc_id);
 
 CREATE TABLE nearsim_index.band_shared PARTITION OF nearsim.band FOR VALUES FROM (MINVALUE) TO (100000000);
 CREATE UNIQUE INDEX band_shared_bucket ON nearsim_index.band_shared (generation_id, bucket_hash, doc_id);

@@ -1049,7 +1049,7 @@ class Pairs(View):
     are_twins: Mapped[bool] = mapped_column(Boolean, comment="Whether they have the same features")
     are_heads: Mapped[bool] = mapped_column(
         Boolean,
-        comment="Whether each is the first document with its features: WHERE are_heads counts every distinct text once, and is faster",
+        comment="Whether each is the first document with its features: WHERE are_heads counts every distinct text once",
     )
     numbers_differ: Mapped[bool] = mapped_column(
         Boolean, comment="Whether the runs of digits in their texts differ, such as figures or dates"
@@ -1209,7 +1209,7 @@ class ReviewPairs(View):
     are_twins: Mapped[bool] = mapped_column(Boolean, comment="Whether they have the same features")
     are_heads: Mapped[bool] = mapped_column(
         Boolean,
-        comment="Whether each is the first document with its features: WHERE are_heads counts every distinct text once, and is faster",
+        comment="Whether each is the first document with its features: WHERE are_heads counts every distinct text once",
     )
     numbers_differ: Mapped[bool] = mapped_column(
         Boolean, comment="Whether the runs of digits in their texts differ, such as figures or dates"

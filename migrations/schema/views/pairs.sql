@@ -1,118 +1,58 @@
--- All stored pairs with twins expanded; the document with the smaller doc_id is on the left. Each SELECT is planned by itself:
--- the document that a condition names is looked up first, then its signature, pairs and twins through their keys and
--- indexes (right_id, head_id of twins); without a condition they are hash joins. Where twins of both heads meet, the heads
--- are compared as well, which changes nothing: with the twins alone the planner would consider another join order. All
--- SELECTs have the same columns, those of similar_pair among them, and the same types; otherwise columns that are not
--- requested would be computed. The recipe is read in subqueries of their own, which run once per generation instead of once
--- per row.
+-- All stored pairs with twins expanded; the document with the smaller doc_id is on the left. A stored pair of heads is read in
+-- both orders, as twins of its heads may be in either; the index of signature on (head_id, doc_id) finds all documents of a
+-- head. So what a condition names (a document on one side, by number or by name) is looked up first, then its signature, pairs
+-- and the other documents by keys and indexes; without a condition they are hash joins. A condition on generation_id reaches
+-- each table, which spares the planner all other partitions; otherwise the generation is a parameter. The recipe is read in
+-- subqueries of their own, which run once per generation instead of once per row.
 CREATE VIEW nearsim.stored_pairs WITH (security_invoker = true) AS
-SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.one_id AS left_id, found.other_id AS right_id,
+SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.left_id, found.right_id,
     found.left_external_id, found.right_external_id, found.left_title, found.right_title, found.left_source, found.right_source,
     found.left_published_at, found.right_published_at, found.similarity, found.intersection_size, found.union_size,
-    found.estimate, found.shared_bands, found.are_twins, found.are_heads,
-    (SELECT numbers_digest FROM nearsim.signature
-        WHERE generation_id = live.generation_id AND signature.doc_id = found.one_id)
-        <> (SELECT numbers_digest FROM nearsim.signature
-        WHERE generation_id = live.generation_id AND signature.doc_id = found.other_id) AS numbers_differ,
-    found.verdict, found.verified_at, found.distance, found.verified, found.in_review,
-    CASE WHEN found.verified AND (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN
-        CAST(found.intersection_size AS double precision) / (SELECT feature_count FROM nearsim.signature
-            WHERE generation_id = live.generation_id AND signature.doc_id = found.one_id) END AS left_in_right,
-    CASE WHEN found.verified AND (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN
-        CAST(found.intersection_size AS double precision) / (SELECT feature_count FROM nearsim.signature
-            WHERE generation_id = live.generation_id AND signature.doc_id = found.other_id) END AS right_in_left
+    found.estimate, found.shared_bands, found.are_twins, found.are_heads, found.numbers_differ,
+    (SELECT verdict.verdict FROM nearsim.verdict WHERE verdict.left_id = found.left_id AND verdict.right_id = found.right_id
+        AND verdict.undone_at IS NULL) AS verdict,
+    found.verified_at, found.distance, found.verified, found.in_review,
+    found.left_in_right, found.right_in_left
 FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL (
-    -- Two heads.
-    SELECT pair.left_id AS one_id, pair.right_id AS other_id, a.external_id AS left_external_id,
+    SELECT pair.generation_id, l.doc_id AS left_id, r.doc_id AS right_id, a.external_id AS left_external_id,
         b.external_id AS right_external_id, a.title AS left_title, b.title AS right_title, a.source AS left_source,
-        b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at, pair.*,
-        false AS are_twins, true AS are_heads, verdict.verdict, (SELECT nearsim.is_exact(live.recipe)) AS verified
-    FROM nearsim.similar_pair AS pair
-    JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = live.collection_id
-    JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = live.collection_id
-    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
-    WHERE pair.generation_id = live.generation_id
-    UNION ALL
-    -- The left head and a twin of the right one.
-    SELECT pair.left_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
-        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
-    FROM nearsim.similar_pair AS pair
-    JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.right_id AND r.head_id <> r.doc_id
-    JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = live.collection_id
-    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
-    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
-    WHERE pair.generation_id = live.generation_id
-    UNION ALL
-    -- A twin of the left head and the right head, in either order.
-    SELECT l.doc_id, pair.right_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
-        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
-    FROM nearsim.similar_pair AS pair
-    JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.left_id AND l.head_id <> l.doc_id
-    JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
-    JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = live.collection_id
-    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
-    WHERE pair.generation_id = live.generation_id AND l.doc_id < pair.right_id
-    UNION ALL
-    SELECT pair.right_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
-        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
-    FROM nearsim.similar_pair AS pair
-    JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.left_id AND r.head_id <> r.doc_id
-    JOIN nearsim.document AS a ON a.doc_id = pair.right_id AND a.collection_id = live.collection_id
-    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
-    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
-    WHERE pair.generation_id = live.generation_id AND r.doc_id > pair.right_id
-    UNION ALL
-    -- Twins of both heads, in either order.
-    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
-        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
-    FROM nearsim.similar_pair AS pair
-    JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.left_id AND l.head_id <> l.doc_id
-    JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.right_id AND r.head_id <> r.doc_id
+        b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at,
+        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false AS are_twins,
+        -- Within CASE, the planner does not expect that hardly any are.
+        pair.is_in_order AND CASE WHEN l.doc_id = l.head_id THEN r.doc_id = r.head_id ELSE false END AS are_heads,
+        l.numbers_digest <> r.numbers_digest AS numbers_differ, pair.verified_at, pair.distance,
+        (SELECT nearsim.is_exact(live.recipe)) AS verified, pair.in_review,
+        CASE WHEN (SELECT nearsim.is_exact(live.recipe) AND nearsim.metric_of(live.recipe) = 'containment')
+            THEN CAST(pair.intersection_size AS double precision) / l.feature_count END AS left_in_right,
+        CASE WHEN (SELECT nearsim.is_exact(live.recipe) AND nearsim.metric_of(live.recipe) = 'containment')
+            THEN CAST(pair.intersection_size AS double precision) / r.feature_count END AS right_in_left
+    FROM (
+        SELECT left_id AS head_id, right_id AS other_head_id, true AS is_in_order, stored.* FROM nearsim.similar_pair AS stored
+        UNION ALL
+        SELECT right_id, left_id, false, stored.* FROM nearsim.similar_pair AS stored
+    ) AS pair
+    JOIN nearsim.signature AS l ON l.generation_id = pair.generation_id AND l.head_id = pair.head_id
+    JOIN nearsim.signature AS r ON r.generation_id = pair.generation_id AND r.head_id = pair.other_head_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
     JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
-    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
-    WHERE pair.generation_id = live.generation_id AND (l.doc_id, pair.left_id) < (r.doc_id, pair.right_id)
+    WHERE pair.generation_id = live.generation_id AND l.doc_id < r.doc_id
     UNION ALL
-    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
-        a.published_at, b.published_at, pair.*, false, false, verdict.verdict, (SELECT nearsim.is_exact(live.recipe))
-    FROM nearsim.similar_pair AS pair
-    JOIN nearsim.signature AS r ON r.generation_id = live.generation_id AND r.head_id = pair.left_id AND r.head_id <> r.doc_id
-    JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = pair.right_id AND l.head_id <> l.doc_id
-    JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
-    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
-    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
-    WHERE pair.generation_id = live.generation_id AND (r.doc_id, pair.left_id) > (l.doc_id, pair.right_id)
-    UNION ALL
-    -- A head and its own twin.
-    SELECT r.head_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
-        a.published_at, b.published_at,
-        r.head_id, r.head_id, r.generation_id, CAST(1 AS real), CAST(1 AS double precision),
+    SELECT r.generation_id, l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
+        a.published_at, b.published_at, CAST(1 AS double precision),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END,
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END, CAST(NULL AS timestamptz),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands, false,
-        true, false, verdict.verdict, true
-    FROM nearsim.signature AS r
-    JOIN nearsim.document AS a ON a.doc_id = r.head_id AND a.collection_id = live.collection_id
-    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
-    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
-    WHERE r.generation_id = live.generation_id AND r.head_id <> r.doc_id
-    UNION ALL
-    -- Two twins of one head.
-    SELECT l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
-        a.published_at, b.published_at,
-        r.head_id, r.head_id, r.generation_id, CAST(1 AS real), CAST(1 AS double precision),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END,
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END, CAST(NULL AS timestamptz),
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, live.bands, false,
-        true, false, verdict.verdict, true
+        CAST(1 AS real), live.bands, true, false, l.numbers_digest <> r.numbers_digest, CAST(NULL AS timestamptz),
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, true, false,
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN CAST(1 AS double precision) END,
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN CAST(1 AS double precision) END
     FROM nearsim.signature AS r
-    JOIN nearsim.signature AS l ON l.generation_id = live.generation_id AND l.head_id = r.head_id AND l.doc_id < r.doc_id AND l.head_id <> l.doc_id
+    JOIN nearsim.signature AS l ON l.generation_id = r.generation_id AND l.head_id = r.head_id AND l.doc_id < r.doc_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
     JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
-    LEFT JOIN nearsim.verdict ON verdict.left_id = a.doc_id AND verdict.right_id = b.doc_id AND verdict.undone_at IS NULL
     WHERE r.generation_id = live.generation_id AND r.head_id <> r.doc_id
-) AS found;
+) AS found
+WHERE found.generation_id = live.generation_id;
 
 CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
 SELECT collection, profile, collection_id, generation_id, left_id, right_id, left_external_id, right_external_id, left_title,
@@ -158,7 +98,7 @@ COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity estimated from the two s
 COMMENT ON COLUMN nearsim.pairs.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.pairs.are_twins IS 'Whether they have the same features';
 COMMENT ON COLUMN nearsim.pairs.are_heads IS
-    'Whether each is the first document with its features: WHERE are_heads counts every distinct text once, and is faster';
+    'Whether each is the first document with its features: WHERE are_heads counts every distinct text once';
 COMMENT ON COLUMN nearsim.pairs.numbers_differ IS
     'Whether the runs of digits in their texts differ, such as figures or dates';
 COMMENT ON COLUMN nearsim.pairs.verdict IS 'pinned or vetoed by a person; NULL if neither';
