@@ -8,7 +8,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from nearsim_db.store.database import Database
 from tests.builders.scale_out_world import answers, documents, index_at
-from tests.builders.workers import application
+from tests.builders.workers import application, ask
 from tests.servers.citus import CitusServer, citus_server
 
 pytestmark = pytest.mark.slow("starts a cluster")
@@ -19,6 +19,22 @@ def new_cluster() -> Iterator[CitusServer]:
     """A cluster without the roles of nearsim."""
     with citus_server(2) as cluster:
         yield cluster
+
+
+@pytest.mark.parametrize(("nodes", "chosen", "shards"), [(2, None, 8), (1, None, 4), (2, 5, 5)])
+def test_shards_follow_the_nodes_unless_set(
+    citus: CitusServer, nodes: int, chosen: int | None, shards: int
+) -> None:
+    with citus.empty_database(nodes) as url, application(url) as session:
+        if chosen is not None:
+            name = sql.Identifier(str(conninfo_to_dict(url)["dbname"]))
+            command = sql.SQL("ALTER DATABASE {} SET citus.shard_count = {}")
+            session.execute(command.format(name, sql.Literal(chosen)))
+        Database.initialise(url, citus="yes")
+        assert (
+            ask(session, "SELECT count(*) FROM citus_shards WHERE table_name = 'nearsim.band'::regclass")
+            == shards
+        )
 
 
 # In this order: the first creates the roles of nearsim.

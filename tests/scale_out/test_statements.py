@@ -98,7 +98,7 @@ def test_many_buckets_are_split_by_shard(session: Application, url: str) -> None
     with Database.connect(url) as database, database.transaction() as connection:
         lots = placement.by_shard(connection, THERE, hashes)
     shards = [set(session.execute(_SHARDS, [hashes[lot].tolist()]).fetchall()) for lot in lots]
-    assert all(len(one) == 1 for one in shards) and len(set.union(*shards)) == len(lots) == 4
+    assert all(len(one) == 1 for one in shards) and len(set.union(*shards)) == len(lots) == 8
     assert sorted(np.concatenate(lots)) == list(range(len(hashes)))
 
 

@@ -25,7 +25,6 @@ _SETTINGS = {
     "shared_preload_libraries": "citus",
     "max_connections": "120",
     "max_prepared_transactions": "120",
-    "citus.shard_count": "4",
     "citus.enable_statistics_collection": "off",
     # Nodes are reached through their sockets, in folders that only their user may enter.
     "citus.node_conninfo": "sslmode=disable",

@@ -22,6 +22,9 @@ from nearsim_db.store.driver.statements import (
 )
 from nearsim_db.store.schema import baseline
 
+_SHARDS_PER_NODE = (
+    4  # unless set: as many nodes can be in use later, and each shard of a bucket costs a look-up time
+)
 _MANY = 1_000  # buckets, of which those of each shard are looked up by themselves
 
 
@@ -228,6 +231,7 @@ def _distribute(connection: Connection) -> None:
     for file in files("nearsim_db.store").joinpath("citus/functions").iterdir():
         connection.execute(file.read_bytes())
     run(connection, "set_distributed")
+    run(connection, "set_shard_count", per_node=_SHARDS_PER_NODE)
     run(connection, "distribute_bands")
     # A new database has no generations, but a restored one has: partitions follow their parent, new ones do not.
     standalone = [

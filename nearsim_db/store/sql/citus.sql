@@ -55,6 +55,12 @@ WHERE own.rolname = current_user AND NOT own.rolsuper AND NOT success AND EXISTS
 -- Distribute the parent of band rows; leaves follow it. All rows of a bucket are on one shard.
 SELECT pg_catalog.create_distributed_table('nearsim.band', 'bucket_hash', colocate_with => 'none')
 
+-- name: set_shard_count
+-- Until the transaction ends, have so many shards for each node, unless their number was set. Catalog only.
+SELECT set_config('citus.shard_count', CAST(%(per_node)s * count(*) AS text), true)
+FROM pg_catalog.pg_dist_node JOIN pg_catalog.pg_settings ON name = 'citus.shard_count' AND source = 'default'
+WHERE noderole = 'primary' AND shouldhaveshards HAVING count(*) > 0
+
 -- name: distribute_band_leaf
 -- Distribute an empty leaf like its parent, so that attaching it moves no rows.
 SELECT pg_catalog.create_distributed_table(CAST(%(leaf)s AS regclass), 'bucket_hash', colocate_with => 'nearsim.band')
