@@ -35,7 +35,15 @@ from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
-from nearsim_db.store import collection_rows, document_writes, generation_rows, pairs, partitions, query_rows
+from nearsim_db.store import (
+    collection_rows,
+    document_writes,
+    generation_rows,
+    pairs,
+    partitions,
+    query_rows,
+    reviews,
+)
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
@@ -43,6 +51,7 @@ from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED
 from nearsim_db.store.pairs import Decision
+from nearsim_db.store.reviews import ImportedLabels
 
 
 class Index(Queries):
@@ -286,6 +295,25 @@ class Index(Queries):
     def undo(self, left: str, right: str, why: str, by: str | None = None) -> None:
         """Undo the verdict on two documents. Raises NotFoundError if there is none."""
         self._judge("undo", left, right, why, by)
+
+    def import_labels(
+        self,
+        labels: Sequence[tuple[str, str, bool]],
+        why: str,
+        by: str | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> ImportedLabels:
+        """Pin each labelled pair that is the same (True), and veto the others; return what changed.
+
+        Pairs of unknown documents are counted and left out. With `dry_run` nothing is written.
+        """
+        collection_id = self._collection_id()
+        with self.database.transaction() as connection:
+            found = reviews.import_labels(connection, collection_id, labels, why, by, dry_run=dry_run)
+        if not dry_run:
+            self._index(collection_id)
+        return found
 
     def _judge(self, decision: Decision, left: str, right: str, why: str, by: str | None) -> None:
         collection = self._get_collection()

@@ -17,7 +17,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.query_rows import StoredPair
+from nearsim_db.store.query_rows import PairFilter, StoredPair
 from nearsim_db.store.work import backlog
 
 if TYPE_CHECKING:
@@ -89,15 +89,24 @@ class Answers:
             found = query_rows.find_document(connection, collection.collection_id, external_id)
         return found or refuse_document(self.collection, external_id)
 
-    def pairs(self, min_similarity: float = 0.0, *, review: bool = False) -> Results[Pair]:
+    def pairs(
+        self,
+        min_similarity: float = 0.0,
+        *,
+        review: bool = False,
+        max_similarity: float | None = None,
+        numbers_differ: bool = False,
+        unreviewed: bool = False,
+        sample: int | None = None,
+    ) -> Results[Pair]:
         """Stream all pairs, or with `review` those to be reviewed (`match.review`), twins expanded, unordered.
 
-        Close the stream when leaving it early.
+        Close the stream when leaving it early. `unreviewed` leaves out pairs with a verdict or a decision of the review
+        desk; `sample` is the number of pairs that are drawn, the same ones each time.
         """
+        wanted = PairFilter(min_similarity, review, max_similarity, numbers_differ, unreviewed, sample)
         found = self._stream(
-            lambda connection, live: query_rows.stream_pairs(
-                connection, live.leaves, live.bands, min_similarity, review=review
-            )
+            lambda connection, live: query_rows.stream_pairs(connection, live.leaves, live.bands, wanted)
         )
         return Results(found, Pair)
 

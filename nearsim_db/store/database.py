@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import CitusUse, CollectionId
-from nearsim_db.store import access, collection_rows
+from nearsim_db.store import access, collection_rows, reviews
 from nearsim_db.store.citus import placement
 from nearsim_db.store.citus.placement import NodeState
 from nearsim_db.store.collection_rows import Collection
@@ -261,6 +261,12 @@ class Database:
         """Return the number of documents in a collection."""
         with self.transaction() as connection:
             return collection_rows.count_documents(connection, collection.collection_id)
+
+    def labels(self, collection: str) -> list[tuple[str, str, bool]]:
+        """Return the verdicts in force of a collection as labelled pairs. Raises NotFoundError."""
+        with self.transaction() as connection:
+            found = collection_rows.get_collection(connection, collection)
+            return reviews.list_labels(connection, found.collection_id)
 
     def create_collection(self, name: str) -> Collection:
         """Create a collection. Raises ConflictError if the name is taken, or has outer spaces or control characters."""

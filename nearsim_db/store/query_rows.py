@@ -1,7 +1,7 @@
 """Rows that queries show: documents, their state, pairs, clusters and verdicts. None of it needs NumPy."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
@@ -85,11 +85,24 @@ def read_document_state(connection: Connection, leaves: Leaves, doc_id: int) -> 
     return run(connection, "read_document_state", leaves, doc_id=doc_id).first(DocumentState)
 
 
-def stream_pairs(
-    connection: Connection, leaves: Leaves, bands: int, min_similarity: float, *, review: bool
-) -> Iterator[Pair]:
-    """Yield all pairs, or with `review` those to be reviewed, twins expanded. A twin shares all `bands` bands."""
-    parameters = {"bands": bands, "min_similarity": min_similarity, "review": review}
+@dataclass(frozen=True, slots=True)
+class PairFilter:
+    """Which pairs are read: with `review` those to be reviewed; those within similarities, whose numbers differ, that nobody decided, or a sample.
+
+    A sample has at most so many pairs, chosen by a hash of their doc_ids.
+    """
+
+    min_similarity: float = 0.0
+    review: bool = False
+    max_similarity: float | None = None
+    numbers_differ: bool = False
+    unreviewed: bool = False
+    sample: int | None = None
+
+
+def stream_pairs(connection: Connection, leaves: Leaves, bands: int, wanted: PairFilter) -> Iterator[Pair]:
+    """Yield pairs, twins expanded. A twin shares all `bands` bands."""
+    parameters = {"bands": bands, **asdict(wanted)}
     return stream_rows(
         connection, with_rounded_estimate(Pair), "read_pairs", leaves, name="nearsim_read_pairs", **parameters
     )

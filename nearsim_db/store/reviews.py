@@ -278,9 +278,7 @@ class Desk:
                 continue
             parameters = {"why": why or f"reviewed: {answer}", "by": self.reviewer}
             answered = {"answers": [answer] * len(pairs)}
-            made |= _by_pair(
-                self._change(connection, "set_verdicts", **_ends(pairs), **answered, **parameters)
-            )
+            made |= _by_pair(_change(connection, "set_verdicts", **_ends(pairs), **answered, **parameters))
         return replaced, made
 
     def undo(self, connection: Connection) -> list[DecidedRow]:
@@ -296,17 +294,14 @@ class Desk:
         parameters = {"why": "undone at the review desk", "by": self.reviewer}
         replaced = [row.replaced_id for row in own]
         given = _ends([row.pair for row in own])
-        self._change(connection, "undo_verdicts", **given, replaced_ids=replaced, **parameters)
+        _change(connection, "undo_verdicts", **given, replaced_ids=replaced, **parameters)
         run(connection, "record_undo", review_ids=[row.review_id for row in rows])
         return rows
 
-    def _change(self, connection: Connection, name: str, /, **parameters: object) -> list[tuple[Any, ...]]:
-        try:
-            return run(connection, name, **parameters).rows()
-        except pg.NoDataFound as error:
-            raise NotFoundError(str(error.diag.message_primary)) from error
-        except pg.InvalidParameterValue as error:
-            raise NearsimError(str(error.diag.message_primary)) from error
+    def sampled(self, connection: Connection, generation_id: int) -> list[tuple[float, bool, float]]:
+        """Return similarity, whether it is the same, and probability of each decided pair of the queue sample."""
+        parameters = {"generation_id": generation_id, "collection_id": self.collection_id}
+        return run(connection, "read_sampled", **parameters).rows()
 
     def progress(self, connection: Connection) -> Progress:
         """Count this reviewer's decisions in force."""
@@ -344,8 +339,64 @@ class Desk:
 _JUDGING: tuple[Answer, ...] = ("same", "different")
 
 
+def _change(connection: Connection, name: str, /, **parameters: object) -> list[tuple[Any, ...]]:
+    """Run a statement that changes verdicts. Raises NotFoundError and NearsimError, with the reason."""
+    try:
+        return run(connection, name, **parameters).rows()
+    except pg.NoDataFound as error:
+        raise NotFoundError(str(error.diag.message_primary)) from error
+    except pg.InvalidParameterValue as error:
+        raise NearsimError(str(error.diag.message_primary)) from error
+
+
 def _ends(pairs: Sequence[Pair]) -> dict[str, object]:
     return {"left_ids": [one for one, _ in pairs], "right_ids": [other for _, other in pairs]}
+
+
+@dataclass(slots=True)
+class ImportedLabels:
+    """What labels did: verdicts set, those in force already, and pairs of unknown documents."""
+
+    pinned: int = 0
+    vetoed: int = 0
+    unchanged: int = 0
+    unknown: int = 0
+
+
+def list_labels(connection: Connection, collection_id: CollectionId) -> list[tuple[str, str, bool]]:
+    """Return the verdicts in force on existing documents, as pairs of external ids with whether they are the same."""
+    return run(connection, "list_labels", collection_id=collection_id).rows()
+
+
+def import_labels(
+    connection: Connection,
+    collection_id: CollectionId,
+    labels: Sequence[tuple[str, str, bool]],
+    why: str,
+    by: str | None,
+    *,
+    dry_run: bool,
+) -> ImportedLabels:
+    """Set a verdict for each labelled pair that has another one or none; with `dry_run` count only."""
+    ones, others, same = ([one[at] for one in labels] for at in range(3))
+    parameters = {"collection_id": collection_id, "ones": ones, "others": others, "labels": same}
+    counts, wanted = ImportedLabels(), dict[Pair, Answer]()
+    for left_id, right_id, is_same, verdict, is_known in run(
+        connection, "find_labelled", **parameters
+    ).rows():
+        if not is_known:
+            counts.unknown += 1
+        elif verdict == ("pinned" if is_same else "vetoed"):
+            counts.unchanged += 1
+        else:
+            wanted[left_id, right_id] = "same" if is_same else "different"
+    counts.pinned = sum(answer == "same" for answer in wanted.values())
+    counts.vetoed = len(wanted) - counts.pinned
+    if wanted and not dry_run:
+        author = by or run(connection, "SELECT current_user").value()
+        answers = {"answers": list(wanted.values()), "why": why, "by": author}
+        _change(connection, "set_verdicts", **_ends(list(wanted)), **answers)
+    return counts
 
 
 def _by_pair(rows: Iterable[tuple[Any, ...]]) -> dict[Pair, int]:

@@ -65,6 +65,20 @@ def test_decisions_are_verdicts_and_outlive_the_process(reviewed: CommandLine, d
         assert verdicts(reviewed) == [("pinned", "anna")]
 
 
+def test_labels_follow_each_decision(reviewed: CommandLine, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    with desk(reviewed, "--labels", str(labels)) as opened:
+        assert labels.read_text() == "id_a,id_b,label\n"
+        judge(opened, "same")
+        assert [line[-2:] for line in labels.read_text().splitlines()[1:]] == [",1"]
+        judge(opened, "different")
+        assert [line[-2:] for line in labels.read_text().splitlines()[1:]] == [",1", ",0"]
+        opened.request("/undo", {})
+        assert len(labels.read_text().splitlines()) == 2
+    again = reviewed.succeed("verdict", "import", labels, "--json").document()
+    assert (again["unchanged"], again["pinned"], again["vetoed"]) == (1, 0, 0)
+
+
 def test_a_document_and_its_shortlist_are_one_decision(reviewed: CommandLine) -> None:
     with desk(reviewed, "--by", "anna") as opened:
         page = opened.request("/documents/numbers").body

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +86,45 @@ def test_marks_and_colours(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdout", stream)
         explanations.print_runs([RUNS])
         assert stream.getvalue() == expected
+
+
+def test_labels_are_imported_as_verdicts(filled: CommandLine, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    lines = [
+        "storm,storm-again,0",
+        "storm,harvest,yes",
+        "storm,bridge,1",
+        "storm,bridge,0",
+        "storm,gone,1",
+        "x,x,1",
+    ]
+    labels.write_text("\n".join(["id_a,id_b,label", *lines, ""]))
+    filled.succeed("verdict", "pin", "harvest", "storm", "--why", "known")
+    counts = {"pinned": 0, "vetoed": 2, "unchanged": 1, "unknown": 1, "invalid": 1}
+    tried = filled.succeed("verdict", "import", labels, "--dry-run", "--json").document()
+    assert tried == counts | {"dry_run": True}
+    assert len(filled.succeed("verdict", "list", "--json").document()["verdicts"]) == 1
+    done = filled.succeed("verdict", "import", labels, "--by", "anna", "--json").document()
+    assert done == counts | {"dry_run": False}
+    listed = filled.succeed("verdict", "list", "--by", "anna", "--json").document()["verdicts"]
+    assert {(one["left"], one["right"], one["verdict"], one["why"]) for one in listed} == {
+        ("storm", "storm-again", "vetoed", "imported from labels.csv"),
+        ("storm", "bridge", "vetoed", "imported from labels.csv"),
+    }
+    again = filled.succeed("verdict", "import", labels, "--json").document()
+    assert (again["unchanged"], again["vetoed"]) == (3, 0)
+
+
+def test_unreviewed_pairs_have_no_verdict(filled: CommandLine) -> None:
+    def listed(*options: str) -> set[frozenset[str]]:
+        rows = filled.succeed("pairs", "--format", "jsonl", *options).rows()
+        return {frozenset((row["left"], row["right"])) for row in rows}
+
+    everything = listed()
+    filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms")
+    assert listed("--unreviewed") == everything - {frozenset(("storm", "storm-twin"))}
+    assert listed("--max-similarity", "0.999") == everything - {frozenset(("storm", "storm-twin"))}
+    assert listed("--numbers-differ") == set()
+    (drawn,) = listed("--sample", "1")
+    assert drawn in everything and listed("--sample", "1") == {drawn}
+    assert listed("--sample", "99") == everything

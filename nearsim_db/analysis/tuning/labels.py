@@ -1,6 +1,7 @@
 """Labelled pairs, how well similarities separate them, and the threshold that does it best."""
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.analysis.tuning.distinct_sets import Floats
 from nearsim_db.errors import InputError
+from nearsim_db.readers.output import open_output
 
 _COLUMNS = ("id_a", "id_b", "label")
 _MEANINGS = {
@@ -63,6 +65,16 @@ def read_labels(path: Path) -> Labels:
             return _read(stream, [columns.index(name) for name in _COLUMNS])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"the labels {path} cannot be read: {error}") from error
+
+
+def write_labels(path: Path, pairs: Iterable[tuple[str, str, bool]]) -> None:
+    """Write labelled pairs as `read_labels` reads them; the file is complete or as it was."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows((left, right, int(is_same)) for left, right, is_same in pairs)
+    with open_output(path) as stream:
+        stream.write(written.getvalue().encode())
 
 
 def _cells(line: str) -> list[str]:

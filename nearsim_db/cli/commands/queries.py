@@ -32,6 +32,25 @@ def pairs(
             help="List the pairs below the threshold that are to be reviewed (match.review) instead.",
         ),
     ] = False,
+    max_similarity: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SIMILARITY", min=0.0, max=1.0, help="Highest similarity to report. (default: any)"
+        ),
+    ] = None,
+    numbers_differ: Annotated[
+        bool, typer.Option("--numbers-differ", help="Only pairs whose numbers differ.")
+    ] = False,
+    unreviewed: Annotated[
+        bool,
+        typer.Option("--unreviewed", help="Only pairs without a verdict or a decision of nearsim review."),
+    ] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Draw at most N of these pairs, the same ones each time. (default: all)"
+        ),
+    ] = None,
     rows: options.Rows,
 ) -> None:
     """List the pairs of near-duplicates, or with --review those that a person should look at.
@@ -45,7 +64,15 @@ def pairs(
     """
     with scope.answers() as answers:
         layout = layouts.of_metric(layouts.PAIRS, answers.metric())
-        rows.write(layout, answers.pairs(min_similarity, review=review))
+        wanted = answers.pairs(
+            min_similarity,
+            review=review,
+            max_similarity=max_similarity,
+            numbers_differ=numbers_differ,
+            unreviewed=unreviewed,
+            sample=sample,
+        )
+        rows.write(layout, wanted)
         unstored = layouts.of_unreviewed if review else layouts.of_unstored
         terminal.print_warnings(unstored(answers, scope.collection, min_similarity))
 

@@ -4,11 +4,12 @@ import secrets
 import sys
 import webbrowser
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NearsimError
@@ -38,6 +39,14 @@ def review(
             help="Secret of the opening URL, at least 16 characters; for --host beyond this machine. (default: random)",
         ),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PAIRS.csv",
+            parser=formats.path,
+            help="File that has the verdicts in force, after each decision, as nearsim tune --labels takes them.",
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
     """Serve the review desk: people judge doubtful pairs in a browser, and their decisions become verdicts at once.
@@ -63,7 +72,7 @@ def review(
         )
         terminal.print_painted(terminal.paint(meaning, "bold red", sys.stderr), sys.stderr)
     with ExitStack() as stack:
-        pages = stack.enter_context(Pages.open(scope.collection, scope.profile, by))
+        pages = stack.enter_context(Pages.open(scope.collection, scope.profile, by, labels))
         listening = stack.enter_context(server.listen(host, port))
         address = server.Address(host, listening.getsockname()[1], token or secrets.token_urlsafe(32))
         typer.echo(address.url)

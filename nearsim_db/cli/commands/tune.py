@@ -32,6 +32,13 @@ _Labels = Annotated[
         "duplicate/distinct); the threshold is then the one with the best F1.",
     ),
 ]
+_Verdicts = Annotated[
+    bool,
+    typer.Option(
+        "--verdicts",
+        help="Take the labelled pairs from the verdicts of --collection: pinned are duplicates, vetoed are not.",
+    ),
+]
 _Recall = Annotated[
     float,
     typer.Option(
@@ -67,6 +74,7 @@ def tune(
     collection: _Collection = None,
     output: _Output = None,
     labels: _Labels = None,
+    verdicts: _Verdicts = False,
     recall: _Recall = 0.995,
     threshold: _Threshold = None,
     precision: _Precision = None,
@@ -88,9 +96,13 @@ def tune(
         raise UsageError("give either FILE or --collection")
     if not 0 < recall < 1:
         raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
-    if precision is not None and labels is None:
-        raise UsageError("--precision requires --labels")
-    from nearsim_db.analysis.tuning.labels import read_labels
+    if precision is not None and labels is None and not verdicts:
+        raise UsageError("--precision requires --labels or --verdicts")
+    if verdicts and (labels is not None or files):
+        raise UsageError(
+            "--verdicts takes the labels from --collection; give neither FILE nor --labels with it"
+        )
+    from nearsim_db.analysis.tuning.labels import Labels, read_labels
     from nearsim_db.analysis.tuning.proposal import TuningOptions
     from nearsim_db.analysis.tuning.sampling import draw, draw_from_collection
     from nearsim_db.analysis.tuning.tuning import tune as run
@@ -107,11 +119,14 @@ def tune(
     reading = file_options.reading()
     source = Source(paths, file_options.fields(), reading=reading) if paths else None
     with outcome.progress(source) as progress:
-        text_of, ids = Encoder(resolve(start)).text_of, set() if labelled is None else labelled.ids
+        text_of = Encoder(resolve(start)).text_of
         if source is not None:
-            sample = draw(source, text_of, size, seed, ids, progress)
+            sample = draw(source, text_of, size, seed, labelled.ids if labelled else set(), progress)
         else:
             with options.connect() as database:
+                if verdicts:
+                    labelled = Labels(database.labels(str(collection)))
+                ids = labelled.ids if labelled else set()
                 sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
         tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings), precision)
         found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)

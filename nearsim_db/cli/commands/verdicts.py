@@ -1,11 +1,12 @@
 """Commands for verdicts on pairs: pin, veto, undo, list."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from nearsim_db.cli import options
+from nearsim_db.cli import formats, options
 from nearsim_db.cli.output import layouts, terminal
 
 verdict = typer.Typer(
@@ -56,6 +57,57 @@ def veto(decision: _Decision, outcome: options.Outcome) -> None:
 def undo(decision: _Decision, outcome: options.Outcome) -> None:
     """Undo the verdict on two documents; it stays on record."""
     decision.make(outcome, "undo", "undone")
+
+
+@verdict.command("import", epilog="Example: nearsim verdict import judged.csv --collection news --dry-run")
+def import_verdicts(
+    file: Annotated[
+        Path,
+        options.argument(
+            "FILE",
+            "CSV with the columns id_a, id_b and label: 1/0, yes/no, true/false, duplicate/distinct.",
+            parser=formats.path,
+        ),
+    ],
+    *,
+    collection: options.Collection = options.DEFAULT,
+    why: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Reason, stored with each verdict. (default: imported from FILE)"),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Author of the verdicts. (default: the database user)")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would change, and change nothing.")
+    ] = False,
+    outcome: options.Outcome,
+) -> None:
+    """Set verdicts from labelled pairs: duplicates are pinned, others vetoed, all or none.
+
+    Pairs that have the verdict already, pairs of unknown documents and invalid lines are counted and left out. Of
+    several lines about a pair the last one counts.
+    """
+    from nearsim_db.analysis.tuning.labels import read_labels
+
+    labels = read_labels(file)
+    last = {frozenset(one[:2]): one for one in labels.pairs}
+    with outcome.index(collection) as index:
+        reason = why or f"imported from {file.name}"
+        found = index.import_labels(list(last.values()), reason, by, dry_run=dry_run)
+    counts = {
+        **{"pinned": found.pinned, "vetoed": found.vetoed, "unchanged": found.unchanged},
+        **{"unknown": found.unknown, "invalid": labels.bad, "dry_run": dry_run},
+    }
+    would = "would be " if dry_run else ""
+    outcome.show(
+        counts,
+        lambda: terminal.print_line(
+            f"{would}pinned {found.pinned:,}, vetoed {found.vetoed:,}; unchanged {found.unchanged:,}, of unknown "
+            f"documents {found.unknown:,}, invalid lines {labels.bad:,}"
+        ),
+    )
+    terminal.print_warnings(labels.reasons)
 
 
 @verdict.command("list", epilog="Example: nearsim verdict list --collection news --by anna --undone")

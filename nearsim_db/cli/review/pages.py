@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Self, cast, get_args
 from urllib.parse import parse_qsl, urlencode
 
@@ -14,12 +15,15 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from nearsim_db.analysis.report.page import asset, content_policy, environment
+from nearsim_db.analysis.reviewed_sample import estimate
 from nearsim_db.analysis.text_diff import compare
+from nearsim_db.analysis.tuning.labels import write_labels
 from nearsim_db.cli.review.work import Indexer
 from nearsim_db.errors import ConflictError, InputError, NearsimError, NotFoundError, UnreachableError
 from nearsim_db.index import Index
 from nearsim_db.search.live_generation import find_live
 from nearsim_db.similarity.recipe import Recipe, from_mapping
+from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -71,10 +75,13 @@ class Pages:
     desk: Desk
     indexer: Indexer
     may_review: bool
+    labels: Path | None = None
 
     @classmethod
     @contextmanager
-    def open(cls, collection: str, profile: str | None, reviewer: str | None) -> "Iterator[Self]":
+    def open(
+        cls, collection: str, profile: str | None, reviewer: str | None, labels: Path | None = None
+    ) -> "Iterator[Self]":
         """Open the desk of a collection; at the end what is leased and undecided is given back.
 
         The reviewer is by default the database user. Raises NotFoundError if nothing is indexed.
@@ -85,7 +92,9 @@ class Pages:
                 may, user = may_review(connection, live.collection_id)
             desk = Desk(live.collection_id, collection, profile, (reviewer or user).strip() or user)
             with Indexer(index) as indexer:
-                yield cls(index.database, desk, indexer, may)
+                pages = cls(index.database, desk, indexer, may, labels)
+                pages.write_labels()
+                yield pages
                 if may:
                     with index.database.transaction() as connection:
                         desk.release(connection)
@@ -153,8 +162,10 @@ class Pages:
             live = find_live(connection, self.desk.collection, self.desk.profile)
             counts = self.desk.count(connection, _COUNTED)
             progress = self.desk.progress(connection)
+            sampled = self.desk.sampled(connection, live.generation_id)
         return self._render(
             "overview.html",
+            estimate=estimate(sampled, _least(from_mapping(live.recipe))),
             counts=counts,
             counted=_COUNTED,
             about=_ABOUT,
@@ -259,7 +270,7 @@ class Pages:
             progress=self.desk.progress(connection),
             filters=call.filter_query(),
             done=call.done(),
-            threshold=recipe.match.threshold,
+            threshold=_least(recipe),
         )
 
     def state(self, call: "Call") -> Response:
@@ -279,8 +290,18 @@ class Pages:
             else:
                 self.desk.decide(connection, queue or "threshold", call.answers(), call.form.get("why", ""))
         if answer in _OPPOSITE:
-            self.indexer.request()
+            self._changed()
         return _see(target, call.form.get("filters", ""), answer)
+
+    def _changed(self) -> None:
+        """Follow a change of verdicts: in the clusters, and in the file of labels."""
+        self.indexer.request()
+        self.write_labels()
+
+    def write_labels(self) -> None:
+        """Write the verdicts in force to the file of labels, if one is wanted."""
+        if self.labels is not None:
+            write_labels(self.labels, self.database.labels(self.desk.collection))
 
     def undo(self, call: "Call") -> Response:
         """Undo this reviewer's last decision, and show its pair."""
@@ -289,7 +310,7 @@ class Pages:
         if not rows:
             return _see("/", "", "nothing")
         if any(row.verdict_id is not None for row in rows):
-            self.indexer.request()
+            self._changed()
         first = rows[0]
         if len(rows) > 1:
             return _see(f"/documents/{first.queue}" if first.queue in QUEUES else "/", "", "undone")
@@ -300,6 +321,12 @@ def _see(path: str, query: str, done: str) -> Response:
     """Redirect to a page of the desk, which says what was done."""
     values = [(key, value) for key, value in parse_qsl(query) if key != "done"]
     return RedirectResponse(f"{path}?{urlencode([*values, ('done', done)])}", 303)
+
+
+def _least(recipe: Recipe) -> float:
+    """Return the similarity at the threshold of a recipe, which may be a distance."""
+    threshold = recipe.match.threshold
+    return 1 / (1 + threshold) if METRIC_OF_FAMILY[recipe.sketch.family] == "euclidean" else threshold
 
 
 def _content_of(recipe: Recipe) -> Callable[[ShownDocument], str]:

@@ -50,6 +50,8 @@ WHERE {of_generation}
 -- All pairs by external id, twins expanded: every twin of the left with every twin of the right, and twins with each
 -- other at similarity 1, with counts or a distance as the metric defines; or those to be reviewed. The smaller doc_id is
 -- left. Reads all pairs; relies on the index on head_id and document_pkey.
+-- Optionally only pairs up to a similarity, with different numbers, without verdict and decision (verdict_one_current,
+-- review_pair), or a sample by a hash of the doc_ids.
 SELECT p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands, p.distance, p.verified,
     a.external_id, b.external_id, a.title, b.title,
     CASE WHEN p.size > 0 THEN CAST(p.intersection_size AS double precision) / p.size END,
@@ -81,6 +83,17 @@ FROM (
 ) AS p
 JOIN nearsim.document AS a ON a.doc_id = p.left_id
 JOIN nearsim.document AS b ON b.doc_id = p.right_id
+WHERE (CAST(%(max_similarity)s AS double precision) IS NULL OR p.similarity <= %(max_similarity)s)
+    AND (NOT %(numbers_differ)s OR (SELECT numbers_digest FROM {signature} AS l WHERE l.doc_id = p.left_id)
+        <> (SELECT numbers_digest FROM {signature} AS r WHERE r.doc_id = p.right_id))
+    AND (NOT %(unreviewed)s OR NOT EXISTS (
+        SELECT FROM nearsim.verdict WHERE verdict.left_id = p.left_id AND verdict.right_id = p.right_id
+            AND undone_at IS NULL)
+        AND NOT EXISTS (
+        SELECT FROM nearsim.review WHERE review.left_id = p.left_id AND review.right_id = p.right_id
+            AND decided_at IS NOT NULL AND undone_at IS NULL))
+ORDER BY CASE WHEN CAST(%(sample)s AS bigint) IS NOT NULL THEN hashint8extended(p.left_id, p.right_id) END
+LIMIT %(sample)s
 
 -- name: read_similar
 -- Documents paired with one, twins expanded on both sides, most similar first, at most so many; twins have counts or a

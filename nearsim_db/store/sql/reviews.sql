@@ -167,3 +167,17 @@ WHERE collection_id = %(collection_id)s AND profile = %(profile)s AND left_id = 
 SELECT reviewer, answer, why, undone_at IS NOT NULL, coalesce(decided_at, seen_at) FROM nearsim.review
 WHERE left_id = %(left_id)s AND right_id = %(right_id)s AND collection_id = %(collection_id)s
 ORDER BY review_id DESC LIMIT 20
+
+-- name: read_sampled
+-- Pairs that the queue sample drew and anybody decided, with their present similarity, whether they are the same, and
+-- the probability of the draw; the latest decision of each in force. Relies on review_decisions and the keys of
+-- similar_pair.
+SELECT pair.similarity, decided.answer = 'same', decided.probability
+FROM (
+    SELECT DISTINCT ON (left_id, right_id) left_id, right_id, answer, probability FROM nearsim.review
+    WHERE collection_id = %(collection_id)s AND queue = 'sample' AND probability IS NOT NULL
+        AND answer IN ('same', 'different') AND undone_at IS NULL
+    ORDER BY left_id, right_id, decided_at DESC
+) AS decided
+JOIN nearsim.similar_pair AS pair ON pair.generation_id = %(generation_id)s
+    AND pair.left_id = decided.left_id AND pair.right_id = decided.right_id

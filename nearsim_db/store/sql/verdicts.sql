@@ -70,3 +70,25 @@ SELECT verdict_id FROM nearsim.undo_verdict(
 -- Veto two documents of a collection by external_id: never in one cluster.
 SELECT verdict_id FROM nearsim.veto_pair(
     CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
+
+-- name: list_labels
+-- Verdicts in force on existing documents, as labelled pairs, in the order of the verdicts. Relies on
+-- verdict_collection.
+SELECT one.external_id, other.external_id, verdict.verdict = 'pinned'
+FROM nearsim.verdict
+JOIN nearsim.document AS one ON one.doc_id = verdict.left_id
+JOIN nearsim.document AS other ON other.doc_id = verdict.right_id
+WHERE verdict.collection_id = %(collection_id)s AND verdict.undone_at IS NULL
+ORDER BY verdict.verdict_id
+
+-- name: find_labelled
+-- Labelled pairs as doc_ids, NULL for an unknown document, with the verdict in force. Relies on
+-- document_external_id_key and verdict_one_current.
+SELECT least(one.doc_id, other.doc_id), greatest(one.doc_id, other.doc_id), labelled.is_same, verdict.verdict,
+    one.doc_id IS NOT NULL AND other.doc_id IS NOT NULL
+FROM unnest(CAST(%(ones)s AS text[]), CAST(%(others)s AS text[]), CAST(%(labels)s AS boolean[]))
+    AS labelled (one, other, is_same)
+LEFT JOIN nearsim.document AS one ON one.collection_id = %(collection_id)s AND one.external_id = labelled.one
+LEFT JOIN nearsim.document AS other ON other.collection_id = %(collection_id)s AND other.external_id = labelled.other
+LEFT JOIN nearsim.verdict ON verdict.left_id = least(one.doc_id, other.doc_id)
+    AND verdict.right_id = greatest(one.doc_id, other.doc_id) AND verdict.undone_at IS NULL

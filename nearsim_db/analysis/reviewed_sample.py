@@ -1,0 +1,94 @@
+"""What decisions on a random sample of pairs say about a threshold."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+FEWEST = 30
+_WIDEST = 0.05
+_Z = 1.959964  # two-sided, 95 %
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdEstimate:
+    """Precision of pairs at or above today's threshold, with its 95 % interval, and the threshold with the best F1.
+
+    `judged` counts the decisions at or above the threshold, and `below` those below it. `missing` is about how many
+    more are needed for an interval of at most 5 points to either side, and for `FEWEST` in all. `suggested` is None
+    with fewer, or if all decisions are alike; it lies below today's threshold only if pairs there were judged. `f1` and
+    `suggested_f1` are those of today's and of the suggested threshold among the pairs that can be drawn.
+    """
+
+    judged: int
+    below: int
+    precision: float | None
+    low: float
+    high: float
+    missing: int
+    f1: float | None
+    suggested: float | None
+    suggested_f1: float | None
+
+
+def estimate(sampled: Sequence[tuple[float, bool, float]], threshold: float) -> ThresholdEstimate:
+    """Estimate from decided pairs: similarity, whether it is the same, and inclusion probability of each.
+
+    Each pair counts for the inverse of its probability (Hajek's estimator). The interval is Wilson's (1927) with Kish's
+    effective sample size (sum of weights)^2 / sum of squared weights.
+    """
+    similarity = np.array([one for one, _, _ in sampled])
+    same = np.array([one for _, one, _ in sampled], bool)
+    weight = np.array([1 / one for _, _, one in sampled])
+    above = similarity >= threshold
+    judged, below = int(above.sum()), int((~above).sum())
+    precision, low, high, missing = None, 0.0, 1.0, FEWEST - judged
+    if judged:
+        chosen = weight[above]
+        precision = float(chosen[same[above]].sum() / chosen.sum())
+        effective = float(chosen.sum() ** 2 / (chosen**2).sum())
+        low, high = wilson(precision, effective)
+        wanted = _Z**2 * max(precision * (1 - precision), 0.01) / _WIDEST**2
+        missing = max(missing, math.ceil((wanted - effective) * judged / effective))
+    enough = judged + below >= FEWEST and same.any() and not same.all()
+    best = max(_f1_by_threshold(similarity, same, weight), default=None) if enough else None
+    return ThresholdEstimate(
+        judged,
+        below,
+        precision,
+        low,
+        high,
+        max(missing, 0),
+        _f1(similarity, same, weight, threshold) if enough else None,
+        None if best is None else best[1],
+        None if best is None else best[0],
+    )
+
+
+def wilson(share: float, size: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share that was observed in a sample of some size."""
+    centre = share + _Z**2 / (2 * size)
+    spread = _Z * math.sqrt(share * (1 - share) / size + _Z**2 / (4 * size**2))
+    scale = 1 + _Z**2 / size
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def _f1_by_threshold(
+    similarity: np.ndarray, same: np.ndarray, weight: np.ndarray
+) -> list[tuple[float, float]]:
+    """Return (F1, threshold) for thresholds between neighbouring similarities, rounded down to two decimals."""
+    found = np.unique(similarity)
+    candidates = {math.floor(one * 100 + 1e-9) / 100 for one in found.tolist()}
+    lowest = float(found[0])
+    return [
+        (_f1(similarity, same, weight, one), one)
+        for one in candidates
+        if one >= math.floor(lowest * 100) / 100
+    ]
+
+
+def _f1(similarity: np.ndarray, same: np.ndarray, weight: np.ndarray, threshold: float) -> float:
+    called = weight[similarity >= threshold].sum()
+    hits = weight[(similarity >= threshold) & same].sum()
+    return float(2 * hits / (called + weight[same].sum()))
