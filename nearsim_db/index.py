@@ -296,6 +296,16 @@ class Index(Queries):
         """Undo the verdict on two documents. Raises NotFoundError if there is none."""
         self._judge("undo", left, right, why, by)
 
+    def keep(self, external_id: str, why: str, by: str | None = None) -> None:
+        """Choose a document as the survivor of its cluster, before the keep policy; the newest choice counts.
+
+        It has no effect while the document is in no cluster. Raises as `pin` does.
+        """
+        collection = self._get_collection()
+        with self.database.transaction() as connection:
+            pairs.keep(connection, collection.name, external_id, why, by)
+        self._index(collection.collection_id)
+
     def import_labels(
         self,
         labels: Sequence[tuple[str, str, bool]],

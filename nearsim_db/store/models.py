@@ -518,6 +518,31 @@ class SimilarPair(Base):
     )
 
 
+class SurvivorPin(Base):
+    """Documents that a person chose to keep; of several in a cluster the newest choice counts, before the keep policy."""
+
+    __tablename__ = "survivor_pin"
+    pin_id: Mapped[int] = mapped_column(
+        BigInteger,
+        Identity(always=True),
+        primary_key=True,
+        comment="Number of the choice, ascending with time",
+    )
+    collection_id: Mapped[int] = mapped_column(
+        Integer,
+        ForeignKey(
+            "nearsim.collection.collection_id", name="survivor_pin_collection_fkey", ondelete="CASCADE"
+        ),
+        comment="The collection of the document",
+    )
+    doc_id: Mapped[int] = mapped_column(BigInteger, comment="The document to keep")
+    by: Mapped[str] = mapped_column(Text, comment="Author as stated; by default the database user")
+    why: Mapped[str] = mapped_column(Text, comment="Reason")
+    at: Mapped[datetime] = mapped_column(
+        DateTime(timezone=True), server_default=text("now()"), comment="When it was chosen"
+    )
+
+
 class Verdict(Base):
     """Pairs that a person pinned (always in one cluster) or vetoed (never), with author, reason and undo."""
 
@@ -1304,6 +1329,7 @@ __all__ = [
     "ReviewPairs",
     "Signature",
     "SimilarPair",
+    "SurvivorPin",
     "Verdict",
     "Verdicts",
     "View",

@@ -127,6 +127,16 @@ def judge(
         raise NearsimError(str(error.diag.message_primary)) from error
 
 
+def keep(connection: Connection, collection: str, document: str, why: str, by: str | None) -> None:
+    """Choose a document to keep in its cluster. Raises as `judge` does."""
+    try:
+        run(connection, "pin_survivor", collection=collection, document=document, why=why, by=by)
+    except pg.NoDataFound as error:
+        raise NotFoundError(str(error.diag.message_primary)) from error
+    except pg.InvalidParameterValue as error:
+        raise NearsimError(str(error.diag.message_primary)) from error
+
+
 def has_veto(connection: Connection, collection_id: CollectionId) -> bool:
     """Whether a collection has or had a veto."""
     return bool(run(connection, "has_veto", collection_id=collection_id).value())

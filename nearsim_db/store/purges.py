@@ -123,7 +123,17 @@ def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
     """
     tables = [
         sql.Identifier(SCHEMA, name)
-        for name in ("document", "change", "work", "probe", "probe_match", "event", "verdict", "review")
+        for name in (
+            "document",
+            "change",
+            "work",
+            "probe",
+            "probe_match",
+            "event",
+            "verdict",
+            "review",
+            "survivor_pin",
+        )
     ]
     tables += [leaves.table(parent) for leaves in generations for parent in PARENTS]
     for table in (*tables, sql.Identifier("pg_catalog", "pg_statistic")):

@@ -87,9 +87,10 @@ def read_document_state(connection: Connection, leaves: Leaves, doc_id: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class PairFilter:
-    """Which pairs are read: with `review` those to be reviewed; those within similarities, whose numbers differ, that nobody decided, or a sample.
+    """Which pairs are read: those within similarities, whose numbers differ, that nobody decided, or a sample.
 
-    A sample has at most so many pairs, chosen by a hash of their doc_ids.
+    With `review` those to be reviewed (`match.review`) instead of those that count. A sample has at most so many pairs,
+    chosen by a hash of their doc_ids.
     """
 
     min_similarity: float = 0.0

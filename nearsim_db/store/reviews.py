@@ -128,6 +128,33 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterDocument:
+    """A document of a cluster."""
+
+    doc_id: int
+    external_id: str
+    title: str | None
+    source: str | None
+    date: str | None
+    is_survivor: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """What ties two documents: a pair, the same features (twin), or a pin."""
+
+    left_id: int
+    right_id: int
+    similarity: float
+    kind: Literal["pair", "twin", "pin"]
+
+    @property
+    def strength(self) -> float:
+        """The threshold above which the tie is gone; twins and pins stay at 1."""
+        return self.similarity if self.kind == "pair" else 2.0
+
+
+@dataclass(frozen=True, slots=True)
 class StoredPair:
     """A stored pair of the live generation, twins expanded."""
 
@@ -238,14 +265,21 @@ class Desk:
         run(connection, "release_leases", **self._who)
 
     def decide(
-        self, connection: Connection, queue: str, answers: Mapping[Pair, Answer], why: str = ""
+        self,
+        connection: Connection,
+        queue: str,
+        answers: Mapping[Pair, Answer],
+        why: str = "",
+        *,
+        replaces: bool = False,
     ) -> None:
         """Decide pairs as one decision: same pins, different vetoes, unsure and skipped set no verdict.
 
-        Raises ConflictError if somebody else has a lease on one of them or one was decided meanwhile, NearsimError if
-        a verdict is not possible.
+        Raises ConflictError if somebody else has a lease on one of them or, unless this `replaces` decisions, one was
+        decided meanwhile; NearsimError if a verdict is not possible.
         """
-        for reviewer, decided in run(connection, "find_holders", **self._who, **_ends(list(answers))).rows():
+        given = {**self._who, **_ends(list(answers)), "replaces": replaces}
+        for reviewer, decided in run(connection, "find_holders", **given).rows():
             doing = f"already decided by {reviewer}: {decided}" if decided else f"being judged by {reviewer}"
             raise ConflictError(f"this pair is {doing}")
         rows = self._take(connection, queue, dict.fromkeys(answers))
@@ -297,6 +331,33 @@ class Desk:
         _change(connection, "undo_verdicts", **given, replaced_ids=replaced, **parameters)
         run(connection, "record_undo", review_ids=[row.review_id for row in rows])
         return rows
+
+    def cluster(
+        self, connection: Connection, generation_id: int, cluster_id: int, most: int
+    ) -> tuple[list[ClusterDocument], list[Tie]]:
+        """Return the first documents of a cluster by doc_id, and what ties them; none if there is no such cluster."""
+        place = {"generation_id": generation_id, "collection_id": self.collection_id}
+        found = run(connection, "read_cluster_documents", **place, cluster_id=cluster_id, most=most)
+        documents = found.all(ClusterDocument)
+        doc_ids = [one.doc_id for one in documents]
+        ties = run(connection, "read_cluster_ties", generation_id=generation_id, doc_ids=doc_ids).all(Tie)
+        return documents, ties
+
+    def keep(self, connection: Connection, doc_id: int, why: str) -> None:
+        """Choose a document to keep in its cluster. Raises NotFoundError."""
+        parameters = {
+            "doc_id": doc_id,
+            "why": why.strip() or "chosen at the review desk",
+            "by": self.reviewer,
+        }
+        _change(connection, "keep_document", **parameters)
+
+    def cluster_ids(
+        self, connection: Connection, generation_id: int, doc_ids: Sequence[int]
+    ) -> dict[int, int]:
+        """Return the clusters of documents, without those in none."""
+        parameters = {"generation_id": generation_id, "doc_ids": list(doc_ids)}
+        return dict(run(connection, "find_cluster_ids", **parameters).rows())
 
     def sampled(self, connection: Connection, generation_id: int) -> list[tuple[float, bool, float]]:
         """Return similarity, whether it is the same, and probability of each decided pair of the queue sample."""

@@ -38,6 +38,7 @@ REFUSED: list[LiteralString] = [
     "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why) "
     "SELECT collection_id, {doc}, {like}, 'pinned', 'me', 'me' FROM nearsim.collection",
     "INSERT INTO nearsim.probe (collection_id, body) VALUES ({collection_id}, 'what')",
+    "INSERT INTO nearsim.survivor_pin (collection_id, doc_id, by, why) VALUES ({collection_id}, {doc}, 'me', 'me')",
     "INSERT INTO nearsim.review (collection_id, reviewer, queue, left_id, right_id) "
     "VALUES ({collection_id}, 'me', 'numbers', {doc}, {like})",
     "INSERT INTO nearsim.review (collection_id, reviewer, queue, left_id, right_id) "

@@ -87,6 +87,8 @@ TRIALS: dict[str, LiteralString] = {
 # Those of writers.
 WRITING: dict[str, LiteralString] = {
     "store_verdict(text,bigint,bigint,text,text)": "SELECT nearsim.store_verdict('pinned', {doc}, {like}, 'why', 'by')",
+    "pin_survivor(bigint,text,text)": "SELECT nearsim.pin_survivor({doc}, 'why', 'by')",
+    "pin_survivor(text,text,text,text)": "SELECT nearsim.pin_survivor({id}, 'why', 'by')",
     "pin_pair(bigint,bigint,text,text)": "SELECT nearsim.pin_pair({doc}, {like}, 'why', 'by')",
     "pin_pair(text,text,text,text,text)": "SELECT nearsim.pin_pair({id}, {twin_id}, 'why', 'by')",
     "undo_current_verdict(bigint,bigint,text,text)": "SELECT nearsim.undo_current_verdict({doc}, {like}, 'why', 'by')",

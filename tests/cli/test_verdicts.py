@@ -128,3 +128,22 @@ def test_unreviewed_pairs_have_no_verdict(filled: CommandLine) -> None:
     (drawn,) = listed("--sample", "1")
     assert drawn in everything and listed("--sample", "1") == {drawn}
     assert listed("--sample", "99") == everything
+
+
+def survivors(nearsim: CommandLine) -> list[str]:
+    return [row["survivor"] for row in nearsim.succeed("clusters", "--format", "jsonl").rows()]
+
+
+def test_the_newest_choice_of_a_survivor_wins_and_outlives_reindexing(filled: CommandLine) -> None:
+    assert survivors(filled) == ["storm"]
+    done = filled.succeed("verdict", "keep", "storm-again", "--why", "the first", "--by", "anna", "--json")
+    assert done.document() == {"kept": "storm-again"}
+    assert survivors(filled) == ["storm-again"]
+    filled.succeed("verdict", "keep", "storm-twin", "--why", "better", "-q")
+    assert survivors(filled) == ["storm-twin"]
+    filled.succeed("reindex", "start", "--set", "shingle.k=2", "-q")
+    filled.succeed("reindex", "promote", "-q")
+    assert survivors(filled) == ["storm-twin"]
+    filled.succeed("delete", "storm-twin", "--yes", "-q")
+    assert survivors(filled) == ["storm-again"]
+    assert "no document" in filled.fail("verdict", "keep", "absent", "--why", "x")

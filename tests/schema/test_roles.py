@@ -40,6 +40,7 @@ WRITING = {
     ("collection", "INSERT"): {"name"},
     ("verdict", "INSERT"): {"collection_id", "left_id", "right_id", "verdict", "by", "why"},
     ("verdict", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
+    ("survivor_pin", "INSERT"): {"collection_id", "doc_id", "by", "why"},
     ("review", "INSERT"): {
         *("collection_id", "reviewer", "queue", "left_id", "right_id", "leased_until", "probability"),
     },
@@ -60,7 +61,7 @@ ASKED = {
     "attached_text",
     "source_text",
 }
-WRITTEN = {"pin_pair", "veto_pair", "undo_verdict", "undo_current_verdict", "store_verdict"}
+WRITTEN = {"pin_pair", "veto_pair", "pin_survivor", "undo_verdict", "undo_current_verdict", "store_verdict"}
 
 # Without a column the server asks for the right on any one of them.
 _TRIALS: dict[str, tuple[LiteralString, LiteralString]] = {

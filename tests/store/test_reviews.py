@@ -15,6 +15,7 @@ from nearsim_db.store.reviews import Desk, Filters, may_review
 from tests.builders.word_sets import similarity
 
 WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+QUEUES = ["review", "threshold", "numbers", "ties", "torn", "nearly", "sample"]
 AMOUNTS = ["9 boats", "9 boats", "12 boats"]
 
 
@@ -40,9 +41,7 @@ def test_queues_list_open_pairs_by_doubt(desk: Desk, connection: Connection) -> 
     assert {pair.probability for pair in found} == {1.0}
     numbers = desk.queue(connection, "numbers")
     assert [(pair.left, pair.right) for pair in numbers] == [("t1", "t2"), ("t0", "t2")]
-    assert desk.count(connection) == {
-        queue: len(desk.queue(connection, queue)) for queue in ("review", "threshold", "numbers", "sample")
-    }
+    assert desk.count(connection) == {queue: len(desk.queue(connection, queue)) for queue in QUEUES}
     assert [pair.left for pair in desk.queue(connection, "numbers", Filters(source="t0"))] == ["t0"]
     assert not desk.queue(connection, "numbers", Filters(text="nothing like it"))
     assert not desk.queue(connection, "numbers", Filters(min_similarity=0.999))

@@ -16,10 +16,18 @@ DECLARE
     home constant integer := nearsim.collection_named(collection);
     live record;
     least_similar double precision;
+    lowest double precision;
     condition text;
     ordering text;
+    near constant text := 'NOT pair.in_review AND pair.similarity >= $2 AND pair.similarity < $2 + (1 - $2) / 5';
+    neighbours constant text := '(SELECT right_id FROM nearsim.similar_pair WHERE generation_id = $1 AND NOT in_review '
+        'AND left_id = %s UNION ALL SELECT left_id FROM nearsim.similar_pair WHERE generation_id = $1 AND NOT in_review '
+        'AND right_id = %s)';
+    together constant text := 'SELECT %s AS doc_id UNION SELECT other.doc_id FROM nearsim.cluster_member AS own '
+        'JOIN nearsim.cluster_member AS other ON other.generation_id = $1 AND other.cluster_id = own.cluster_id '
+        'WHERE own.generation_id = $1 AND own.doc_id = %s';
     drawn constant text := '(SELECT step.probability FROM step WHERE step.number = least(width_bucket('
-        'pair.similarity, $2, 1, 10), 10))';
+        'pair.similarity, $13, 1, 10), 10))';
     uniform constant text := '((hashint8extended(pair.left_id, pair.right_id) & 4294967295) + 1) / 4294967296.0';
 BEGIN
     IF home IS NULL THEN
@@ -30,27 +38,48 @@ BEGIN
         RETURN;
     END IF;
     least_similar := least(nearsim.least_similarity(live.recipe), 0.999);
+    lowest := least(least_similar, coalesce(nullif(CAST(live.recipe #>> '{match,review}' AS double precision), 0), 1));
     CASE queue
         WHEN 'review' THEN
-            condition := 'pair.similarity < $2';
+            condition := 'pair.in_review';
             ordering := 'pair.similarity DESC';
         WHEN 'threshold' THEN
-            condition := 'pair.similarity >= $2 AND pair.similarity < $2 + (1 - $2) / 5';
+            condition := near;
             ordering := 'pair.similarity';
         WHEN 'numbers' THEN
-            condition := '(SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = pair.left_id)'
+            condition := 'NOT pair.in_review AND (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = pair.left_id)'
                 ' <> (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = pair.right_id)';
+            ordering := 'pair.similarity DESC';
+        WHEN 'ties' THEN
+            condition := near || ' AND EXISTS (SELECT FROM nearsim.cluster_member AS one '
+                'JOIN nearsim.cluster_member AS third ON third.generation_id = $1 AND third.cluster_id = one.cluster_id '
+                'WHERE one.generation_id = $1 AND one.doc_id = pair.left_id '
+                'AND third.doc_id NOT IN (pair.left_id, pair.right_id)) AND NOT EXISTS ('
+                || format(neighbours, 'pair.left_id', 'pair.left_id')
+                || ' INTERSECT ' || format(neighbours, 'pair.right_id', 'pair.right_id') || ')';
+            ordering := 'pair.similarity';
+        WHEN 'torn' THEN
+            condition := 'NOT pair.in_review AND (pair.left_id, pair.right_id) IN (SELECT least(a.doc_id, b.doc_id), '
+                'greatest(a.doc_id, b.doc_id) FROM nearsim.verdict AS torn '
+                'CROSS JOIN LATERAL (' || format(together, 'torn.left_id', 'torn.left_id') || ') AS a '
+                'CROSS JOIN LATERAL (' || format(together, 'torn.right_id', 'torn.right_id') || ') AS b '
+                'WHERE torn.collection_id = $3 AND torn.verdict = ''vetoed'' AND torn.undone_at IS NULL)';
+            ordering := 'pair.similarity DESC';
+        WHEN 'nearly' THEN
+            condition := 'pair.in_review AND (SELECT cluster_id FROM nearsim.cluster_member '
+                'WHERE generation_id = $1 AND doc_id = pair.left_id) <> (SELECT cluster_id FROM nearsim.cluster_member '
+                'WHERE generation_id = $1 AND doc_id = pair.right_id)';
             ordering := 'pair.similarity DESC';
         WHEN 'sample' THEN
             condition := uniform || ' <= ' || drawn;
             ordering := uniform || ' / ' || drawn;
         ELSE
-            RAISE EXCEPTION 'there is no queue %; queues: review, threshold, numbers, sample',
+            RAISE EXCEPTION 'there is no queue %; queues: review, threshold, numbers, ties, torn, nearly, sample',
                 coalesce(quote_literal(queue), 'NULL') USING ERRCODE = 'invalid_parameter_value';
     END CASE;
     RETURN QUERY EXECUTE format($query$
         WITH step (number, probability) AS (
-            SELECT least(width_bucket(stored.similarity, $2, 1, 10), 10), least(1, 30.0 / count(*))
+            SELECT least(width_bucket(stored.similarity, $13, 1, 10), 10), least(1, 30.0 / count(*))
             FROM nearsim.similar_pair AS stored WHERE stored.generation_id = $1 GROUP BY 1
         ), open AS (
             SELECT pair.*, a.external_id AS left_external_id, b.external_id AS right_external_id, a.title AS left_title,
@@ -94,9 +123,9 @@ BEGIN
         FROM open
         $query$, CASE WHEN queue = 'sample' THEN drawn ELSE 'NULL' END, condition, ordering)
         USING live.generation_id, least_similar, home, reviewer, min_similarity, max_similarity, source, since, until, text,
-            unreviewed, greatest(max_pairs, 0);
+            unreviewed, greatest(max_pairs, 0), lowest;
 END
 $$;
 COMMENT ON FUNCTION nearsim.review_queue(
     text, text, text, text, double precision, double precision, text, timestamptz, timestamptz, text, boolean, integer) IS
-    'Pairs that a person should look at, the most doubtful first, those that reviewer has seen last. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, those that reviewer skipped, and those leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title or external_id of either document, and its publication from since to before until';
+    'Pairs that a person should look at, the most doubtful first, those that reviewer has seen last. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), ties (similar pairs of a cluster that no third document is similar to), torn (similar, but a veto keeps their clusters apart), nearly (below the threshold, between two clusters), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, those that reviewer skipped, and those leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title or external_id of either document, and its publication from since to before until';

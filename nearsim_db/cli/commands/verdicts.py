@@ -59,6 +59,26 @@ def undo(decision: _Decision, outcome: options.Outcome) -> None:
     decision.make(outcome, "undo", "undone")
 
 
+@verdict.command(epilog='Example: nearsim verdict keep story-17 --why "the first to report it"')
+def keep(
+    *,
+    document: Annotated[str, options.argument("ID", "Id of the document to keep.")],
+    why: Annotated[str, typer.Option(metavar="TEXT", help="Reason, stored with the choice.")],
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Author of the choice. (default: the database user)")
+    ] = None,
+    collection: options.Collection = options.DEFAULT,
+    outcome: options.Outcome,
+) -> None:
+    """Choose the document to keep of its cluster, whatever cluster.keep says.
+
+    The newest choice in a cluster counts. It outlives reindexing.
+    """
+    with outcome.index(collection) as index:
+        index.keep(document, why, by)
+        outcome.show({"kept": document}, lambda: terminal.print_line(f"kept {document}"))
+
+
 @verdict.command("import", epilog="Example: nearsim verdict import judged.csv --collection news --dry-run")
 def import_verdicts(
     file: Annotated[

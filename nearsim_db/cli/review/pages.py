@@ -18,6 +18,7 @@ from nearsim_db.analysis.report.page import asset, content_policy, environment
 from nearsim_db.analysis.reviewed_sample import estimate
 from nearsim_db.analysis.text_diff import compare
 from nearsim_db.analysis.tuning.labels import write_labels
+from nearsim_db.cli.review.clusters import SIDE, draw
 from nearsim_db.cli.review.work import Indexer
 from nearsim_db.errors import ConflictError, InputError, NearsimError, NotFoundError, UnreachableError
 from nearsim_db.index import Index
@@ -27,12 +28,22 @@ from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.reviews import Answer, Desk, Filters, Listed, Pair, ShownDocument, may_review
+from nearsim_db.store.reviews import (
+    Answer,
+    DecidedRow,
+    Desk,
+    Filters,
+    Listed,
+    Pair,
+    ShownDocument,
+    may_review,
+)
 
 _PACKAGE = "nearsim_db.cli.review"
 _READ_CHARACTERS = 100_000
 _COUNTED = 1_000
 _LISTED, _COMPARED = 30, 10
+_MOST_MEMBERS = 1_000
 _SHORTLIST_CHARACTERS, _SHORTLIST_WORDS, _CONTEXT = 20_000, 400, 10
 _LARGEST_FORM = 100_000
 
@@ -40,12 +51,18 @@ QUEUES = {
     "review": "below the threshold",
     "threshold": "near the threshold",
     "numbers": "numbers differ",
+    "ties": "weak ties",
+    "torn": "torn by a verdict",
+    "nearly": "nearly joined",
     "sample": "random sample",
 }
 _ABOUT = {
     "review": "Pairs that the recipe keeps to be looked at (match.review), the most similar first.",
     "threshold": "The least similar fifth of the range above the threshold, the least similar first.",
     "numbers": "Pairs whose numbers differ, the most similar first.",
+    "ties": "Pairs that tie a cluster at one place: no third document is similar to both.",
+    "torn": "Similar pairs whose documents a verdict keeps in different clusters.",
+    "nearly": "Pairs below the threshold between two clusters, the most similar first.",
     "sample": "Pairs drawn at random from each step of similarity; they estimate the precision.",
 }
 _READ_ONLY = "this user may read the desk only; an administrator grants more: nearsim db grant USER writer"
@@ -62,6 +79,7 @@ _DONE = {
     "different": "Marked as different.",
     "unsure": "Marked as unsure.",
     "skipped": "Skipped.",
+    "kept": "It will be kept, once the clusters are updated.",
     "undone": "Undone; it is open again.",
     "nothing": "There is nothing to undo.",
 }
@@ -107,8 +125,11 @@ class Pages:
                 Route("/queue/{queue}", self._answer(self.next)),
                 Route("/documents/{queue}", self._answer(self.next_document)),
                 Route("/pair/{left:int}/{right:int}", self._answer(self.pair)),
+                Route("/cluster/{cluster:int}", self._answer(self.cluster)),
+                Route("/counts", self._answer(self.counts)),
                 Route("/state", self._answer(self.state)),
                 Route("/decide", self._answer(self.decide), methods=["POST"]),
+                Route("/keep", self._answer(self.keep), methods=["POST"]),
                 Route("/undo", self._answer(self.undo), methods=["POST"]),
             ],
             exception_handlers={404: self._not_found},
@@ -160,14 +181,11 @@ class Pages:
         """The queues with how many pairs are left, and this reviewer's progress."""
         with self.database.transaction() as connection:
             live = find_live(connection, self.desk.collection, self.desk.profile)
-            counts = self.desk.count(connection, _COUNTED)
             progress = self.desk.progress(connection)
             sampled = self.desk.sampled(connection, live.generation_id)
         return self._render(
             "overview.html",
             estimate=estimate(sampled, _least(from_mapping(live.recipe))),
-            counts=counts,
-            counted=_COUNTED,
             about=_ABOUT,
             progress=progress,
             live=live,
@@ -266,12 +284,51 @@ class Pages:
             pair=self.desk.pair(connection, live.profile, left_id, right_id),
             diff=compare(content(left), content(right)),
             is_cut=any((one.characters or 0) > _READ_CHARACTERS for one in (left, right)),
+            clusters=sorted(
+                set(self.desk.cluster_ids(connection, live.generation_id, [left_id, right_id]).values())
+            ),
             reviews=self.desk.reviews(connection, left_id, right_id),
             progress=self.desk.progress(connection),
             filters=call.filter_query(),
             done=call.done(),
             threshold=_least(recipe),
         )
+
+    def cluster(self, call: "Call") -> Response:
+        """A cluster with its documents and the graph of their ties."""
+        cluster_id = int(call.path["cluster"])
+        with self.database.transaction() as connection:
+            live = find_live(connection, self.desk.collection, self.desk.profile)
+            members, ties = self.desk.cluster(connection, live.generation_id, cluster_id, _MOST_MEMBERS)
+        if not members:
+            raise NotFoundError(f"there is no cluster {cluster_id} any more")
+        drawing = draw([one.doc_id for one in members], ties)
+        neighbours: dict[int, list[int]] = {one.doc_id: [] for one in members}
+        for tie in ties:
+            neighbours[tie.left_id].append(tie.right_id)
+            neighbours[tie.right_id].append(tie.left_id)
+        return self._render(
+            "cluster.html",
+            queue=call.query.get("queue") if call.query.get("queue") in QUEUES else None,
+            cluster_id=cluster_id,
+            members=members,
+            is_cut=len(members) == _MOST_MEMBERS,
+            names={one.doc_id: one.title or one.external_id for one in members},
+            ties=ties,
+            neighbours=neighbours,
+            places=drawing.places,
+            weakest=drawing.weakest,
+            spanning=drawing.spanning,
+            side=SIDE,
+            least=_least(from_mapping(live.recipe)),
+            done=call.done(),
+        )
+
+    def counts(self, call: "Call") -> Response:
+        """How many pairs each queue has left, for the script of the overview."""
+        with self.database.transaction() as connection:
+            found = self.desk.count(connection, _COUNTED)
+        return JSONResponse({name: f"{pairs:,}{'+' * (pairs >= _COUNTED)}" for name, pairs in found.items()})
 
     def state(self, call: "Call") -> Response:
         """Whether the clusters are up to date, for the script of the pages."""
@@ -281,17 +338,41 @@ class Pages:
         """Store a decision, and go to the next pair or document."""
         queue, answer = call.form.get("queue", ""), call.form.get("answer", "")
         way = "documents" if call.in_documents else "queue"
-        target = f"/{way}/{queue}" if queue in QUEUES else "/"
+        cluster = call.numbers("cluster")
+        target = f"/cluster/{cluster[0]}" if cluster else f"/{way}/{queue}" if queue in QUEUES else "/"
         if answer != "next" and answer not in get_args(Answer):
             raise InputError(f"there is no answer {answer!r}; answers: {', '.join(get_args(Answer))}")
         with self.database.transaction() as connection:
             if answer == "next":
                 self.desk.release(connection)
             else:
-                self.desk.decide(connection, queue or "threshold", call.answers(), call.form.get("why", ""))
+                self.desk.decide(
+                    connection,
+                    queue or "threshold",
+                    call.answers(),
+                    call.form.get("why", ""),
+                    replaces=bool(cluster),
+                )
         if answer in _OPPOSITE:
             self._changed()
         return _see(target, call.form.get("filters", ""), answer)
+
+    def keep(self, call: "Call") -> Response:
+        """Choose the document to keep of a cluster."""
+        chosen, cluster = call.numbers("document"), call.numbers("cluster")
+        if len(chosen) != 1 or len(cluster) != 1:
+            raise InputError("the form names no document and its cluster")
+        with self.database.transaction() as connection:
+            self.desk.keep(connection, chosen[0], call.form.get("why", ""))
+        self.indexer.request()
+        return _see(f"/cluster/{cluster[0]}", "", "kept")
+
+    def _see_cluster(self, row: DecidedRow) -> Response:
+        """Redirect to the cluster that a decision was about."""
+        with self.database.transaction() as connection:
+            live = find_live(connection, self.desk.collection, self.desk.profile)
+            clusters = self.desk.cluster_ids(connection, live.generation_id, [row.left_id, row.right_id])
+        return _see(f"/cluster/{min(clusters.values())}" if clusters else "/", "", "undone")
 
     def _changed(self) -> None:
         """Follow a change of verdicts: in the clusters, and in the file of labels."""
@@ -312,6 +393,8 @@ class Pages:
         if any(row.verdict_id is not None for row in rows):
             self._changed()
         first = rows[0]
+        if first.queue == "cluster":
+            return self._see_cluster(first)
         if len(rows) > 1:
             return _see(f"/documents/{first.queue}" if first.queue in QUEUES else "/", "", "undone")
         return _see(f"/pair/{first.left_id}/{first.right_id}", urlencode({"queue": first.queue}), "undone")

@@ -154,10 +154,12 @@ SELECT cluster_id, is_survivor, int8send(doc_id) FROM {cluster_member} AS cluste
 WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 
 -- name: rank_documents
--- Documents in the order of the keep policy, best first, packed as eight bytes each; ties go to the earlier date, then
+-- Documents in the order of the keep policy, best first, packed as eight bytes each, those before that a person chose to
+-- keep, the newest choice first; ties go to the earlier date, then
 -- to the smaller doc_id, for latest to the larger one. Each is looked up, whatever the statistics: the table may count as empty. Relies on
 -- document_pkey.
 SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
+    (SELECT max(pin_id) FROM nearsim.survivor_pin WHERE survivor_pin.doc_id = document.doc_id) DESC NULLS LAST,
     CASE WHEN %(policy)s = 'source' THEN array_position(CAST(%(sources)s AS text[]), document.source) END NULLS LAST,
     CASE WHEN %(policy)s = 'longest'
         THEN coalesce(length(document.title), 0) + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,

@@ -79,7 +79,7 @@ JOIN unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS 
     ON review.left_id = wanted.left_id AND review.right_id = wanted.right_id
 WHERE collection_id = %(collection_id)s
     AND (leased_until > now() AND reviewer <> %(reviewer)s
-        OR answer IN ('same', 'different', 'unsure') AND undone_at IS NULL)
+        OR NOT %(replaces)s AND answer IN ('same', 'different', 'unsure') AND undone_at IS NULL)
 ORDER BY review_id DESC LIMIT 1
 
 -- name: lock_current_verdicts
@@ -157,9 +157,9 @@ CROSS JOIN LATERAL (SELECT nearsim.body_of(document.doc_id) OFFSET 0) AS text (b
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id = %(collection_id)s
 
 -- name: read_review_pair
--- The stored pair of two documents, twins expanded, in the live generation of a profile (nearsim.pairs).
+-- The stored pair of two documents, twins expanded, in the live generation of a profile (nearsim.stored_pairs).
 SELECT similarity, intersection_size, union_size, estimate, shared_bands, numbers_differ, verdict, are_twins
-FROM nearsim.pairs
+FROM nearsim.stored_pairs
 WHERE collection_id = %(collection_id)s AND profile = %(profile)s AND left_id = %(left_id)s AND right_id = %(right_id)s
 
 -- name: read_pair_reviews
@@ -181,3 +181,42 @@ FROM (
 ) AS decided
 JOIN nearsim.similar_pair AS pair ON pair.generation_id = %(generation_id)s
     AND pair.left_id = decided.left_id AND pair.right_id = decided.right_id
+
+-- name: read_cluster_documents
+-- Documents of a cluster by doc_id, at most so many. Relies on the index on cluster_id and on document_pkey.
+SELECT member.doc_id, document.external_id, document.title, document.source,
+    to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), member.is_survivor
+FROM nearsim.cluster_member AS member
+JOIN nearsim.document ON document.doc_id = member.doc_id AND document.collection_id = %(collection_id)s
+WHERE member.generation_id = %(generation_id)s AND member.cluster_id = %(cluster_id)s
+ORDER BY member.doc_id LIMIT %(most)s
+
+-- name: read_cluster_ties
+-- What ties documents: pairs but vetoed ones, twins and their head, pins. Relies on the keys of similar_pair and of
+-- signature and on verdict_one_current.
+SELECT pair.left_id, pair.right_id, pair.similarity, 'pair' FROM nearsim.similar_pair AS pair
+WHERE pair.generation_id = %(generation_id)s AND NOT pair.in_review
+    AND pair.left_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND pair.right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    AND NOT EXISTS (
+        SELECT FROM nearsim.verdict WHERE verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id
+            AND undone_at IS NULL)
+UNION ALL
+SELECT head_id, doc_id, 1, 'twin' FROM nearsim.signature
+WHERE generation_id = %(generation_id)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id < doc_id
+    AND head_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    AND NOT EXISTS (
+        SELECT FROM nearsim.verdict WHERE verdict.left_id = signature.head_id AND verdict.right_id = signature.doc_id
+            AND undone_at IS NULL)
+UNION ALL
+SELECT left_id, right_id, 1, 'pin' FROM nearsim.verdict
+WHERE verdict = 'pinned' AND undone_at IS NULL AND left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+    AND right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+
+-- name: find_cluster_ids
+-- The clusters of some documents. Relies on the key of cluster_member.
+SELECT doc_id, cluster_id FROM nearsim.cluster_member
+WHERE generation_id = %(generation_id)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+
+-- name: keep_document
+-- Keep a document by doc_id.
+SELECT pin_id FROM nearsim.pin_survivor(CAST(%(doc_id)s AS bigint), %(why)s, %(by)s)

@@ -46,9 +46,11 @@ WHERE EXISTS (
             AND verdict = 'pinned' AND undone_at IS NULL)
 
 -- name: purge_verdicts
--- Delete verdicts and reviews about documents, with their reasons; returns whether each verdict was a veto. Relies on
--- verdict_left, verdict_right, review_pair and review_right.
-WITH reviews AS (
+-- Delete verdicts, reviews and choices about documents, with their reasons; returns whether each verdict was a veto.
+-- Relies on verdict_left, verdict_right, review_pair, review_right and survivor_pin_document.
+WITH kept AS (
+    DELETE FROM nearsim.survivor_pin WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+), reviews AS (
     DELETE FROM nearsim.review
     WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 )
@@ -70,6 +72,10 @@ SELECT verdict_id FROM nearsim.undo_verdict(
 -- Veto two documents of a collection by external_id: never in one cluster.
 SELECT verdict_id FROM nearsim.veto_pair(
     CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
+
+-- name: pin_survivor
+-- Keep a document of a collection by external_id.
+SELECT pin_id FROM nearsim.pin_survivor(CAST(%(document)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
 
 -- name: list_labels
 -- Verdicts in force on existing documents, as labelled pairs, in the order of the verdicts. Relies on

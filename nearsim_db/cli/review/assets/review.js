@@ -5,7 +5,7 @@ var isSent = false;
 document.addEventListener("keydown", function (event) {
   var target = event.target;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (target.matches("input, select, textarea")) {
+  if (target.matches("input:not([type=range], [type=checkbox]), select, textarea")) {
     if (event.key === "Escape") target.blur();
     return;
   }
@@ -55,3 +55,27 @@ function follow() {
 }
 
 if (state.dataset.state === "updating") window.setTimeout(follow, 300);
+
+var counts = document.querySelectorAll("[data-count]");
+if (counts.length) {
+  fetch("/counts").then(function (response) { return response.json(); }).then(function (found) {
+    counts.forEach(function (one) { one.textContent = found[one.dataset.count] || "?"; });
+  });
+}
+
+// A cluster: the slider hides ties below a threshold, and a click on a tie shows its documents.
+var slider = document.getElementById("threshold");
+if (slider) {
+  var strengths = slider.dataset.spanning.split(" ").map(Number);
+  slider.addEventListener("input", function () {
+    var threshold = Number(slider.value);
+    var parts = 1 + strengths.filter(function (one) { return one < threshold; }).length;
+    document.getElementById("parts").textContent = threshold.toFixed(3) + ": " + parts + (parts === 1 ? " part" : " parts");
+    document.querySelectorAll("#graph .tie").forEach(function (tie) {
+      tie.classList.toggle("gone", Number(tie.dataset.strength) < threshold);
+    });
+  });
+}
+document.querySelectorAll("#graph .tie").forEach(function (tie) {
+  tie.addEventListener("click", function () { location.href = "/pair/" + tie.dataset.left + "/" + tie.dataset.right; });
+});

@@ -1,0 +1,34 @@
+-- By doc_id and by external_id.
+CREATE FUNCTION nearsim.pin_survivor(document bigint, why text, by text DEFAULT current_user)
+RETURNS nearsim.survivor_pin
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made nearsim.survivor_pin;
+BEGIN
+    IF btrim(coalesce(why, '')) = '' OR btrim(coalesce(by, '')) = '' THEN
+        RAISE EXCEPTION 'the choice of a document to keep needs a reason (why) and an author (by)'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- The lock serialises it with a purge of the document.
+    INSERT INTO nearsim.survivor_pin AS chosen (collection_id, doc_id, by, why)
+    SELECT known.collection_id, known.doc_id, pin_survivor.by, pin_survivor.why
+    FROM (SELECT * FROM nearsim.document AS one WHERE one.doc_id = pin_survivor.document FOR KEY SHARE) AS known
+    RETURNING chosen.* INTO made;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no document %', coalesce(CAST(document AS text), 'null') USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN made;
+END
+$$;
+COMMENT ON FUNCTION nearsim.pin_survivor(bigint, text, text) IS
+    'Keep a document of its cluster from now on, whatever the keep policy; the newest choice in a cluster counts. Returns the choice';
+
+CREATE FUNCTION nearsim.pin_survivor(
+    document text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
+RETURNS nearsim.survivor_pin
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT nearsim.pin_survivor(nearsim.document_named(document, collection), why, by);
+END;
+COMMENT ON FUNCTION nearsim.pin_survivor(text, text, text, text) IS
+    'pin_survivor by external_id; name the collection if several have the document';

@@ -1,0 +1,21 @@
+-- Documents that a person chose to keep. They belong to documents, not to an index: no foreign key.
+CREATE TABLE nearsim.survivor_pin (
+    pin_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT survivor_pin_pkey PRIMARY KEY,
+    collection_id integer NOT NULL CONSTRAINT survivor_pin_collection_fkey
+        REFERENCES nearsim.collection ON DELETE CASCADE,
+    doc_id bigint NOT NULL,
+    by text NOT NULL,
+    why text NOT NULL,
+    at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT survivor_pin_explained CHECK (btrim(why) <> '' AND btrim(by) <> '')
+);
+CREATE INDEX survivor_pin_document ON nearsim.survivor_pin (doc_id, pin_id);
+
+COMMENT ON TABLE nearsim.survivor_pin IS
+    'Documents that a person chose to keep; of several in a cluster the newest choice counts, before the keep policy';
+COMMENT ON COLUMN nearsim.survivor_pin.pin_id IS 'Number of the choice, ascending with time';
+COMMENT ON COLUMN nearsim.survivor_pin.collection_id IS 'The collection of the document';
+COMMENT ON COLUMN nearsim.survivor_pin.doc_id IS 'The document to keep';
+COMMENT ON COLUMN nearsim.survivor_pin.by IS 'Author as stated; by default the database user';
+COMMENT ON COLUMN nearsim.survivor_pin.why IS 'Reason';
+COMMENT ON COLUMN nearsim.survivor_pin.at IS 'When it was chosen';

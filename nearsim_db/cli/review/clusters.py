@@ -1,0 +1,96 @@
+"""A cluster as a graph of its ties: which are the weakest, and where each document is drawn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.store.reviews import Tie
+
+SIDE = 600.0
+DRAWN = 150
+_MARGIN = 30.0
+_ROUNDS = 120
+_WEAKEST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Where documents are drawn, by doc_id, in a square of `SIDE`; and ties that would split the cluster.
+
+    `weakest` are the least similar ties without which the cluster falls apart at some threshold (those of its maximum
+    spanning tree), the weakest first. Pins and twins are never among them.
+    """
+
+    places: Mapping[int, tuple[float, float]]
+    weakest: Sequence[Tie]
+    spanning: Sequence[Tie]
+
+
+def draw(doc_ids: Sequence[int], ties: Sequence[Tie]) -> Drawing:
+    """Place the first documents of a cluster by the forces of their ties (Fruchterman and Reingold 1991)."""
+    drawn = sorted(doc_ids[:DRAWN])
+    spanning = spanning_ties(ties)
+    weakest = [tie for tie in reversed(spanning) if tie.kind == "pair"][:_WEAKEST]
+    rows = {doc_id: row for row, doc_id in enumerate(drawn)}
+    ends = [
+        (rows[tie.left_id], rows[tie.right_id])
+        for tie in ties
+        if tie.left_id in rows and tie.right_id in rows
+    ]
+    return Drawing(dict(zip(drawn, _placed(len(drawn), ends), strict=True)), weakest, spanning)
+
+
+def spanning_ties(ties: Sequence[Tie]) -> list[Tie]:
+    """Return the ties of a maximum spanning forest, the most similar first (Kruskal 1956).
+
+    With a threshold t the cluster has one part more for each of them below t.
+    """
+    root: dict[int, int] = {}
+
+    def find(one: int) -> int:
+        while root.setdefault(one, one) != one:
+            root[one] = root[root[one]]
+            one = root[one]
+        return one
+
+    found = []
+    for tie in sorted(ties, key=lambda one: (-one.strength, one.left_id, one.right_id)):
+        left, right = find(tie.left_id), find(tie.right_id)
+        if left != right:
+            root[left] = right
+            found.append(tie)
+    return found
+
+
+def _placed(count: int, ends: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+    """Return x and y of each document: neighbours attract, all repel each other, from a circle on."""
+    angle = 2 * np.pi * np.arange(count) / max(count, 1)
+    place = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    distance = (4.0 / max(count, 1)) ** 0.5
+    pairs = np.array(ends, np.int64).reshape(-1, 2)
+    for turn in range(_ROUNDS):
+        force = _repulsion(place, distance)
+        along = place[pairs[:, 1]] - place[pairs[:, 0]]
+        pull = along * (np.linalg.norm(along, axis=1, keepdims=True) / distance)
+        np.add.at(force, pairs[:, 0], pull)
+        np.add.at(force, pairs[:, 1], -pull)
+        length = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
+        place += force / length * np.minimum(length, 0.2 * (1 - turn / _ROUNDS))
+    return _scaled(place)
+
+
+def _repulsion(place: NDArray[np.float64], distance: float) -> NDArray[np.float64]:
+    apart = place[:, None] - place[None]
+    squared = np.maximum((apart**2).sum(axis=2), 1e-4)
+    found: NDArray[np.float64] = (apart * (distance**2 / squared)[:, :, None]).sum(axis=1)
+    return found
+
+
+def _scaled(place: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Fit the places into the square."""
+    low, high = place.min(axis=0), place.max(axis=0)
+    scale = (SIDE - 2 * _MARGIN) / max(float((high - low).max()), 1e-9)
+    centred = (place - (low + high) / 2) * scale + SIDE / 2
+    return [(round(float(x), 1), round(float(y), 1)) for x, y in centred]
