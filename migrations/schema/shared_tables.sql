@@ -18,6 +18,7 @@ CREATE TABLE nearsim_index.similar_pair_shared PARTITION OF nearsim.similar_pair
     FOREIGN KEY (generation_id, right_id) REFERENCES nearsim_index.signature_shared (generation_id, doc_id) ON DELETE CASCADE)
     FOR VALUES FROM (MINVALUE) TO (100000000);
 CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, right_id);
+CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, similarity);
 
 CREATE TABLE nearsim_index.cluster_member_shared PARTITION OF nearsim.cluster_member (
     PRIMARY KEY (generation_id, doc_id), UNIQUE (generation_id, cluster_id, is_survivor, doc_id))

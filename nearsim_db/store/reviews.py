@@ -13,7 +13,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 
 LEASE_SECONDS = 600
-_TRIED_AT_ONCE = 20
+_TRIED_AT_ONCE = 100
 
 Answer = Literal["same", "different", "unsure", "skipped"]
 Pair = tuple[int, int]  # two doc_ids, the smaller first
@@ -221,10 +221,9 @@ class Desk:
         That is the first pair of the reviewer's present leases until it is decided or released.
         """
         own = run(connection, "find_own_lease", **self._who, queue=queue).rows()
-        listed = [
-            (one.left_id, one.right_id, one.probability)
-            for one in ([] if own else self.queue(connection, queue, filters, _TRIED_AT_ONCE))
-        ]
+        found = [] if own else self.queue(connection, queue, filters, _TRIED_AT_ONCE)
+        fresh_first = sorted(found, key=lambda one: self.reviewer in one.seen_by)
+        listed = [(one.left_id, one.right_id, one.probability) for one in fresh_first]
         for left_id, right_id, probability in [*own, *listed]:
             if self._take(connection, queue, {(left_id, right_id): probability}):
                 return left_id, right_id

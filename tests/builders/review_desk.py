@@ -4,13 +4,40 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
+from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+import platformdirs
+import pytest
+
 from tests.builders.command_line import CommandLine
+
+_AXE = "axe-core@4.10.2"
+
+
+def axe_script() -> str:
+    """The accessibility checks of axe-core, fetched once with the npm client; skips the test if that fails."""
+    cached = platformdirs.user_cache_path("nearsim") / f"{_AXE}.js"
+    if not cached.exists():
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with tempfile.TemporaryDirectory(dir=cached.parent) as scratch:
+                command = ["npm", "pack", "--silent", "--pack-destination", scratch, _AXE]
+                subprocess.run(command, check=True, capture_output=True, timeout=120)
+                (archive,) = Path(scratch).glob("*.tgz")
+                with tarfile.open(archive) as packed:
+                    content = packed.extractfile("package/axe.min.js")
+                    assert content is not None
+                    cached.write_bytes(content.read())
+        except (OSError, subprocess.SubprocessError) as error:
+            pytest.skip(f"axe-core cannot be fetched: {error}")
+    return cached.read_text("utf-8")
 
 
 @dataclass

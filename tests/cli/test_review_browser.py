@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.builders.command_line import CommandLine, write_jsonl
-from tests.builders.review_desk import Desk, desk
+from tests.builders.review_desk import Desk, axe_script, desk
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -154,3 +154,25 @@ def test_a_cluster_is_split_and_a_document_taken_out_and_both_are_undone(
         press(page, "z")
         assert count(reviewed) == 0
     assert complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(
+    reviewed: CommandLine, browser: "Browser", complaints: list[str], scheme: str
+) -> None:
+    script = axe_script()
+    with desk(reviewed) as served:
+        page = opened(browser, served, complaints, color_scheme=scheme, bypass_csp=True)
+        cluster = reviewed.succeed("clusters", "--format", "jsonl").rows()[0]["cluster"]
+        for path in (
+            "",
+            "queue/numbers",
+            "documents/threshold",
+            f"cluster/{cluster}",
+            "queue/nearly",
+            "pair/1/99",
+        ):
+            page.goto(served.root + path)
+            page.evaluate(script)
+            found = page.evaluate("axe.run()")["violations"]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], path

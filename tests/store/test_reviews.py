@@ -8,6 +8,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import run
@@ -185,3 +186,32 @@ def test_a_document_is_decided_with_its_shortlist_and_undone_as_one(desk: Desk, 
         assert {row.pair for row in desk.undo(connection)} == {same, different}
         assert verdicts(connection) == []
         assert desk.undo(connection) == []
+
+
+def shifted(begin: int, more: str = "") -> str:
+    """30 words from a place in a line of words, and more."""
+    return " ".join([*(f"line{at}" for at in range(begin, begin + 30)), *more.split()])
+
+
+def listed(desk: Desk, index: Index, queue: str) -> set[tuple[str, str]]:
+    with index.database.transaction() as connection:
+        return {(pair.left, pair.right) for pair in desk.queue(connection, queue)}
+
+
+def test_weak_ties_torn_and_nearly_joined_clusters(index: Index) -> None:
+    index.create_profile("default", override(Recipe(), ["match.review=0.5"]))
+    chain = [Document(name, body=shifted(begin)) for name, begin in (("a", 0), ("b", 4), ("c", 8))]
+    apart = [
+        *(Document(f"p{at}", body=shifted(100, f"own{at}")) for at in range(2)),
+        *(Document(f"q{at}", body=shifted(107, f"else{at}")) for at in range(2)),
+    ]
+    index.add([*chain, *apart])
+    desk = Desk(index.profiles()[0][0].collection_id, index.collection, None, "anna")
+    # b is similar to a and c (24 of 32 features), which are similar to each other below the threshold (20 of 36).
+    assert listed(desk, index, "ties") == {("a", "b"), ("b", "c")}
+    assert ("a", "c") in listed(desk, index, "review")
+    assert listed(desk, index, "nearly") == {(p, q) for p in ("p0", "p1") for q in ("q0", "q1")}
+    assert listed(desk, index, "torn") == set()
+    index.veto("a", "c", "two lines", "bert")
+    (torn,) = listed(desk, index, "torn")
+    assert torn in {("a", "b"), ("b", "c")}

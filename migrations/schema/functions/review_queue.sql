@@ -1,7 +1,6 @@
 -- Runs as its caller over tables with policies. Candidates are chosen from pairs of heads; documents are joined after.
 -- sample: pairs are hashed to (0, 1]; those up to an inclusion probability, 30 pairs expected of each of ten steps of
--- similarity, are drawn, in the order in which a smaller probability would have drawn them. Other queues do not compute
--- the steps.
+-- similarity, are drawn, in the order in which a smaller probability would have drawn them.
 CREATE FUNCTION nearsim.review_queue(
     collection text DEFAULT NULL, profile text DEFAULT NULL, queue text DEFAULT 'threshold', reviewer text DEFAULT NULL,
     min_similarity double precision DEFAULT NULL, max_similarity double precision DEFAULT NULL, source text DEFAULT NULL,
@@ -17,6 +16,7 @@ DECLARE
     live record;
     least_similar double precision;
     lowest double precision;
+    probabilities double precision[];
     condition text;
     ordering text;
     near constant text := 'NOT pair.in_review AND pair.similarity >= $2 AND pair.similarity < $2 + (1 - $2) / 5';
@@ -26,8 +26,7 @@ DECLARE
     together constant text := 'SELECT %s AS doc_id UNION SELECT other.doc_id FROM nearsim.cluster_member AS own '
         'JOIN nearsim.cluster_member AS other ON other.generation_id = $1 AND other.cluster_id = own.cluster_id '
         'WHERE own.generation_id = $1 AND own.doc_id = %s';
-    drawn constant text := '(SELECT step.probability FROM step WHERE step.number = least(width_bucket('
-        'pair.similarity, $13, 1, 10), 10))';
+    drawn constant text := '($14)[1 + least(width_bucket(pair.similarity, $13, 1, 10), 10)]';
     uniform constant text := '((hashint8extended(pair.left_id, pair.right_id) & 4294967295) + 1) / 4294967296.0';
 BEGIN
     IF home IS NULL THEN
@@ -41,7 +40,7 @@ BEGIN
     lowest := least(least_similar, coalesce(nullif(CAST(live.recipe #>> '{match,review}' AS double precision), 0), 1));
     CASE queue
         WHEN 'review' THEN
-            condition := 'pair.in_review';
+            condition := 'pair.in_review AND pair.similarity < $2';
             ordering := 'pair.similarity DESC';
         WHEN 'threshold' THEN
             condition := near;
@@ -66,11 +65,20 @@ BEGIN
                 'WHERE torn.collection_id = $3 AND torn.verdict = ''vetoed'' AND torn.undone_at IS NULL)';
             ordering := 'pair.similarity DESC';
         WHEN 'nearly' THEN
-            condition := 'pair.in_review AND (SELECT cluster_id FROM nearsim.cluster_member '
+            condition := 'pair.in_review AND pair.similarity < $2 AND (SELECT cluster_id FROM nearsim.cluster_member '
                 'WHERE generation_id = $1 AND doc_id = pair.left_id) <> (SELECT cluster_id FROM nearsim.cluster_member '
                 'WHERE generation_id = $1 AND doc_id = pair.right_id)';
             ordering := 'pair.similarity DESC';
         WHEN 'sample' THEN
+            SELECT array_agg(least(1, 30.0 / nullif(step.pairs, 0)) ORDER BY step.number) INTO probabilities
+            FROM (
+                SELECT number, count(stored.step) AS pairs
+                FROM generate_series(0, 10) AS number LEFT JOIN (
+                    SELECT least(width_bucket(one.similarity, lowest, 1, 10), 10) AS step FROM nearsim.similar_pair AS one
+                    WHERE one.generation_id = live.generation_id
+                ) AS stored ON stored.step = number
+                GROUP BY number
+            ) AS step;
             condition := uniform || ' <= ' || drawn;
             ordering := uniform || ' / ' || drawn;
         ELSE
@@ -78,10 +86,7 @@ BEGIN
                 coalesce(quote_literal(queue), 'NULL') USING ERRCODE = 'invalid_parameter_value';
     END CASE;
     RETURN QUERY EXECUTE format($query$
-        WITH step (number, probability) AS (
-            SELECT least(width_bucket(stored.similarity, $13, 1, 10), 10), least(1, 30.0 / count(*))
-            FROM nearsim.similar_pair AS stored WHERE stored.generation_id = $1 GROUP BY 1
-        ), open AS (
+        WITH open AS (
             SELECT pair.*, a.external_id AS left_external_id, b.external_id AS right_external_id, a.title AS left_title,
                 b.title AS right_title, a.source AS left_source, b.source AS right_source,
                 CAST(%s AS double precision) AS probability
@@ -104,10 +109,7 @@ BEGIN
                         AND (seen.decided_at IS NOT NULL AND seen.undone_at IS NULL
                             AND (seen.answer <> 'skipped' OR seen.reviewer = $4)
                             OR seen.leased_until > now() AND seen.reviewer IS DISTINCT FROM $4))))
-            ORDER BY EXISTS (
-                    SELECT FROM nearsim.review AS seen WHERE seen.left_id = pair.left_id
-                        AND seen.right_id = pair.right_id AND seen.reviewer = $4 AND seen.leased_until IS NULL),
-                %s, pair.left_id, pair.right_id
+            ORDER BY %s, pair.left_id, pair.right_id
             LIMIT $12
         )
         SELECT open.left_id, open.right_id, open.left_external_id, open.right_external_id, open.left_title,
@@ -123,9 +125,9 @@ BEGIN
         FROM open
         $query$, CASE WHEN queue = 'sample' THEN drawn ELSE 'NULL' END, condition, ordering)
         USING live.generation_id, least_similar, home, reviewer, min_similarity, max_similarity, source, since, until, text,
-            unreviewed, greatest(max_pairs, 0), lowest;
+            unreviewed, greatest(max_pairs, 0), lowest, probabilities;
 END
 $$;
 COMMENT ON FUNCTION nearsim.review_queue(
     text, text, text, text, double precision, double precision, text, timestamptz, timestamptz, text, boolean, integer) IS
-    'Pairs that a person should look at, the most doubtful first, those that reviewer has seen last. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), ties (similar pairs of a cluster that no third document is similar to), torn (similar, but a veto keeps their clusters apart), nearly (below the threshold, between two clusters), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, those that reviewer skipped, and those leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title or external_id of either document, and its publication from since to before until';
+    'Pairs that a person should look at, the most doubtful first. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), ties (similar pairs of a cluster that no third document is similar to), torn (similar, but a veto keeps their clusters apart), nearly (below the threshold, between two clusters), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, those that reviewer skipped, and those leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title or external_id of either document, and its publication from since to before until';

@@ -23,7 +23,7 @@ from nearsim_db.store.generation_rows import Generation
 _INDEXES = {
     "signature": ("doc_id", "feature_digest, doc_id", "head_id, doc_id"),
     "band": ("bucket_hash, doc_id",),
-    "similar_pair": ("left_id, right_id", "right_id"),
+    "similar_pair": ("left_id, right_id", "right_id", "similarity"),
     "cluster_member": ("doc_id", "cluster_id, is_survivor, doc_id"),
 }
 _FOREIGN_KEYS = {"similar_pair": 2}

@@ -37,6 +37,7 @@ ORDER BY doc_id FOR KEY SHARE
 -- name: finish_pairs
 -- Index the right side after the bulk load, and add the foreign keys to signatures.
 CREATE INDEX ON {similar_pair_leaf} (right_id);
+CREATE INDEX ON {similar_pair_leaf} (similarity);
 ALTER TABLE {similar_pair_leaf} ADD FOREIGN KEY (left_id) REFERENCES {signature_leaf} (doc_id) ON DELETE CASCADE;
 ALTER TABLE {similar_pair_leaf} ADD FOREIGN KEY (right_id) REFERENCES {signature_leaf} (doc_id) ON DELETE CASCADE
 
