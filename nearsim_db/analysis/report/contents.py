@@ -1,5 +1,6 @@
 """The data of a report as plain dataclasses, rendered by the page and printed by `--json`; formats of values."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -207,9 +208,9 @@ def number(value: float | None, decimals: int = 0) -> str:
     return "–" if value is None else f"{value:,.{decimals}f}"
 
 
-def share(part: int, whole: int) -> str:
+def share(part: int, whole: int, decimals: int = 0) -> str:
     """Return a percentage; a dash if the whole is 0."""
-    return f"{100 * part / whole:.0f}\u00a0%" if whole else "–"
+    return f"{100 * part / whole:.{decimals}f}\u00a0%" if whole else "–"
 
 
 def duration(seconds: float | None) -> str:
@@ -239,4 +240,11 @@ def short(text: str | None, characters: int = 120) -> str | None:
     return text if len(text) <= characters else f"{text[: characters - 1]}…"
 
 
-FILTERS: dict[str, Callable[..., Any]] = {one.__name__: one for one in (number, share, duration, size, short)}
+def quoted(text: str) -> str:
+    """Return text as one word of a shell command."""
+    return shlex.quote(text)
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    one.__name__: one for one in (number, share, duration, size, short, quoted)
+}
