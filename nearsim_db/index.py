@@ -414,6 +414,8 @@ class AsyncIndex:
     pin = awaited(Index.pin)
     veto = awaited(Index.veto)
     undo = awaited(Index.undo)
+    keep = awaited(Index.keep)
+    import_labels = awaited(Index.import_labels)
     profiles = awaited(Index.profiles)
     metric = awaited(Index.metric)
     least_similarity = awaited(Index.least_similarity)
