@@ -19,6 +19,7 @@ from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
+from nearsim_db.similarity.text.free_order import free_ids
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
 
 Places = NDArray[np.int64]
@@ -26,6 +27,7 @@ Ids = NDArray[np.uint64]
 
 MOST_SEEDS = 100
 LEAST_SHARE = 0.5
+_LEAST_FREE_SHARE = 0.25  # of words in any order: a reworded text has more words between equal runs
 _K = 5  # of bags of words and of sentences, whose shingles are no runs of words
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
@@ -34,13 +36,15 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 class PassageRules:
     """What a passage is made of: runs of `k` equal tokens, at most `gap` tokens apart, `length` tokens or more.
 
-    `share` is the least share of equal tokens, from 0 to 1.
+    `share` is the least share of equal tokens, from 0 to 1. With `is_free` runs are equal whatever the order of their
+    tokens.
     """
 
     k: int
     gap: int = DEFAULT_GAP
     length: int = DEFAULT_PASSAGE
     share: float = LEAST_SHARE
+    is_free: bool = False
 
     @classmethod
     def of(cls, recipe: Recipe) -> "PassageRules":
@@ -52,7 +56,9 @@ class PassageRules:
         match, shingle = recipe.match, recipe.shingle
         k = shingle.k if shingle.scheme in ("word", "char") else _K
         gap = DEFAULT_GAP if match.passage_gap is None else match.passage_gap
-        return cls(k, gap, max(k, match.passage or DEFAULT_PASSAGE))
+        is_free = shingle.order == "free"
+        share = _LEAST_FREE_SHARE if is_free else LEAST_SHARE
+        return cls(k, gap, max(k, match.passage or DEFAULT_PASSAGE), share, is_free)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ def _span(tokens: Tokens, begin: int, end: int) -> Span:
 
 def _boxes(left: Ids, right: Ids, rules: PassageRules) -> Iterator[tuple[int, int, int, int, int, float]]:
     """Yield the passages as begin and end in either text, equal tokens and their share."""
-    runs = matching_runs(left, right, rules.k)
+    runs = matching_runs(left, right, rules.k, is_free=rules.is_free)
     if not len(runs):
         return
     groups = _chained(runs, rules.k + rules.gap)
@@ -126,9 +132,9 @@ def _boxes(left: Ids, right: Ids, rules: PassageRules) -> Iterator[tuple[int, in
         yield i, i_end, j, j_end, count, round(share, 6)
 
 
-def matching_runs(left: Ids, right: Ids, k: int) -> Places:
+def matching_runs(left: Ids, right: Ids, k: int, *, is_free: bool = False) -> Places:
     """Return the maximal runs of seeds as (place in left, place in right, seeds), int64 of (m, 3), by left place."""
-    lefts, rights = _seeds(grams(left, k), grams(right, k))
+    lefts, rights = _seeds(grams(left, k, is_free=is_free), grams(right, k, is_free=is_free))
     order = np.lexsort((lefts, rights - lefts))
     lefts, rights = lefts[order], rights[order]
     firsts = np.flatnonzero(
@@ -143,9 +149,11 @@ def _before(lefts: Places, rights: Places) -> int:
     return int(rights[0] - lefts[0]) - 1 if len(lefts) else 0
 
 
-def grams(ids: Ids, k: int) -> Ids:
+def grams(ids: Ids, k: int, *, is_free: bool = False) -> Ids:
     """Return the id of each run of k tokens: uint64 of n - k + 1, none if there are fewer than k."""
     count = max(len(ids) - k + 1, 0)
+    if is_free and count:
+        return free_ids(ids, np.array([0, len(ids)]), k)[0]
     found = np.zeros(count, np.uint64)
     for shift in range(k if count else 0):
         found = found * _FACTOR + ids[shift : shift + count]

@@ -1,39 +1,41 @@
 """Passages against brute force over all pairs of seeds, and the places of tokens in texts."""
 
 import random
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearsim_db.errors import InputError
-from nearsim_db.similarity import passages
+from nearsim_db.errors import InputError, RecipeError
+from nearsim_db.similarity import passages, presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.passages import PassageFinder, PassageRules, find_passages
-from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.profile import resolve, restore
+from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.similarity.text.features import Shingler
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
-from tests.builders.selection import examples
+from tests.builders.selection import every_backend, examples
 
+FREE = ["shingle.order=free", "shingle.k=3"]
 Box = tuple[int, int, int, int, int]
 WINNOW = override(Recipe(), ["sketch.family=winnow"])
 
 
-def seeds_of(left: list[int], right: list[int], k: int) -> list[tuple[int, int]]:
+def seeds_of(left: list[int], right: list[int], k: int, *, is_free: bool) -> list[tuple[int, int]]:
+    order = sorted if is_free else list
     return [
         (i, j)
         for i in range(len(left) - k + 1)
         for j in range(len(right) - k + 1)
-        if left[i : i + k] == right[j : j + k]
+        if order(left[i : i + k]) == order(right[j : j + k])
     ]
 
 
-def oracle(left: list[int], right: list[int], k: int, gap: int) -> list[Box]:
+def oracle(left: list[int], right: list[int], k: int, gap: int, *, is_free: bool) -> list[Box]:
     """Connected seeds, of which one follows the other in both texts by at most k + gap: their hull and equal tokens."""
-    seeds = seeds_of(left, right, k)
+    seeds = seeds_of(left, right, k, is_free=is_free)
     found, open_seeds = [], set(seeds)
     while open_seeds:
         group = [open_seeds.pop()]
@@ -74,11 +76,14 @@ def alike(draw: st.DrawFn) -> tuple[list[int], list[int]]:
 
 
 @examples(300)
-@given(texts=alike(), k=st.integers(1, 4), gap=st.integers(0, 6))
-def test_passages_are_the_connected_seeds(texts: tuple[list[int], list[int]], k: int, gap: int) -> None:
+@given(texts=alike(), k=st.integers(1, 4), gap=st.integers(0, 6), is_free=st.booleans())
+def test_passages_are_the_connected_seeds(
+    texts: tuple[list[int], list[int]], k: int, gap: int, is_free: bool
+) -> None:
     most, passages.MOST_SEEDS = passages.MOST_SEEDS, 10**6
     try:
-        assert boxes(*texts, PassageRules(k, gap, 0, 0)) == oracle(*texts, k, gap)
+        rules = PassageRules(k, gap, 0, 0, is_free)
+        assert boxes(*texts, rules) == oracle(*texts, k, gap, is_free=is_free)
     finally:
         passages.MOST_SEEDS = most
 
@@ -202,3 +207,64 @@ def test_passages_are_found_in_the_runs_of_the_features() -> None:
         shared = set(features.of(0).tolist()) & set(features.of(1).tolist())
         left, right = (tokeniser.tokens(text).ids for text in texts)
         assert bool(shared) == bool(len(passages.matching_runs(left, right, 5)))
+
+
+@every_backend
+@examples(100)
+@given(documents=st.lists(st.lists(st.sampled_from("abcde"), max_size=12), min_size=1, max_size=4))
+def test_words_in_any_order_make_a_feature(backend: str, documents: list[list[str]]) -> None:
+    """As many as there are runs of 3 that differ as multisets; a shorter text is one feature."""
+    encoder = Encoder(resolve(override(Recipe(), FREE)), backend)
+    expected = [
+        {tuple(sorted(own[at : at + 3])) for at in range(max(1, len(own) - 2))} if own else set()
+        for own in documents
+    ]
+    features = encoder.features([" ".join(own) for own in documents])
+    found = [set(features.of(at).tolist()) for at in range(len(documents))]
+    for one, other in product(range(len(documents)), repeat=2):
+        assert len(found[one] & found[other]) == len(expected[one] & expected[other])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["shingle.scheme=char"], "but shingle.scheme is char and hash.base poly64"),
+        (["shingle.scheme=bag"], "but shingle.scheme is bag"),
+        (["hash.base=crc32"], "hash.base crc32; set them to word and poly64"),
+        (["shingle.k=33"], "shingle.k is 33, but at most 32"),
+    ],
+)
+def test_a_free_order_is_one_of_words(settings: list[str], message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        override(Recipe(), ["shingle.order=free", *settings])
+
+
+def test_reworded_texts_share_a_passage() -> None:
+    reworded = presets.load("reworded")
+    verbs = [
+        "walk",
+        "jump",
+        "paint",
+        "count",
+        "print",
+        "load",
+        "sail",
+        "heat",
+        "melt",
+        "lift",
+        "fold",
+        "rent",
+    ]
+    left = " ".join(
+        f"{verb}ed {noun}s and {verb}ing" for verb, noun in zip(verbs, reversed(verbs), strict=True)
+    )
+    right = " ".join(
+        f"{noun} was the {verb}, {verb}s" for verb, noun in zip(verbs, reversed(verbs), strict=True)
+    )
+    [found] = PassageFinder(reworded, "numpy").find(left, f"Other words first; {right}")
+    assert (found.left.text, found.right.text, found.equal) == (left, right, 36)
+    assert PassageFinder(WINNOW, "numpy").find(left, right) == []
+    assert restore(to_mapping(WINNOW), resolve(WINNOW).fingerprint, 256, 1).recipe == WINNOW
+    stored = to_mapping(WINNOW)
+    del stored["shingle"]["order"]
+    assert restore(stored, resolve(WINNOW).fingerprint, 256, 1).recipe == WINNOW

@@ -31,7 +31,10 @@ class Normalise(_Section, frozen=True):
 
 
 class Shingle(_Section, frozen=True):
-    """How a text is split; `k` units make one shingle (in a bag of words, each word is a shingle)."""
+    """How a text is split; `k` units make one shingle (in a bag of words, each word is a shingle).
+
+    With `order` free the words of a shingle count in any order.
+    """
 
     scheme: Literal["char", "word", "bag", "sentence"] = "word"
     k: Annotated[int, Meta(ge=1, le=1000)] = 3
@@ -39,6 +42,7 @@ class Shingle(_Section, frozen=True):
     stopwords: str | tuple[str, ...] = "none"
     stem: str = "none"
     min_token_length: Annotated[int, Meta(ge=1, le=100)] = 1
+    order: Literal["kept", "free"] = "kept"
 
 
 class Hash(_Section, frozen=True):

@@ -35,6 +35,8 @@ _COMPATIBLE = ("fast_similarity", "minhash")
 # With other hashes than poly64 each shingle is hashed anew; at this length a megabyte takes less than a second.
 _LONGEST_UNROLLED_SHINGLE = 128
 
+_LONGEST_FREE_SHINGLE = 32  # its words are sorted in memory, for all shingles of a batch
+
 _ESTIMATED_DISTANCES = 1e6
 
 _UNIT_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
@@ -52,6 +54,7 @@ def check(recipe: "Recipe") -> None:
     _check_passage(recipe)
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
+    _check_order(recipe)
     if recipe.hash.base != "poly64" and recipe.shingle.k > _LONGEST_UNROLLED_SHINGLE:
         raise RecipeError(
             f"shingle.k is {recipe.shingle.k}, but at most {_LONGEST_UNROLLED_SHINGLE} with hash.base = "
@@ -268,6 +271,22 @@ def _check_tokens(shingle: "Shingle") -> None:
     ):
         raise RecipeError(
             "shingle.stopwords, stem and min_token_length work on words; with scheme = char leave them out"
+        )
+
+
+def _check_order(recipe: "Recipe") -> None:
+    shingle = recipe.shingle
+    if shingle.order == "kept":
+        return
+    if shingle.scheme != "word" or recipe.hash.base != "poly64":
+        raise RecipeError(
+            f"shingle.order = free sorts the words of a shingle, but shingle.scheme is {shingle.scheme} and hash.base "
+            f"{recipe.hash.base}; set them to word and poly64, or shingle.order to kept"
+        )
+    if shingle.k > _LONGEST_FREE_SHINGLE:
+        raise RecipeError(
+            f"shingle.k is {shingle.k}, but at most {_LONGEST_FREE_SHINGLE} with shingle.order = free, which sorts "
+            "the words of each shingle; lower it"
         )
 
 

@@ -64,6 +64,7 @@ def flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
 # its fingerprint, so existing indexes can be written to.
 _EARLIER: Mapping[str, Mapping[str, Any]] = {
     "normalise": {"invisible": "keep"},
+    "shingle": {"order": "kept"},
     "retain": {"delete": False},
     "match": {"certain_shared_bands": 0, "review": 0.0},
 }

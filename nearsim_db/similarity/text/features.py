@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import separators, words
+from nearsim_db.similarity.text.free_order import free_ids
 from nearsim_db.similarity.text.kernels import TextKernels, text_kernels
 from nearsim_db.similarity.text.normalise import Canonical, from_texts, low_bytes, make_fold, squeeze
 from nearsim_db.similarity.text.words import WordFilter, word_filter
@@ -109,7 +110,12 @@ class Shingler:
         return self._unit_shingles(joined, self._rules.k, _NEWLINE, whole)
 
     def _unit_shingles(self, units: Canonical, k: int, separator: int, canonical: Canonical) -> Shingles:
-        ids, offsets = self._kernels.unit_ids(units.data, units.offsets, k, self._base, separator)
+        is_free = self._rules.order == "free"
+        ids, offsets = self._kernels.unit_ids(
+            units.data, units.offsets, 1 if is_free else k, self._base, separator
+        )
+        if is_free:
+            ids, offsets = free_ids(ids, offsets, k)
         return Shingles(ids, offsets, canonical, self._kernels)
 
     @property
