@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Annotated, LiteralString
 
+import psutil
 import psycopg
 from typer import Option
 
@@ -179,13 +180,20 @@ def count_failures(url: str) -> int:
     return failed
 
 
-def measure(url: str, collections: int) -> dict[str, object]:
-    """Measure a database that has so many collections."""
-    found = measure_views(url)
+def measure_commands(url: str, server: psutil.Process) -> dict[str, object]:
+    """Measure commands: seconds on the clock, and of the processors of client and server."""
+    found: dict[str, object] = {}
     for command in _COMMANDS:
         words = [*_NEARSIM, *command.split(), *(["--collection", TEMPLATE] * (command in _OF_COLLECTION))]
-        costs = [run_measured(words, {"NEARSIM_DATABASE_URL": url})[0] for _ in range(3)]
-        found[f"nearsim {command}, s"] = f"{min(one.wall for one in costs):.2f}"
+        costs = [run_measured(words, {"NEARSIM_DATABASE_URL": url}, server)[0] for _ in range(3)]
+        clock, used = min(one.wall for one in costs), min(one.client + one.server for one in costs)
+        found[f"nearsim {command}: clock, processor, s"] = f"{clock:.2f}, {used:.2f}"
+    return found
+
+
+def measure(url: str, server: psutil.Process, collections: int) -> dict[str, object]:
+    """Measure a database that has so many collections."""
+    found = measure_views(url) | measure_commands(url, server)
     new = [f"new {collections} {one}" for one in range(3)]
     first = min(measure_first_document(url, one) for one in new)
     found["first document: server, ms; statements"] = f"{first[0]:.1f}; {first[1]}"
@@ -209,12 +217,13 @@ def main(
     """Measure a server while its collections grow in number."""
     columns = {}
     with own_server(major, _SETTINGS) as cluster:
-        url = cluster.dsn()
+        url, running = cluster.dsn(), cluster.status()
+        assert running is not None
         with psycopg.connect(url, autocommit=True) as session:
             session.execute("CREATE EXTENSION pg_stat_statements")
         for size in sorted(collections):
             fill(url, size)
-            columns[size] = measure(url, size)
+            columns[size] = measure(url, running.process, size)
     rows = ["| | " + " | ".join(f"{size:,}" for size in columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for name in next(iter(columns.values())):
         rows.append(f"| {name} | " + " | ".join(str(found[name]) for found in columns.values()) + " |")

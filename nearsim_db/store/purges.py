@@ -135,7 +135,8 @@ def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
             "survivor_pin",
         )
     ]
-    tables += [leaves.table(parent) for leaves in generations for parent in PARENTS]
+    # Generations may share theirs.
+    tables += {leaves.name(name): leaves.table(name) for leaves in generations for name in PARENTS}.values()
     for table in (*tables, sql.Identifier("pg_catalog", "pg_statistic")):
         try:
             autocommitting(connection).execute(statement("vacuum_leaf", leaf=table))

@@ -86,6 +86,25 @@ def test_purged_text_is_nowhere(database_url: str, tmp_path: Path) -> None:
         assert_whole(index)
 
 
+def test_tables_that_generations_share_are_vacuumed_once(database_url: str) -> None:
+    with Index.connect(database_url) as index, psycopg.connect(database_url, autocommit=True) as session:
+        for name in ("default", "second"):
+            index.create_profile(name, override(Recipe(), ["match.threshold=0.5"]))
+        index.add(with_secret())
+        before = count_vacuums(session)
+        assert len(index.purge([NAME]).generations) == 2
+        assert count_vacuums(session) - before == len(PARENTS)
+
+
+def count_vacuums(session: psycopg.Connection[tuple[int]]) -> int:
+    """How many times the shared tables were vacuumed."""
+    row = session.execute(
+        "SELECT CAST(sum(vacuum_count) AS integer) FROM pg_stat_user_tables WHERE relname LIKE '%\\_shared'"
+    ).fetchone()
+    assert row is not None
+    return row[0]
+
+
 def test_twin_becomes_head_after_a_purge(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), ["match.threshold=0.5", 'fields=["body"]']))
