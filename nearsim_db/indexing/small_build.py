@@ -67,10 +67,11 @@ def _sign(connection: Connection, context: Context) -> None:
 
 
 def _count_documents(connection: Connection, context: Context) -> int | None:
-    """Return the number of documents; None if they are many, expire or are in another table, or the build has begun."""
+    """Return the number of documents; None if they are many, expire or are elsewhere, or the build has begun."""
     generation = generation_rows.reread(connection, context.generation)
     is_new = generation.is_first_build and generation.stage == "sign" and "began" not in generation.figures
-    if not is_new or not generation.leaves.are_shared or context.retained_seconds is not None:
+    is_local = generation.leaves.are_shared and not generation.leaves.distributed
+    if not is_new or not is_local or context.retained_seconds is not None:
         return None
     if attachments.find_attachment(connection, generation.collection_id) is not None:
         return None
