@@ -103,7 +103,10 @@ class Session:
                 connection, scope.collection_id, list(self.failures)
             ) or lookup_requests.is_any_waiting(connection, scope.collection):
                 return True
-        return maintenance.begin_moves(scope)
+        if maintenance.begin_moves(scope):
+            return True
+        maintenance.drop_generations(scope)
+        return False
 
     def read_backlog(self) -> Backlog:
         """Count the work in the queue; thread-safe."""

@@ -112,9 +112,8 @@ def pairs(index: Index) -> set[tuple[str, str]]:
 
 
 def finish(url: str) -> None:
-    """Do all work; what a worker has replaced is dropped by the next one at its start."""
-    for _ in range(2):
-        Worker(url).drain()
+    """Do all work, and drop what it has replaced."""
+    Worker(url).drain()
 
 
 def assert_moved(url: str, threshold: float = 0.5) -> Generation:
