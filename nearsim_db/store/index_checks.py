@@ -14,7 +14,7 @@ from nearsim_db.records import CollectionId, Evidence, WorkStage
 from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import packed, packed_ids
+from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from, to_bigint
 from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.statements import (
@@ -126,11 +126,8 @@ def find_pending_documents(
 def find_missing_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Keys) -> list[int]:
     """Return the heads that lack any of their band rows, given by their keys."""
     owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
-    missing: set[int] = set()
-    for lot in placement.by_shard(connection, leaves, hashes):
-        parameters = {"doc_ids": packed(owners[lot]), "bucket_hashes": packed(hashes[lot])}
-        missing.update(run(connection, "find_missing_bands", leaves, "binary", **parameters).values())
-    return sorted(missing)
+    found = placement.run_by_shard(connection, "find_missing_bands", leaves, owners, hashes, "binary")
+    return sorted({doc_id for _, result in found for doc_id in result.values()})
 
 
 def stream_bands(

@@ -206,15 +206,11 @@ def look_up_candidates(
     order = np.argsort(hashes)  # neighbours are in the same pages of the index
     hashes, heads = hashes[order], heads[order]
     rows: list[tuple[int, bytes]] = []
-    for lot in placement.by_shard(connection, leaves, hashes):
-        parameters = {
-            "doc_ids": packed(heads[lot]),
-            "bucket_hashes": packed(hashes[lot]),
-            "bucket_limit": bucket_limit,
-        }
+    for lot, result in placement.run_by_shard(
+        connection, "look_up_candidates", leaves, heads, hashes, "prepared", bucket_limit=bucket_limit
+    ):
         positions = lot.tolist()
-        members_at = run(connection, "look_up_candidates", leaves, "prepared", **parameters).rows()
-        rows += [(positions[place], members) for place, members in members_at]
+        rows += [(positions[place], members) for place, members in result.rows()]
     if not rows:
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     places, members = zip(*rows, strict=True)

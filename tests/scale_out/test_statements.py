@@ -96,10 +96,11 @@ def test_only_the_shards_of_the_buckets_are_asked(session: Application, name: st
 def test_many_buckets_are_split_by_shard(session: Application, url: str) -> None:
     hashes = np.arange(-3_000, 3_000, dtype=np.int64) << 50
     with Database.connect(url) as database, database.transaction() as connection:
-        lots = placement.by_shard(connection, THERE, hashes)
-    shards = [set(session.execute(_SHARDS, [hashes[lot].tolist()]).fetchall()) for lot in lots]
-    assert all(len(one) == 1 for one in shards) and len(set.union(*shards)) == len(lots) == 8
-    assert sorted(np.concatenate(lots)) == list(range(len(hashes)))
+        found = placement.run_by_shard(connection, "find_missing_bands", THERE, np.arange(6_000), hashes)
+        shards = [set(session.execute(_SHARDS, [hashes[lot].tolist()]).fetchall()) for lot, _ in found]
+        assert all(len(one) == 1 for one in shards) and len(set.union(*shards)) == len(found) == 8
+        assert sorted(np.concatenate([lot for lot, _ in found])) == list(range(6_000))
+        assert all(sorted(result.values()) == sorted(lot) for lot, result in found)
 
 
 @pytest.mark.parametrize("name", REPLACED_FUNCTIONS)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -17,6 +18,8 @@ from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.statements import (
     SCHEMA,
     Leaves,
+    Mode,
+    Result,
     run,
     statement,
 )
@@ -149,11 +152,40 @@ def has_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> bool:
     return bool(run(connection, "has_shards", table=table).value())
 
 
-def by_shard(connection: Connection, leaves: Leaves, hashes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return the positions of buckets in lots to be looked up together: of one shard each, if they are many.
+def run_by_shard(
+    connection: Connection,
+    name: str,
+    leaves: Leaves,
+    doc_ids: NDArray[np.int64],
+    hashes: NDArray[np.int64],
+    mode: Mode = "text",
+    **parameters: object,
+) -> list[tuple[NDArray[np.int64], Result]]:
+    """Run the statement of a name on band rows, those of each shard by themselves if they are many.
 
-    A statement on several shards sends all its buckets to each of them.
+    A statement on several shards sends all its rows to each of them. Returns the positions of rows with their result.
     """
+    lots = _by_shard(connection, leaves, hashes)
+    with connection.backend.pipeline() if len(lots) > 1 else nullcontext():
+        return [
+            (
+                lot,
+                run(
+                    connection,
+                    name,
+                    leaves,
+                    mode,
+                    doc_ids=packed(doc_ids[lot]),
+                    bucket_hashes=packed(hashes[lot]),
+                    **parameters,
+                ),
+            )
+            for lot in lots
+        ]
+
+
+def _by_shard(connection: Connection, leaves: Leaves, hashes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return the positions of buckets, those of each shard together if they are many."""
     if not leaves.distributed or len(hashes) < _MANY:
         return [np.arange(len(hashes))]
     shards = np.array(run(connection, "find_shards", None, "binary", bucket_hashes=packed(hashes)).value())
