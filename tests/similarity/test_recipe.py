@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import nearsim_db
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, from_mapping, keep_policy, load, override, parse, to_mapping
 from nearsim_db.similarity.recipe.writing import differing_keys
 from tests.builders.cpu_time import cpu_seconds
@@ -379,3 +380,8 @@ def test_applications_import_recipes_from_the_package() -> None:
     assert made == from_mapping({"match": {"threshold": 0.5}, "shingle": {"k": 4}})
     assert {type(getattr(made, name)).__name__ for name in made.__struct_fields__} - {"tuple"} == SECTIONS
     assert nearsim_db.presets.load("default") == nearsim_db.Recipe()
+
+
+def test_a_former_name_of_a_preset_still_names_it() -> None:
+    assert presets.load("source-code-and-licences") == presets.load("licences")
+    assert "source-code-and-licences" not in presets.names()

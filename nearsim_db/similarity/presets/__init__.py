@@ -9,6 +9,7 @@ from nearsim_db.similarity import recipe
 from nearsim_db.similarity.recipe import Recipe
 
 DEFAULT = "default"
+FORMER_NAMES = {"source-code-and-licences": "licences"}  # that still name a preset
 
 
 def names() -> list[str]:
@@ -24,6 +25,7 @@ def load(name: str) -> Recipe:
 
 def read(name: str) -> str:
     """Return the source of a preset, including comments. Raises RecipeError, listing the presets."""
+    name = FORMER_NAMES.get(name, name)
     if name not in names():
         near = difflib.get_close_matches(name, names(), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
