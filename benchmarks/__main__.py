@@ -24,6 +24,7 @@ NAMES: Mapping[str, tuple[str, str]] = {
     "scale-out": ("scale_out:main", "one server and Citus clusters"),
     "rebalancing": ("rebalancing:main", "a node is added to a Citus cluster under load"),
     "startup": ("startup:main", "start-up of commands"),
+    "nearest": ("nearest:main", "the nearest of short records, beside the exact join"),
     "signing": ("signing:main", "text to band keys on one thread"),
     "profile": ("profiling:main", "where a command's time goes"),
 }

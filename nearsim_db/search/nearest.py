@@ -16,13 +16,14 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.nearest import LINKS, NearestJoin, Neighbours, Weights
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.ragged import Ragged
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.exports import stream_export
 from nearsim_db.store.generation_rows import Generation
 
 _RECORDS_AT_ONCE = 2_000
 DEFAULT_PRESET = "records"
+_WORDS = from_mapping({"shingle": {"scheme": "bag"}})  # often rarer than the features of a recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class NearestSearch:
         self.query = query
         self.warnings: list[str] = []
         self._encoder = Encoder(resolve(query.recipe or presets.load(DEFAULT_PRESET)), backend)
+        self._words = Encoder(resolve(_WORDS), backend)
         if self._encoder.takes_vectors:
             raise InputError("nearest compares texts, but sketch.input of the recipe is vector")
         self._labels: dict[object, int] = {}
@@ -104,15 +106,18 @@ class NearestSearch:
         ids: list[str] = []
         titles: list[str | None] = []
         labels: list[int] = []
-        parts = [Ragged.of([])]
+        parts, words = [Ragged.of([])], [Ragged.of([])]
         rest = iter(records)
         while batch := list(islice(rest, _RECORDS_AT_ONCE)):
-            features = self._encoder.features([self._encoder.text_of(one.title, one.body) for one in batch])
-            parts.append(Ragged(features.ids, features.offsets))
+            texts = [self._encoder.text_of(one.title, one.body) for one in batch]
+            for kept, encoder in ((parts, self._encoder), (words, self._words)):
+                features = encoder.features(texts)
+                kept.append(Ragged(features.ids, features.offsets))
             ids += [one.id for one in batch]
             titles += [one.title for one in batch]
             labels += [self._labels.setdefault(one.label, len(self._labels)) for one in batch]
-        return _Records(ids, titles, np.array(labels, np.int64), Ragged.joined(parts))
+        own = Ragged.joined(parts)
+        return _Records(ids, titles, np.array(labels, np.int64), own, own.united(Ragged.joined(words)))
 
     def _blocks(self, left: "_Records", right: "_Records") -> Iterator[Neighbours]:
         found = self._search(left, right)
@@ -129,13 +134,14 @@ class NearestSearch:
             left.features,
             None if left is right else right.features,
             weights=self.query.weights,
+            keys=(left.keys, None if left is right else right.keys),
             labels=labels,
             backend=self._encoder.backend,
         )
         if join.left_out:
             self.warnings.append(
-                f"each feature of {join.left_out:,} documents is in more than {LINKS} others, of which the first "
-                f"{LINKS} were compared"
+                f"each word and feature of {join.left_out:,} documents is in more than {LINKS} others, of which "
+                f"the first {LINKS} were compared"
             )
         return join.search(self.query.most, self.query.min_similarity)
 
@@ -146,6 +152,7 @@ class _Records:
     titles: list[str | None]
     labels: np.ndarray[tuple[int], np.dtype[np.int64]]
     features: Ragged
+    keys: Ragged
 
 
 _NONE = Neighbours(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))

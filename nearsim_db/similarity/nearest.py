@@ -50,8 +50,9 @@ class NearestJoin:
 
     With the weights idf the similarity is the cosine of the angle between the vectors of ln(1 + n / df), for the df of
     the n documents that have a feature; else it is the Jaccard similarity. Documents are compared that share one of the
-    `KEYS` rarest features of the query, of which at most `LINKS` documents in all; `left_out` counts queries whose
-    rarest feature alone has more. `labels`, int64 of queries and targets: only others than one's own count.
+    `KEYS` rarest keys of the query, of which at most `LINKS` documents in all; `left_out` counts queries whose rarest
+    key alone has more. `keys` are rows of ids of queries and targets; None: the features. `labels`, int64 of queries
+    and targets: only others than one's own count.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class NearestJoin:
         targets: Ragged | None,
         *,
         weights: Weights = "idf",
+        keys: tuple[Ragged, Ragged | None] | None = None,
         labels: tuple[Ids, Ids] | None = None,
         backend: str | None = None,
     ) -> None:
@@ -70,22 +72,25 @@ class NearestJoin:
         self._labels, self._is_idf = labels, weights == "idf"
         weight = np.log1p(len(all_sets) / frequency) if self._is_idf else np.ones(len(frequency))
         self._offsets, self._terms, self._weights = all_sets.offsets, terms.view(np.uint64), weight[terms]
-        self._gain = weight**2
         squares = np.concatenate((np.zeros(1), np.cumsum(self._weights**2)))[all_sets.offsets]
         self._lengths = np.sqrt(np.diff(squares))
         self._kernels = sketch_kernels(resolve(backend))
-        self._postings(terms[all_sets.offsets[self._first] :], len(frequency))
-        self._choose_keys(terms[: queries.offsets[-1]], np.diff(queries.offsets))
+        own, others = keys or (queries, targets)
+        all_keys = own if others is None else Ragged.joined([own, others])
+        _, numbers, shared_by = np.unique(all_keys.values, return_inverse=True, return_counts=True)
+        self._gain = np.log1p(len(all_keys) / shared_by) ** 2
+        begin, sizes = all_keys.offsets[self._first], np.diff(all_keys.offsets[self._first :])
+        self._postings(numbers[begin:], sizes, len(shared_by))
+        self._choose_keys(numbers[: own.offsets[-1]], np.diff(own.offsets))
 
-    def _postings(self, terms: Ids, count: int) -> None:
-        """List the targets of each feature."""
-        sizes = np.diff(self._offsets[self._first :])
+    def _postings(self, terms: Ids, sizes: Ids, count: int) -> None:
+        """List the targets of each key."""
         owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         self._targets = owners[np.argsort(terms, kind="stable")]
         self._begins = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(terms, minlength=count))))
 
     def _choose_keys(self, terms: Ids, sizes: Ids) -> None:
-        """Choose the features of each query that the fewest targets have, of those that another one has."""
+        """Choose the keys of each query that the fewest targets have, of those that another one has."""
         owners = np.repeat(np.arange(len(sizes)), sizes)
         amounts = np.diff(self._begins)[terms]
         shared = amounts > self._own

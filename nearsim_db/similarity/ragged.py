@@ -29,6 +29,18 @@ class Ragged:
         lengths = [np.diff(part.offsets) for part in parts]
         return cls(np.concatenate([part.values for part in parts]), _offsets(np.concatenate(lengths)))
 
+    def united(self, other: "Ragged") -> "Ragged":
+        """Return the rows with those of as many others added, sorted, each value of a row once."""
+        owners = np.concatenate(
+            [np.repeat(np.arange(len(one)), np.diff(one.offsets)) for one in (self, other)]
+        )
+        values = np.concatenate((self.values, other.values))
+        order = np.lexsort((values, owners))
+        owners, values = owners[order], values[order]
+        fresh = np.ones(len(values), bool)
+        fresh[1:] = (owners[1:] != owners[:-1]) | (values[1:] != values[:-1])
+        return Ragged(values[fresh], _offsets(np.bincount(owners[fresh], minlength=len(self))))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -68,8 +68,8 @@ def nearest(
 
     Each line of jsonl has id, rank, nearest, similarity, title and nearest_title. Texts are split as the preset records
     does it, or as --preset, --recipe and --set say; the profile and the threshold play no part. Documents are compared
-    that share one of their rarest features, at most 400 for each, and their similarity is exact. With -k 1 --mutual
-    --across source each record of one source is matched with at most one of another.
+    that share one of their rarest words or features, at most 400 for each, and their similarity is exact. With -k 1
+    --mutual --across source each record of one source is matched with at most one of another.
     """
     from nearsim_db.readers import RejectWriter, Source, refuse_overwriting_inputs
     from nearsim_db.records import IngestSummary

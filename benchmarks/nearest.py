@@ -1,0 +1,106 @@
+"""The nearest of short records: nearsim's join of rare features, and the exact join by a product of sparse matrices.
+
+    python -m benchmarks nearest [--documents 100000] [-k 5] [--share 20]
+
+Records are titles of three to nine words of the synthetic language, three in ten of them copies of others without a
+word, as runs of 3 characters with the weights ln(1 + n / df). The exact join multiplies the sparse matrix of all
+records with its transpose in blocks, as brute-force neighbours of scikit-learn do, for one record of `share`. Both run
+in one process, one after the other; found is the share of the exact join's similarities that nearsim's reach.
+"""
+
+import resource
+import time
+from collections.abc import Mapping
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from typer import Option
+
+from benchmarks.corpus import generator
+from benchmarks.language import Language
+from benchmarks.options import Seed
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.encoder import Encoder, Features
+from nearsim_db.similarity.nearest import NearestJoin, Neighbours
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.ragged import Ragged
+from nearsim_db.similarity.recipe import from_mapping
+
+_BLOCK = 250
+_EDITED = 0.3
+_TOLERANCE = 1e-9
+_SIMILAR = 0.5
+
+
+def make_titles(count: int, seed: int) -> list[str]:
+    """Return titles, three in ten of them a copy of another one without a word."""
+    rng = generator(np.random.SeedSequence(seed))
+    language = Language(rng)
+    originals = round(count * (1 - _EDITED))
+    bodies = language.sample(rng, rng.integers(3, 10, originals), language.draw_topics(rng, originals))
+    titles = [language.render(body) for body in bodies]
+    for place in rng.integers(0, originals, count - originals).tolist():
+        words = titles[place].split()
+        del words[int(rng.integers(len(words)))]
+        titles.append(" ".join(words))
+    return titles
+
+
+def ragged(features: Features) -> Ragged:
+    """Return the ids of features."""
+    return Ragged(features.ids, features.offsets)
+
+
+def exact_join(features: Features, queries: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+    """Return the similarities of the nearest of some records, highest first: (queries, most)."""
+    _, columns, frequency = np.unique(features.ids, return_inverse=True, return_counts=True)
+    count = len(features.offsets) - 1
+    weights = np.log1p(count / frequency)[columns]
+    matrix = sparse.csr_matrix((weights, columns, features.offsets), shape=(count, len(frequency)))
+    lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    matrix = sparse.diags(1 / np.maximum(lengths, 1e-300)) @ matrix
+    transposed, found = matrix.T.tocsr(), []
+    for at in range(0, len(queries), _BLOCK):
+        rows = queries[at : at + _BLOCK]
+        near = (matrix[rows] @ transposed).toarray()
+        near[np.arange(len(rows)), rows] = 0
+        found.append(-np.sort(-np.partition(near, near.shape[1] - most, axis=1)[:, -most:], axis=1))
+    return np.concatenate(found)
+
+
+def main(
+    documents: Annotated[int, Option(help="Number of records.")] = 100_000,
+    k: Annotated[int, Option("-k", help="Nearest of each.")] = 5,
+    share: Annotated[int, Option(help="The exact join takes one record of so many.")] = 20,
+    seed: Seed = 1,
+) -> Mapping[str, object]:
+    """Compare the time of both joins for each record, and what nearsim's finds."""
+    titles = make_titles(documents, seed)
+    started, used = time.perf_counter(), time.process_time()
+    features = Encoder(resolve(presets.load("records"))).features(titles)
+    words = Encoder(resolve(from_mapping({"shingle": {"scheme": "bag"}}))).features(titles)
+    join = NearestJoin(ragged(features), None, keys=(ragged(features).united(ragged(words)), None))
+    found = Neighbours.joined(list(join.search(k, 0.0)))
+    own = time.perf_counter() - started, time.process_time() - used
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    queries = np.arange(0, documents, share)
+    started, used = time.perf_counter(), time.process_time()
+    exact = exact_join(features, queries, k)
+    other = time.perf_counter() - started, time.process_time() - used
+    rank = np.arange(len(found.query)) - np.searchsorted(found.query, found.query)
+    similarity = np.zeros((documents, k))
+    similarity[found.query, rank] = found.similarity
+    reached = similarity[queries] >= exact - _TOLERANCE
+    return {
+        "records": documents,
+        "nearsim": {"seconds": round(own[0], 1), "cpu_seconds": round(own[1], 1), "peak_megabytes": megabytes},
+        "exact join": {
+            "records": len(queries), "seconds": round(other[0], 1), "cpu_seconds": round(other[1], 1),
+        },
+        "times faster for each record, by cpu": round(other[1] / len(queries) / (own[1] / documents), 1),
+        "found of the nearest one": round(float(reached[:, 0].mean()), 4),
+        "found of the nearest one from 0.5": round(float(reached[exact[:, 0] >= _SIMILAR, 0].mean()), 4),
+        f"found of the nearest {k}": round(float(reached.mean()), 4),
+    }  # fmt: skip
