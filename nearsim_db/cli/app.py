@@ -45,7 +45,7 @@ _PANELS = {
             "--collection products -k 1 --mutual --across source, or: nearsim nearest new.csv --in products",
         ),
         "check": ("queries", "new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'"),
-        "passages": ("queries", "story-17 story-18 --json"),
+        "passages": ("queries", "story-17 story-18 --json, or: nearsim passages story-17 --spread"),
         "why": ("queries", "story-17 story-18"),
         "why-not": ("queries", "story-17 story-19 --collection news"),
         "get": ("documents", "story-17"),

@@ -19,13 +19,13 @@ from nearsim_db.search.exports import Target, parse_columns, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups
 from nearsim_db.search.nearest import NearestQuery, NearestSearch, Record, of_collection, of_records
+from nearsim_db.search.spread import SpreadPassage, compared_text, spread_of
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.backend import FEW_CHARACTERS
 from nearsim_db.similarity.nearest import Weights
 from nearsim_db.similarity.passages import Passage, PassageFinder
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.similarity.text.clean import clean
-from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.store import query_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
@@ -209,6 +209,27 @@ class Queries(Answers):
         """
         return self._passages(lambda connection, live: find_two(connection, live, one, other))
 
+    def spread(self, external_id: str) -> list[SpreadPassage]:
+        """Return the passages of a document that others have too, in the order of its text, each with its documents.
+
+        The others are those paired with it. Documents of a passage are by `published_at`. Raises NotFoundError, with
+        the reason, for a document that is not in the index, and InputError if the profile compares vectors. An answer
+        for an older text of the document is a warning.
+        """
+
+        def read(connection: Connection) -> tuple[list[SpreadPassage], str | None]:
+            live = self._live(connection, external_id)
+            recipe, asked = profile_of(live).recipe, find_document(connection, live, external_id)
+            finder = PassageFinder(recipe, backend.resolve())
+            warning = live_generation.refuse_unindexed(connection, live, asked["doc_id"], external_id)
+            found = query_rows.read_similar(connection, live.leaves, asked["doc_id"], live.bands, 0.0, None)
+            others = (find_document(connection, live, one.external_id) for one in found)
+            return spread_of(asked, others, recipe, finder), warning
+
+        found, warning = self._ask(read)
+        self.warnings += [] if warning is None else [warning]
+        return found
+
     def passages_in(self, document: Document, other: str) -> list[Passage]:
         """Return the passages of a document that need not be stored, on the left, and of a stored one."""
         given = {"title": document.title, "body": document.body}
@@ -220,10 +241,7 @@ class Queries(Answers):
         def read(connection: Connection) -> tuple[Recipe, list[str]]:
             live = self._live(connection)
             recipe = profile_of(live).recipe
-            texts = [
-                shown_text(each, recipe.fields, html=recipe.normalise.html) for each in find(connection, live)
-            ]
-            return recipe, [clean(text)[0] for text in texts]
+            return recipe, [compared_text(each, recipe) for each in find(connection, live)]
 
         recipe, (left, right) = self._ask(read)
         return PassageFinder(recipe, backend.resolve()).find(left, right)

@@ -90,6 +90,10 @@ class PassageFinder:
         self.rules = PassageRules.of(recipe)
         self._tokeniser = Tokeniser(recipe, backend)
 
+    def tokens(self, text: str) -> Tokens:
+        """Return the tokens of a cleaned text without markup."""
+        return self._tokeniser.tokens(text)
+
     def find(self, left: str, right: str) -> list[Passage]:
         """Return the passages of two cleaned texts without markup, as `find_passages` does."""
         return find_passages(self._tokeniser.tokens(left), self._tokeniser.tokens(right), self.rules)

@@ -1,6 +1,7 @@
 """Passages of stored documents: of any profile of texts, and in explanations."""
 
 import random
+from datetime import UTC, datetime
 
 import pytest
 
@@ -39,3 +40,39 @@ def test_passages_are_places_in_the_explained_texts(index: Index) -> None:
         index.passages("story", "story")
     with pytest.raises(NotFoundError, match="has no document 'absent'"):
         index.passages("story", "absent")
+
+
+def test_the_spread_of_passages_is_by_time(index: Index) -> None:
+    index.create_profile(
+        "default", from_mapping({"sketch": {"family": "winnow"}, "match": {"threshold": 0.2}})
+    )
+    words, other = STORY.split(), FRAME.split()
+    head, tail = " ".join(words[:30]), " ".join(words[30:])
+    middle = " ".join(other[:60])
+
+    def day(number: int) -> datetime:
+        return datetime(2024, 5, number, tzinfo=UTC)
+
+    index.add(
+        [
+            Document("asked", "Both", f"{head} {middle} {tail}", published_at=day(2)),
+            Document("later", None, f"{head} {' '.join(other[100:120])}", published_at=day(3)),
+            Document("first", None, f"{' '.join(other[200:220])} {head}", "post", published_at=day(1)),
+            Document("undated", None, tail),
+            Document("alone", None, " ".join(other[300:380])),
+        ]
+    )
+    one, two = index.spread("asked")
+    assert (one.place.text, one.first_seen) == (head, "first")
+    assert [(each.id, each.equal, each.share) for each in one.occurrences] == [
+        ("first", 30, 1.0),
+        ("asked", 30, 1.0),
+        ("later", 30, 1.0),
+    ]
+    assert one.occurrences[0].place.text == head and one.occurrences[0].source == "post"
+    assert (two.place.text, two.first_seen) == (tail, "asked")
+    assert [each.id for each in two.occurrences] == ["asked", "undated"]
+    assert [each.first_seen for each in index.spread("undated")] == ["asked"]
+    assert index.spread("alone") == []
+    with pytest.raises(NotFoundError, match="has no document 'absent'"):
+        index.spread("absent")

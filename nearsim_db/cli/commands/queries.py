@@ -161,7 +161,18 @@ def similar(
     terminal.print_warnings([*answers.warnings, *warnings])
 
 
-def passages(documents: options.TwoDocuments, scope: options.Scope, result: options.Result) -> None:
+def passages(
+    *,
+    one: Annotated[str, options.argument("ID", "Id of a document.")],
+    other: Annotated[
+        str | None, options.argument("[ID]", "Id of another document; not with --spread.")
+    ] = None,
+    spread: Annotated[
+        bool, typer.Option("--spread", help="Show which documents have each passage of ID, by time.")
+    ] = False,
+    scope: options.Scope,
+    result: options.Result,
+) -> None:
     """Show the passages that two documents share: where they are in both texts, and the words in which they differ.
 
     A passage is a stretch of runs of equal words, at most match.passage_gap words apart and in the same order in both,
@@ -169,14 +180,27 @@ def passages(documents: options.TwoDocuments, scope: options.Scope, result: opti
     longest is listed first. In JSON each has left and right, with start, end, first_word, end_word and text, and equal
     and share, the words in equal runs and their share; start and end count characters of the compared text. The
     documents need not be a pair, and the profile may be any that compares texts.
+
+    With --spread the passages of one document are listed with the documents that have them, of those paired with it,
+    the earliest by published_at first. In JSON spread has for each its place, first_seen, the id of the earliest
+    document, and occurrences.
     """
-    with scope.queries() as index:
-        found = index.passages(documents.one, documents.other)
+    if spread == (other is not None):
+        raise UsageError("give two documents, or one with --spread")
     from nearsim_db.cli.output import explanations
 
-    names = {"left": documents.one, "right": documents.other}
-    value = names | {"passages": [asdict(one) for one in found]}
-    result.show(value, lambda: explanations.print_passages(documents.one, documents.other, found))
+    with scope.queries() as index:
+        if other is None:
+            spreads = index.spread(one)
+        else:
+            found = index.passages(one, other)
+    terminal.print_warnings(index.warnings)
+    if other is None:
+        value: dict[str, object] = {"id": one, "spread": [asdict(each) for each in spreads]}
+        result.show(value, lambda: explanations.print_spread(spreads))
+    else:
+        value = {"left": one, "right": other, "passages": [asdict(each) for each in found]}
+        result.show(value, lambda: explanations.print_passages(one, other, found))
 
 
 def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.Outcome) -> None:

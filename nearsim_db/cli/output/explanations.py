@@ -9,6 +9,7 @@ from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import width_of
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.search.explanation import ExplainedDocument, Explanation
+from nearsim_db.search.spread import SpreadPassage
 from nearsim_db.similarity.passages import Passage, Span
 from nearsim_db.store.settings import wants_colours
 
@@ -68,6 +69,26 @@ def print_passages(left: str, right: str, found: Sequence[Passage]) -> None:
         tables.print_facts({left: _place(one.left), right: _place(one.right)})
         terminal.print_line()
         _print_hunks(compare_inline(one.left.text, one.right.text))
+
+
+def print_spread(found: Sequence[SpreadPassage]) -> None:
+    """Print the passages of a document, each with the documents that have it, the earliest first."""
+    if not found:
+        terminal.print_line("no other document has a passage of it")
+    for number, passage in enumerate(found):
+        if number:
+            terminal.print_line()
+        first = "" if passage.first_seen is None else f", first seen in {passage.first_seen}"
+        documents = count_of(len({one.id for one in passage.occurrences}), "document")
+        terminal.print_line(f"passage {number + 1}: {_place(passage.place)}; in {documents}{first}")
+        tables.print_table(
+            ["published_at", "id", "source", "words", "share", "title"],
+            [
+                [one.published_at, one.id, one.source, one.equal, one.share, one.title]
+                for one in passage.occurrences
+            ],
+            shorten=["title"],
+        )
 
 
 def _place(span: Span) -> str:
