@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.readers.writers.file_format import SUFFIXES, FileFormat
+from nearsim_db.readers.writers.file_format import COMPRESSIONS, SUFFIXES, FileFormat, file_type
 from nearsim_db.records import STANDARD_OUTPUT
 
 # Parameters of --json, and of --output where a command has none of its own.
 AS_JSON, PRINT_TO = "as_json", "print_to"
+PARQUET_SUFFIX = ".parquet"
 
 
 class Format(StrEnum):
@@ -96,15 +97,26 @@ Output = Annotated[
         "-o",
         metavar="PATH",
         parser=path,
-        help="Output file (.jsonl, .ndjson, .csv, .json, .txt; any other suffix with --format) instead of standard "
-        "output.",
+        help="Output file (.jsonl, .ndjson, .csv, .json, .txt, each also with .gz, .zst, .bz2 or .xz; .parquet; any "
+        "other suffix with --format) instead of standard output.",
     ),
 ]
 
 
-def refuse_contradiction(format: str, output: Path | None) -> None:
-    """Raise UsageError if the suffix of `output` is that of another format."""
-    by_suffix = None if output is None else _SUFFIXES.get(output.suffix.lower())
+def is_parquet(output: Path | None) -> bool:
+    """Whether rows are written to a file as Parquet. Raises UsageError for a name that compresses it again."""
+    if output is None or file_type(output) != PARQUET_SUFFIX:
+        return False
+    if output.suffix.lower() in COMPRESSIONS:
+        raise UsageError(f"cannot write {output}: Parquet is compressed internally; end the name in .parquet")
+    return True
+
+
+def refuse_contradiction(format: str, output: Path | None, *, as_rows: bool = False) -> None:
+    """Raise UsageError if the suffix of `output` is that of another format; `as_rows` as for `chosen_format`."""
+    if as_rows and is_parquet(output):
+        raise UsageError(f"--format {format} contradicts the suffix of {output}; leave one out")
+    by_suffix = None if output is None else _SUFFIXES.get(_suffix(output, as_rows=as_rows))
     if by_suffix not in (None, Format.CSV if format == Format.CSV_EXACT else format):
         raise UsageError(
             f"--format {format} contradicts the suffix of {output}, which is that of {by_suffix}; leave one out"
@@ -115,17 +127,24 @@ _SUFFIXES = {suffix: Format[one.name] for suffix, one in SUFFIXES.items() if one
 _SUFFIXES[".txt"] = Format.TABLE
 
 
-def chosen_format(format: Format | None, output: Path | None) -> Format:
+def _suffix(output: Path, *, as_rows: bool) -> str:
+    return file_type(output) if as_rows else output.suffix.lower()
+
+
+def chosen_format(format: Format | None, output: Path | None, *, as_rows: bool = False) -> Format:
     """Return the format given, otherwise that of the suffix of `output`.
 
+    Files of rows may be compressed, and Parquet, which has the rows of csv-exact.
     Raises UsageError for an unknown suffix, and for one that contradicts the format given.
     """
     if format is not None:
-        refuse_contradiction(format, output)
+        refuse_contradiction(format, output, as_rows=as_rows)
         return format
     if output is None or output == STANDARD_OUTPUT:
         return Format.TABLE
-    by_suffix = _SUFFIXES.get(output.suffix.lower())
+    if as_rows and is_parquet(output):
+        return Format.CSV_EXACT
+    by_suffix = _SUFFIXES.get(_suffix(output, as_rows=as_rows))
     if by_suffix is None:
         raise UsageError(
             f"the suffix of {output} is not an output format: end it in {', '.join(_SUFFIXES)}, "

@@ -1,6 +1,7 @@
 """Options of the commands that read files: what is read, which fields hold what, and how."""
 
-from dataclasses import dataclass, replace
+import tomllib
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -99,10 +100,48 @@ def _field(what: str) -> Any:
     return typer.Option(metavar="KEY", help=f"Field that holds the {what}.")
 
 
+_CONFIG = "config"
+
+
+def _use_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Have the options on the command line that describe files take their defaults from a TOML file.
+
+    Raises UsageError if it cannot be read, and for other keys.
+    """
+    if path is None:
+        return None
+    try:
+        found = {
+            name.replace("-", "_"): value for name, value in tomllib.loads(path.read_text("utf-8")).items()
+        }
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read the options in {path}: {error}") from error
+    known = {one.name for one in fields(VectorFileOptions)} & {one.name for one in context.command.params} - {
+        _CONFIG
+    }
+    for name in found:
+        if name not in known:
+            raise UsageError(
+                f"{path} has the unknown option {name!r}; it may have {', '.join(sorted(known))}"
+            )
+    context.default_map = {**(context.default_map or {}), **found}
+    return path
+
+
 @dataclass(eq=False, repr=False)
 class FileOptions:
     """How files are read, and which fields hold what."""
 
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="PATH",
+            is_eager=True,
+            callback=_use_config,
+            help='TOML file with options for fields and reading, as in id_field = "meta.id"; options given here win.',
+        ),
+    ] = None
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Follow symbolic links in folders, also out of the folder.")
     ] = False

@@ -256,7 +256,7 @@ class Rows:
 
     def chosen(self) -> formats.Format:
         """Return the format: the one given, otherwise that of the output."""
-        return formats.chosen_format(self.format, self.output)
+        return formats.chosen_format(self.format, self.output, as_rows=True)
 
     def write(self, layout: "Layout[Answer]", answers: "Generator[Answer, None, None]", **more: Any) -> None:
         """Write answers as they arrive, as `streams.write` does."""

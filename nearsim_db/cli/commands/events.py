@@ -83,7 +83,7 @@ def show(
     if new and (after is not None or not follow):
         raise UsageError("--new requires --follow, and cannot be combined with --after")
     is_default = follow and format is None and output in (None, Path("-"))
-    chosen = Format.JSONL if is_default else formats.chosen_format(format, output)
+    chosen = Format.JSONL if is_default else formats.chosen_format(format, output, as_rows=not follow)
     if follow and chosen is Format.TABLE:
         raise UsageError("--follow requires --format jsonl or csv")
     from nearsim_db.cli.output import streams
@@ -100,7 +100,7 @@ def show(
             ):
                 streams.append(layouts.EVENTS, follower.follow(), chosen, output, limit)
         else:
-            rows = options.Rows(chosen, output, limit, quiet)
+            rows = options.Rows(format, output, limit, quiet)
             rows.write(layouts.EVENTS, read(database, wanted, after))
 
 

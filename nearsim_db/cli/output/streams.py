@@ -4,18 +4,19 @@ import heapq
 import io
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.formats import Format, is_parquet
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.layouts import Answer, Layout
 from nearsim_db.errors import NearsimError
 from nearsim_db.readers.output import json_line, open_output
 from nearsim_db.readers.writers.delimited import DelimitedLines
+from nearsim_db.readers.writers.file_format import COMPRESSIONS
 from nearsim_db.records import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
@@ -43,8 +44,18 @@ def write(
     # Fetching the first answer raises an error for a missing index before the output is opened.
     every = chain(list(islice(answers, 1)), answers)
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
-    with closing(answers), open_output(output or STANDARD_OUTPUT) as stream:
-        if format is Format.TABLE:
+    compression = (
+        output.suffix.lower() if output is not None and output.suffix.lower() in COMPRESSIONS else ""
+    )
+    with (
+        closing(answers),
+        open_output(output or STANDARD_OUTPUT) as file,
+        _compressed(file, compression) as stream,
+    ):
+        if is_parquet(output):
+            _write_parquet(layout, counted, stream)
+            written = counted.count
+        elif format is Format.TABLE:
             most = limit if limit or to_file else _TABLE_ROWS
             written = _write_table(layout, counted, stream, most, count=not quiet, has_more=has_more)
         elif format is Format.JSON:
@@ -91,6 +102,29 @@ def _write_lines(
             stream.write("".join(map(cells.line, layout.csv_rows(answer))).encode())
         if is_flushed:
             stream.flush()
+
+
+def _compressed(file: BinaryIO, compression: str) -> AbstractContextManager[BinaryIO]:
+    if not compression:
+        return nullcontext(file)
+    from nearsim_db.readers.writers.opened import compressed
+
+    return compressed(file, compression)
+
+
+def _write_parquet(layout: Layout[Answer], answers: Iterable[Answer], stream: BinaryIO) -> None:
+    """Write the rows and columns of CSV, with types."""
+    from nearsim_db.readers.writers.parquet import ParquetWriter, export_schema
+
+    writer = ParquetWriter(stream, export_schema(layout.columns, {}))
+    try:
+        for answer in answers:
+            for row in layout.csv_rows(answer):
+                writer.write(dict(zip(layout.columns, row, strict=True)))
+        writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
 
 
 @contextmanager

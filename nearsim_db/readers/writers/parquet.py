@@ -139,12 +139,27 @@ def _column(values: list[object], field: Any) -> Any:
         ) from error
 
 
-_INTEGERS = ("doc_id", "revision", "cluster")
-_MOMENTS = ("published_at", "created_at", "updated_at")
+_INTEGERS = (
+    *(
+        "doc_id",
+        "revision",
+        "cluster",
+        "intersection",
+        "union",
+        "shared_bands",
+        "rank",
+        "matches",
+        "event_id",
+    ),
+    *("left_id", "right_id", "cluster_id", "survivor_id", "generation_id"),
+)
+_FLOATS = ("similarity", "estimate", "distance")
+_BOOLEANS = ("verified", "is_survivor", "numbers_differ")
+_MOMENTS = ("published_at", "created_at", "updated_at", "at")
 
 
 def export_schema(columns: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> "Schema":
-    """Return a schema for columns of documents and, with their `kinds` of values, for keys of attributes.
+    """Return a schema for columns of documents and answers and, with their `kinds` of values, for keys of attributes.
 
     Values of several kinds, arrays, objects and `attributes` become strings of JSON. Raises InputError without pyarrow.
     """
@@ -167,6 +182,10 @@ def _type_of_column(name: str) -> Any:
 
     if name in _INTEGERS:
         return pyarrow.int64()
+    if name in _FLOATS:
+        return pyarrow.float64()
+    if name in _BOOLEANS:
+        return pyarrow.bool_()
     if name in _MOMENTS:
         return pyarrow.timestamp("us", "UTC")
     return pyarrow.list_(pyarrow.float32()) if name == "vector" else pyarrow.string()
