@@ -1,5 +1,6 @@
 """A cluster as a graph of its ties: which are the weakest, and where each document is drawn."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ DRAWN = 150
 _MARGIN = 30.0
 _ROUNDS = 120
 _WEAKEST = 5
+_STRONGEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +22,14 @@ class Drawing:
     """Where documents are drawn, by doc_id, in a square of `SIDE`; and ties that would split the cluster.
 
     `weakest` are the least similar ties without which the cluster falls apart at some threshold (those of its maximum
-    spanning tree), the weakest first. Pins and twins are never among them.
+    spanning tree), the weakest first. Pins and twins are never among them. `ties` are those drawn: the spanning ones
+    and the strongest of each document.
     """
 
     places: Mapping[int, tuple[float, float]]
     weakest: Sequence[Tie]
     spanning: Sequence[Tie]
+    ties: Sequence[Tie]
 
 
 def draw(doc_ids: Sequence[int], ties: Sequence[Tie]) -> Drawing:
@@ -34,12 +38,20 @@ def draw(doc_ids: Sequence[int], ties: Sequence[Tie]) -> Drawing:
     spanning = spanning_ties(ties)
     weakest = [tie for tie in reversed(spanning) if tie.kind == "pair"][:_WEAKEST]
     rows = {doc_id: row for row, doc_id in enumerate(drawn)}
-    ends = [
-        (rows[tie.left_id], rows[tie.right_id])
-        for tie in ties
-        if tie.left_id in rows and tie.right_id in rows
-    ]
-    return Drawing(dict(zip(drawn, _placed(len(drawn), ends), strict=True)), weakest, spanning)
+    shown = [tie for tie in _chosen(spanning, ties) if tie.left_id in rows and tie.right_id in rows]
+    placed = _placed(len(drawn), [(rows[tie.left_id], rows[tie.right_id]) for tie in shown])
+    return Drawing(dict(zip(drawn, placed, strict=True)), weakest, spanning, shown)
+
+
+def _chosen(spanning: Sequence[Tie], ties: Sequence[Tie]) -> list[Tie]:
+    """Return the spanning ties and, of each document, the strongest ties."""
+    degree: Counter[int] = Counter()
+    found = set(spanning)
+    for tie in sorted(ties, key=lambda one: -one.strength):
+        if degree[tie.left_id] < _STRONGEST or degree[tie.right_id] < _STRONGEST:
+            found.add(tie)
+            degree.update((tie.left_id, tie.right_id))
+    return sorted(found, key=lambda one: (one.left_id, one.right_id, one.kind))
 
 
 def spanning_ties(ties: Sequence[Tie]) -> list[Tie]:

@@ -129,6 +129,7 @@ class Pages:
                 Route("/counts", self._answer(self.counts)),
                 Route("/state", self._answer(self.state)),
                 Route("/decide", self._answer(self.decide), methods=["POST"]),
+                Route("/take-out", self._answer(self.take_out), methods=["POST"]),
                 Route("/keep", self._answer(self.keep), methods=["POST"]),
                 Route("/undo", self._answer(self.undo), methods=["POST"]),
             ],
@@ -303,10 +304,6 @@ class Pages:
         if not members:
             raise NotFoundError(f"there is no cluster {cluster_id} any more")
         drawing = draw([one.doc_id for one in members], ties)
-        neighbours: dict[int, list[int]] = {one.doc_id: [] for one in members}
-        for tie in ties:
-            neighbours[tie.left_id].append(tie.right_id)
-            neighbours[tie.right_id].append(tie.left_id)
         return self._render(
             "cluster.html",
             queue=call.query.get("queue") if call.query.get("queue") in QUEUES else None,
@@ -314,8 +311,8 @@ class Pages:
             members=members,
             is_cut=len(members) == _MOST_MEMBERS,
             names={one.doc_id: one.title or one.external_id for one in members},
-            ties=ties,
-            neighbours=neighbours,
+            all_ties=len(ties),
+            ties=drawing.ties,
             places=drawing.places,
             weakest=drawing.weakest,
             spanning=drawing.spanning,
@@ -356,6 +353,22 @@ class Pages:
         if answer in _OPPOSITE:
             self._changed()
         return _see(target, call.form.get("filters", ""), answer)
+
+    def take_out(self, call: "Call") -> Response:
+        """Veto a document against each of its neighbours in the cluster, as one decision."""
+        taken, cluster = call.numbers("document"), call.numbers("cluster")
+        if len(taken) != 1 or len(cluster) != 1:
+            raise InputError("the form names no document and its cluster")
+        with self.database.transaction() as connection:
+            live = find_live(connection, self.desk.collection, self.desk.profile)
+            _, ties = self.desk.cluster(connection, live.generation_id, cluster[0], _MOST_MEMBERS)
+            own = [tie for tie in ties if taken[0] in (tie.left_id, tie.right_id)]
+            if not own:
+                raise NotFoundError(f"document {taken[0]} has no neighbour in this cluster any more")
+            answers: dict[Pair, Answer] = {(tie.left_id, tie.right_id): "different" for tie in own}
+            self.desk.decide(connection, "cluster", answers, "taken out of its cluster", replaces=True)
+        self._changed()
+        return _see(f"/cluster/{cluster[0]}", "", "different")
 
     def keep(self, call: "Call") -> Response:
         """Choose the document to keep of a cluster."""
