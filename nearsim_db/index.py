@@ -427,6 +427,8 @@ class AsyncIndex:
     explain = awaited(Index.explain)
     passages = awaited(Index.passages)
     passages_in = awaited(Index.passages_in)
+    spread = awaited(Index.spread)
+    look_up_pairs = awaited(Index.look_up_pairs)
     stats = awaited(Index.stats)
     pairs = streamed(Index.pairs)
     clusters = streamed(Index.clusters)
