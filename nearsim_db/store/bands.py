@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.similarity.ragged import Keys, Ragged, flat, lengths
-from nearsim_db.store.citus import placement
+from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
@@ -174,7 +174,7 @@ def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Key
     if not len(doc_ids):
         return
     owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
-    placement.run_by_shard(connection, "delete_bands", leaves, owners, hashes)
+    shards.run_by_shard(connection, "delete_bands", leaves, owners, hashes)
 
 
 def stream_links(

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from nearsim_db.records import CollectionId, Evidence, WorkStage
 from nearsim_db.similarity.ragged import Keys, flat, lengths
-from nearsim_db.store.citus import placement
+from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from, to_bigint
@@ -126,7 +126,7 @@ def find_pending_documents(
 def find_missing_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Keys) -> list[int]:
     """Return the heads that lack any of their band rows, given by their keys."""
     owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
-    found = placement.run_by_shard(connection, "find_missing_bands", leaves, owners, hashes, "binary")
+    found = shards.run_by_shard(connection, "find_missing_bands", leaves, owners, hashes, "binary")
     return sorted({doc_id for _, result in found for doc_id in result.values()})
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.ragged import Keys, flat, lengths
-from nearsim_db.store.citus import placement
+from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import digest_uuid, from_bigint, sketches_from, to_bigint, unpacked_ids
@@ -206,7 +206,7 @@ def look_up_candidates(
     order = np.argsort(hashes)  # neighbours are in the same pages of the index
     hashes, heads = hashes[order], heads[order]
     rows: list[tuple[int, bytes]] = []
-    for lot, result in placement.run_by_shard(
+    for lot, result in shards.run_by_shard(
         connection, "look_up_candidates", leaves, heads, hashes, "prepared", bucket_limit=bucket_limit
     ):
         positions = lot.tolist()

@@ -62,7 +62,7 @@ TRIALS: dict[str, LiteralString] = {
     "similar_by_profiles(text,text[],text,integer)": "SELECT * FROM nearsim.similar_by_profiles({id})",
     "similar_to(bigint,double precision,integer,text,integer)": "SELECT * FROM nearsim.similar_to({doc})",
     "similar_to(text,double precision,integer,text,text,integer)": "SELECT * FROM nearsim.similar_to({id})",
-    "source_text(nearsim_index.attachment,text)": "SELECT nearsim.source_text("
+    "source_text(attachment,text)": "SELECT nearsim.source_text("
     "jsonb_populate_record(CAST(NULL AS nearsim_index.attachment), jsonb_build_object('relation', 'nearsim.document', "
     "'id_column', 'external_id', 'text_column', 'body')), {id})",
     "similar_to_text(bigint,integer)": "SELECT * FROM nearsim.similar_to_text({probe})",
@@ -70,6 +70,12 @@ TRIALS: dict[str, LiteralString] = {
     "'a text', collection => {collection}, deadline => '0 seconds')",
     "combined_clusters(text,text[])": "SELECT * FROM nearsim.combined_clusters({collection}, ARRAY[{profile}])",
     "commit_request()": "CALL nearsim.commit_request()",
+    "contained_in(bigint,double precision,text,integer)": "SELECT * FROM nearsim.contained_in({doc})",
+    "contained_in(text,double precision,text,text,integer)": "SELECT * FROM nearsim.contained_in({id})",
+    "contains(bigint,double precision,text,integer)": "SELECT * FROM nearsim.contains({doc})",
+    "contains(text,double precision,text,text,integer)": "SELECT * FROM nearsim.contains({id})",
+    "refuse_other_metric(bigint,text,double precision,integer)": "SELECT nearsim.refuse_other_metric("
+    "{doc}, NULL, NULL, NULL)",
     "document_state(integer,bigint)": "SELECT nearsim.document_state({generation}, {doc})",
     "granted_generation_ids()": "SELECT nearsim.granted_generation_ids()",
     "evidence_of_shared(integer,bigint,bigint,text,jsonb,smallint,smallint,double precision,text)": "SELECT * "

@@ -42,8 +42,9 @@ def test_a_line_a_stage_is_logged(nearsim: CommandLine, stories: Path, tmp_path:
         ("reading", "5"),
         ("verifying", "4"),
         ("clustering", "5"),
+        ("writing", "3"),
     ]
-    assert len(found) == 3
+    assert len(found) == 4
 
 
 def test_nothing_is_logged_with_quiet_or_json(nearsim: CommandLine, stories: Path, tmp_path: Path) -> None:
@@ -64,6 +65,7 @@ def test_json_lines_hold_progress_warnings_and_errors(
         ("progress", "read", 6, 6, True),
         ("progress", "candidates", 4, 4, True),
         ("progress", "clusters", 5, 5, True),
+        ("progress", "write", 3, 3, True),
     ]
     assert ended.exit_code == 1 and error["level"] == "error"
     assert error["message"].startswith("1 of 6 records was rejected (1: not JSON")

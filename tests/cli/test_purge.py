@@ -29,7 +29,7 @@ def test_purge_lists_every_place(filled: CommandLine, tmp_path: Path) -> None:
 
 def test_retention_window_is_shown_and_explained(nearsim: CommandLine, tmp_path: Path) -> None:
     made = nearsim.succeed("profile", "create", "recent", "--set", "retain.age=30 days", "--json").document()
-    assert made["recipe"]["retain"] == {"age": "30 days"}
+    assert made["recipe"]["retain"] == {"age": "30 days", "delete": False}
     records = [
         {"id": "new", "text": STORM},
         {"id": "old", "text": STORM_AGAIN, "published_at": "2001-02-03"},

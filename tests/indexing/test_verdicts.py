@@ -13,7 +13,7 @@ from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import partitions
+from nearsim_db.store import generations
 from nearsim_db.store.driver.engine import open_engine
 from tests.builders.selection import some_combinations
 
@@ -186,7 +186,7 @@ def test_verdicts_during_a_build_are_applied(
     """The verdict is committed before or after the build has linked."""
     with Index.connect(database_url) as index, psycopg.connect(database_url) as person:
         decide = "SELECT nearsim.veto_pair('a', 'b', 'two'), nearsim.pin_pair('b', 'x', 'one') FROM nearsim.generation"
-        place, name = (partitions, "attach") if linked else (steps, "rebuild_clusters")
+        place, name = (generations, "finish_build") if linked else (steps, "rebuild_clusters")
         done = getattr(place, name)
 
         def interrupted(*given: object) -> object:

@@ -130,6 +130,7 @@ _ONE_PAIR = {
     "intersection_size": None,
     "union_size": None,
     "distance": [1.0],
+    "in_review": [False],
 }
 
 

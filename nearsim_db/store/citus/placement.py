@@ -2,24 +2,18 @@
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.resources import files
 
-import numpy as np
 import psycopg
-from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CitusUse, GenerationId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.statements import (
     SCHEMA,
     Leaves,
-    Mode,
-    Result,
     run,
     statement,
 )
@@ -28,7 +22,6 @@ from nearsim_db.store.schema import baseline
 _SHARDS_PER_NODE = (
     4  # unless set: as many nodes can be in use later, and each shard of a bucket costs a look-up time
 )
-_MANY = 1_000  # buckets, of which those of each shard are looked up by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,47 +143,6 @@ def has_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> bool:
     if run(connection, "find_citus").value() is None:
         return False
     return bool(run(connection, "has_shards", table=table).value())
-
-
-def run_by_shard(
-    connection: Connection,
-    name: str,
-    leaves: Leaves,
-    doc_ids: NDArray[np.int64],
-    hashes: NDArray[np.int64],
-    mode: Mode = "text",
-    **parameters: object,
-) -> list[tuple[NDArray[np.int64], Result]]:
-    """Run the statement of a name on band rows, those of each shard by themselves if they are many.
-
-    A statement on several shards sends all its rows to each of them. Returns the positions of rows with their result.
-    """
-    lots = _by_shard(connection, leaves, hashes)
-    with connection.backend.pipeline() if len(lots) > 1 else nullcontext():
-        return [
-            (
-                lot,
-                run(
-                    connection,
-                    name,
-                    leaves,
-                    mode,
-                    doc_ids=packed(doc_ids[lot]),
-                    bucket_hashes=packed(hashes[lot]),
-                    **parameters,
-                ),
-            )
-            for lot in lots
-        ]
-
-
-def _by_shard(connection: Connection, leaves: Leaves, hashes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return the positions of buckets, those of each shard together if they are many."""
-    if not leaves.distributed or len(hashes) < _MANY:
-        return [np.arange(len(hashes))]
-    shards = np.array(run(connection, "find_shards", None, "binary", bucket_hashes=packed(hashes)).value())
-    order = np.argsort(shards, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(shards[order])) + 1)
 
 
 def distribute_leaf(connection: Connection, leaves: Leaves) -> None:
