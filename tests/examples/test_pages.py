@@ -17,11 +17,12 @@ RUNNABLE = [
 # Blocks of these languages are no commands; a diagram or a message has no language.
 READ = ("text", "toml", "json", "")
 NOT_RUN = {
-    "measures for minutes to hours": 7,
+    "measures for minutes to hours": 6,
     "is a part of an application's env.py": 1,
     "needs a Citus cluster": 6,
     "needs a container engine": 1,
     "needs a server of the reader's own": 4,
+    "needs files of the reader's own": 1,
     "needs vectors of a model": 1,
     "runs until it is stopped": 2,
     "shows processes that are interrupted": 2,

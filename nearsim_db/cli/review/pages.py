@@ -1,11 +1,10 @@
 """The pages of the review desk: what they read, and what they do with a decision."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast, get_args
+from typing import Any, Self, get_args
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.applications import Starlette
@@ -18,6 +17,7 @@ from nearsim_db.analysis.report.page import asset, content_policy, environment
 from nearsim_db.analysis.reviewed_sample import estimate
 from nearsim_db.analysis.text_diff import compare
 from nearsim_db.analysis.tuning.labels import write_labels
+from nearsim_db.cli.review.call import OPPOSITE, QUEUES, Call
 from nearsim_db.cli.review.clusters import SIDE, draw
 from nearsim_db.cli.review.work import Indexer
 from nearsim_db.errors import ConflictError, InputError, NearsimError, NotFoundError, UnreachableError
@@ -32,7 +32,6 @@ from nearsim_db.store.reviews import (
     Answer,
     DecidedRow,
     Desk,
-    Filters,
     Listed,
     Pair,
     ShownDocument,
@@ -47,15 +46,6 @@ _MOST_MEMBERS = 1_000
 _SHORTLIST_CHARACTERS, _SHORTLIST_WORDS, _CONTEXT = 20_000, 400, 10
 _LARGEST_FORM = 100_000
 
-QUEUES = {
-    "review": "below the threshold",
-    "threshold": "near the threshold",
-    "numbers": "numbers differ",
-    "ties": "weak ties",
-    "torn": "torn by a verdict",
-    "nearly": "nearly joined",
-    "sample": "random sample",
-}
 _ABOUT = {
     "review": "Pairs that the recipe keeps to be looked at (match.review), the most similar first.",
     "threshold": "The least similar fifth of the range above the threshold, the least similar first.",
@@ -72,16 +62,6 @@ _TITLES: dict[type[NearsimError], tuple[str, int]] = {
     InputError: ("Not understood", 400),
     UnreachableError: ("The database cannot be reached", 503),
     NearsimError: ("That did not work", 500),
-}
-_OPPOSITE: dict[Answer, Answer] = {"same": "different", "different": "same"}
-_DONE = {
-    "same": "Marked as the same.",
-    "different": "Marked as different.",
-    "unsure": "Marked as unsure.",
-    "skipped": "Skipped.",
-    "kept": "It will be kept, once the clusters are updated.",
-    "undone": "Undone; it is open again.",
-    "nothing": "There is nothing to undo.",
 }
 
 
@@ -136,7 +116,7 @@ class Pages:
             exception_handlers={404: self._not_found},
         )
 
-    def _answer(self, page: "Callable[[Call], Response]") -> "Callable[[Request], Any]":
+    def _answer(self, page: Callable[[Call], Response]) -> "Callable[[Request], Any]":
         """Run a page in a thread; an error of nearsim becomes a page that says it."""
 
         async def answer(request: Request) -> Response:
@@ -145,7 +125,7 @@ class Pages:
 
         return answer
 
-    def _run(self, page: "Callable[[Call], Response]", call: "Call") -> Response:
+    def _run(self, page: Callable[[Call], Response], call: Call) -> Response:
         try:
             if len(call.body) > _LARGEST_FORM:
                 raise InputError("the form is too large")
@@ -178,7 +158,7 @@ class Pages:
         headers = {"Content-Security-Policy": policy}
         return HTMLResponse(rendered.encode("utf-8", "replace"), status, headers)
 
-    def overview(self, call: "Call") -> Response:
+    def overview(self, call: Call) -> Response:
         """The queues with how many pairs are left, and this reviewer's progress."""
         with self.database.transaction() as connection:
             live = find_live(connection, self.desk.collection, self.desk.profile)
@@ -193,7 +173,7 @@ class Pages:
             done=call.done(),
         )
 
-    def next(self, call: "Call") -> Response:
+    def next(self, call: Call) -> Response:
         """The next pair of a queue, leased to this reviewer; a reader is shown the first."""
         queue, filters = call.queue(), call.filters()
         with self.database.transaction() as connection:
@@ -206,12 +186,12 @@ class Pages:
                 return self._empty(connection, call, queue)
             return self._pair(connection, call, queue, *found)
 
-    def _empty(self, connection: Connection, call: "Call", queue: str) -> Response:
+    def _empty(self, connection: Connection, call: Call, queue: str) -> Response:
         return self._render(
             "empty.html", queue=queue, progress=self.desk.progress(connection), done=call.done()
         )
 
-    def next_document(self, call: "Call") -> Response:
+    def next_document(self, call: Call) -> Response:
         """The next document of a queue with its shortlist; side by side if that has one document."""
         queue, filters = call.queue(), call.filters()
         with self.database.transaction() as connection:
@@ -233,7 +213,7 @@ class Pages:
             return self._document(connection, call, queue, doc_id, listed)
 
     def _document(
-        self, connection: Connection, call: "Call", queue: str, doc_id: int, listed: Sequence[Listed]
+        self, connection: Connection, call: Call, queue: str, doc_id: int, listed: Sequence[Listed]
     ) -> Response:
         """A document and those similar to it, the first of them with what differs."""
         compared = [one.other_id for one in listed[:_COMPARED]]
@@ -259,14 +239,14 @@ class Pages:
             done=call.done(),
         )
 
-    def pair(self, call: "Call") -> Response:
+    def pair(self, call: Call) -> Response:
         """A pair by its documents."""
         left, right = sorted((int(call.path["left"]), int(call.path["right"])))
         with self.database.transaction() as connection:
             return self._pair(connection, call, call.query.get("queue"), left, right)
 
     def _pair(
-        self, connection: Connection, call: "Call", queue: str | None, left_id: int, right_id: int
+        self, connection: Connection, call: Call, queue: str | None, left_id: int, right_id: int
     ) -> Response:
         live = find_live(connection, self.desk.collection, self.desk.profile)
         shown = self.desk.documents(connection, [left_id, right_id], _READ_CHARACTERS)
@@ -295,7 +275,7 @@ class Pages:
             threshold=_least(recipe),
         )
 
-    def cluster(self, call: "Call") -> Response:
+    def cluster(self, call: Call) -> Response:
         """A cluster with its documents and the graph of their ties."""
         cluster_id = int(call.path["cluster"])
         with self.database.transaction() as connection:
@@ -321,17 +301,17 @@ class Pages:
             done=call.done(),
         )
 
-    def counts(self, call: "Call") -> Response:
+    def counts(self, call: Call) -> Response:
         """How many pairs each queue has left, for the script of the overview."""
         with self.database.transaction() as connection:
             found = self.desk.count(connection, _COUNTED)
         return JSONResponse({name: f"{pairs:,}{'+' * (pairs >= _COUNTED)}" for name, pairs in found.items()})
 
-    def state(self, call: "Call") -> Response:
+    def state(self, call: Call) -> Response:
         """Whether the clusters are up to date, for the script of the pages."""
         return JSONResponse({"state": self.indexer.state})
 
-    def decide(self, call: "Call") -> Response:
+    def decide(self, call: Call) -> Response:
         """Store a decision, and go to the next pair or document."""
         queue, answer = call.form.get("queue", ""), call.form.get("answer", "")
         way = "documents" if call.in_documents else "queue"
@@ -350,11 +330,11 @@ class Pages:
                     call.form.get("why", ""),
                     replaces=bool(cluster),
                 )
-        if answer in _OPPOSITE:
+        if answer in OPPOSITE:
             self._changed()
         return _see(target, call.form.get("filters", ""), answer)
 
-    def take_out(self, call: "Call") -> Response:
+    def take_out(self, call: Call) -> Response:
         """Veto a document against each of its neighbours in the cluster, as one decision."""
         taken, cluster = call.numbers("document"), call.numbers("cluster")
         if len(taken) != 1 or len(cluster) != 1:
@@ -370,7 +350,7 @@ class Pages:
         self._changed()
         return _see(f"/cluster/{cluster[0]}", "", "different")
 
-    def keep(self, call: "Call") -> Response:
+    def keep(self, call: Call) -> Response:
         """Choose the document to keep of a cluster."""
         chosen, cluster = call.numbers("document"), call.numbers("cluster")
         if len(chosen) != 1 or len(cluster) != 1:
@@ -397,7 +377,7 @@ class Pages:
         if self.labels is not None:
             write_labels(self.labels, self.database.labels(self.desk.collection))
 
-    def undo(self, call: "Call") -> Response:
+    def undo(self, call: Call) -> Response:
         """Undo this reviewer's last decision, and show its pair."""
         with self.database.transaction() as connection:
             rows = self.desk.undo(connection)
@@ -433,86 +413,3 @@ def _content_of(recipe: Recipe) -> Callable[[ShownDocument], str]:
         return shown_text(values, recipe.fields, html=recipe.normalise.html)
 
     return content
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request: the parts of its path, its query and its form, whose last values are in `form`."""
-
-    path: Mapping[str, Any]
-    query: Mapping[str, str]
-    body: bytes
-    given: Sequence[tuple[str, str]]
-    is_form: bool
-    in_documents: bool
-
-    @classmethod
-    def of(cls, request: Request, body: bytes) -> "Call":
-        """Read a request."""
-        given = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
-        in_documents = request.url.path.startswith("/documents/") or ("way", "documents") in given
-        return cls(
-            request.path_params, request.query_params, body, given, request.method == "POST", in_documents
-        )
-
-    @property
-    def form(self) -> dict[str, str]:
-        """The last value of each field."""
-        return dict(self.given)
-
-    def done(self) -> str | None:
-        """Return what the page that redirected here had done."""
-        return _DONE.get(self.query.get("done", ""))
-
-    def queue(self) -> str:
-        """Return the queue of the path. Raises NotFoundError."""
-        queue = str(self.path["queue"])
-        if queue not in QUEUES:
-            raise NotFoundError(f"there is no queue {queue!r}; queues: {', '.join(QUEUES)}")
-        return queue
-
-    def numbers(self, name: str) -> list[int]:
-        """Return the doc_ids of a field. Raises InputError."""
-        values = [value for field, value in self.given if field == name]
-        for value in values:
-            if not value.isascii() or not value.isdecimal() or len(value) > 18:
-                raise InputError(f"{name} is {value!r}, not the number of a document")
-        return list(map(int, values))
-
-    def answers(self) -> dict[Pair, Answer]:
-        """Return the answers: of ticked documents the opposite one. Raises InputError."""
-        answer = cast(Answer, self.form["answer"])
-        shown, others = self.numbers("document"), self.numbers("listed")
-        if len(shown) != 1 or not others or shown[0] in others:
-            raise InputError("the form names no document and others that it is compared with")
-        ticked = set(self.numbers("ticked"))
-        return {
-            (min(shown[0], one), max(shown[0], one)): _OPPOSITE.get(answer, answer)
-            if one in ticked
-            else answer
-            for one in others
-        }
-
-    def filters(self) -> Filters:
-        """Return the filters of the query. Raises InputError for a value that is none."""
-
-        def given(name: str, read: Callable[[str], Any]) -> Any:
-            value = self.query.get(name, "").strip()
-            try:
-                return read(value) if value else None
-            except ValueError as error:
-                raise InputError(f"{name} is {value!r}, which cannot be read") from error
-
-        return Filters(
-            given("min_similarity", float),
-            given("max_similarity", float),
-            given("source", str),
-            given("since", datetime.fromisoformat),
-            given("until", datetime.fromisoformat),
-            given("text", str),
-        )
-
-    def filter_query(self) -> str:
-        """Return the filters as a query, to be kept by forms and links."""
-        given = {name: self.query.get(name, "") for name in asdict(Filters())}
-        return urlencode({name: value for name, value in given.items() if value})

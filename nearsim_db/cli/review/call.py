@@ -1,0 +1,115 @@
+"""A request of the review desk: its path, its query and its form, read and checked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.requests import Request
+
+from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.store.reviews import Answer, Filters, Pair
+
+QUEUES = {
+    "review": "below the threshold",
+    "threshold": "near the threshold",
+    "numbers": "numbers differ",
+    "ties": "weak ties",
+    "torn": "torn by a verdict",
+    "nearly": "nearly joined",
+    "sample": "random sample",
+}
+OPPOSITE: dict[Answer, Answer] = {"same": "different", "different": "same"}
+_DONE = {
+    "same": "Marked as the same.",
+    "different": "Marked as different.",
+    "unsure": "Marked as unsure.",
+    "skipped": "Skipped.",
+    "kept": "It will be kept, once the clusters are updated.",
+    "undone": "Undone; it is open again.",
+    "nothing": "There is nothing to undo.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request: the parts of its path, its query and its form, whose last values are in `form`."""
+
+    path: Mapping[str, Any]
+    query: Mapping[str, str]
+    body: bytes
+    given: Sequence[tuple[str, str]]
+    is_form: bool
+    in_documents: bool
+
+    @classmethod
+    def of(cls, request: Request, body: bytes) -> "Call":
+        """Read a request."""
+        given = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+        in_documents = request.url.path.startswith("/documents/") or ("way", "documents") in given
+        return cls(
+            request.path_params, request.query_params, body, given, request.method == "POST", in_documents
+        )
+
+    @property
+    def form(self) -> dict[str, str]:
+        """The last value of each field."""
+        return dict(self.given)
+
+    def done(self) -> str | None:
+        """Return what the page that redirected here had done."""
+        return _DONE.get(self.query.get("done", ""))
+
+    def queue(self) -> str:
+        """Return the queue of the path. Raises NotFoundError."""
+        queue = str(self.path["queue"])
+        if queue not in QUEUES:
+            raise NotFoundError(f"there is no queue {queue!r}; queues: {', '.join(QUEUES)}")
+        return queue
+
+    def numbers(self, name: str) -> list[int]:
+        """Return the doc_ids of a field. Raises InputError."""
+        values = [value for field, value in self.given if field == name]
+        for value in values:
+            if not value.isascii() or not value.isdecimal() or len(value) > 18:
+                raise InputError(f"{name} is {value!r}, not the number of a document")
+        return list(map(int, values))
+
+    def answers(self) -> dict[Pair, Answer]:
+        """Return the answers: of ticked documents the opposite one. Raises InputError."""
+        answer = cast(Answer, self.form["answer"])
+        shown, others = self.numbers("document"), self.numbers("listed")
+        if len(shown) != 1 or not others or shown[0] in others:
+            raise InputError("the form names no document and others that it is compared with")
+        ticked = set(self.numbers("ticked"))
+        return {
+            (min(shown[0], one), max(shown[0], one)): OPPOSITE.get(answer, answer)
+            if one in ticked
+            else answer
+            for one in others
+        }
+
+    def filters(self) -> Filters:
+        """Return the filters of the query. Raises InputError for a value that is none."""
+
+        def given(name: str, read: Callable[[str], Any]) -> Any:
+            value = self.query.get(name, "").strip()
+            try:
+                return read(value) if value else None
+            except ValueError as error:
+                raise InputError(f"{name} is {value!r}, which cannot be read") from error
+
+        return Filters(
+            given("min_similarity", float),
+            given("max_similarity", float),
+            given("source", str),
+            given("since", datetime.fromisoformat),
+            given("until", datetime.fromisoformat),
+            given("text", str),
+        )
+
+    def filter_query(self) -> str:
+        """Return the filters as a query, to be kept by forms and links."""
+        given = {name: self.query.get(name, "") for name in asdict(Filters())}
+        return urlencode({name: value for name, value in given.items() if value})
