@@ -33,6 +33,7 @@ def _repair(url: str) -> int:
 
 
 @pytest.mark.slow("kills a server")
+@pytest.mark.usefixtures("own_tables")
 def test_an_index_damaged_by_a_crash_or_a_disk_is_rebuilt(server_to_kill: AnyServer) -> None:
     cluster = server_to_kill.cluster
     with server_to_kill.database() as url:
