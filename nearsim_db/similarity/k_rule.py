@@ -62,7 +62,8 @@ def units_of(ids: NDArray[np.uint64], offsets: NDArray[np.int64]) -> Units:
 
 def count_units(recipe: Recipe, unit: str, texts: Sequence[str], backend: str | None = None) -> Units:
     """Count the units ("char", "word" or "sentence") of texts normalised by the recipe."""
-    rules = ["shingle.scheme=bag" if unit == "word" else f"shingle.scheme={unit}", "shingle.k=1"]
+    scheme = "bag" if unit == "word" else unit
+    rules = [f"shingle.scheme={scheme}", "shingle.k=1", "shingle.order=kept"]
     if unit == "char":
         rules += ["shingle.stopwords=none", "shingle.stem=none", "shingle.min_token_length=1"]
     elif recipe.hash.base == "djb2a-cast":
