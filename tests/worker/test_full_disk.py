@@ -126,8 +126,8 @@ def test_a_full_disk_sets_nothing_aside(url: str, disk: SmallDisk) -> None:
     assert Worker(url).drain() == 0
     with Index.connect(url) as index:
         index.purge(["d1"])
+        reindex(index)
     with Database.connect(url) as database:
-        Reindex(database, "default").resume()
         Reindex(database, "default").promote()
         assert verify_index(database, sample=None).found.faults == ()
     with application(url) as app:
