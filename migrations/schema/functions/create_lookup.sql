@@ -1,8 +1,8 @@
 -- A function for each generation with tables of its own, and one for those that share theirs, so that sessions plan its
--- statement once. Relies on the partitions' keys, on the indexes of similar_pair on right_id and of signature on (head_id,
+-- statement once. Relies on the partitions' keys, on the index of similar_pair on right_id, on that of twins on (head_id,
 -- doc_id), on document_pkey and on verdict_one_current: the same plan for any statistics. Heads are sorted by similarity;
--- their documents are read until there are enough, those that were deleted since they were indexed not counted. Pairs to be
--- reviewed are read if a similarity is asked for.
+-- their documents are read until there are enough, those that were deleted since they were indexed not counted: with
+-- enable_sort the planner may read and sort them all. Pairs to be reviewed are read if a similarity is asked for.
 CREATE FUNCTION nearsim.create_lookup(generation_id integer) RETURNS regprocedure
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
@@ -15,7 +15,7 @@ BEGIN
             all_bands smallint, recipe jsonb, most integer)
         RETURNS SETOF nearsim.similar_document
         LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp
-        SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $body$
+        SET jit = off SET enable_seqscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $body$
         DECLARE
             metric constant text := nearsim.metric_of(recipe);
             is_exact constant boolean := nearsim.is_exact(recipe);
@@ -56,13 +56,19 @@ BEGIN
                 ) AS alike
                 CROSS JOIN LATERAL (
                     SELECT own.doc_id, own.numbers_digest, named.external_id, named.title
-                    FROM nearsim_index.%1$I AS own
+                    FROM (
+                        SELECT head.doc_id, head.numbers_digest FROM nearsim_index.%1$I AS head
+                        WHERE head.generation_id = generation AND head.doc_id = alike.head_id
+                        UNION ALL
+                        SELECT twin.doc_id, twin.numbers_digest FROM nearsim_index.%1$I AS twin
+                        WHERE twin.generation_id = generation AND twin.head_id = alike.head_id AND twin.head_id <> twin.doc_id
+                        ORDER BY doc_id
+                    ) AS own
                     CROSS JOIN LATERAL (
                         SELECT document.external_id, document.title FROM nearsim.document
                         WHERE document.doc_id = own.doc_id AND document.doc_id <> asked_id
                             AND document.collection_id = home LIMIT 1
                     ) AS named
-                    WHERE own.generation_id = generation AND own.head_id = alike.head_id
                     ORDER BY own.doc_id LIMIT most
                 ) AS family
                 LEFT JOIN LATERAL (

@@ -100,7 +100,7 @@ LIMIT %(sample)s
 -- Documents paired with one, twins expanded on both sides, most similar first, at most so many; twins have counts or a
 -- distance as the metric defines. With a direction those that the document contains, or that contain it, by the share of
 -- the contained one's features. Heads are sorted by similarity, and their documents are read until there are enough.
--- Relies on the leaf's keys and on the indexes on right_id and on (head_id, doc_id).
+-- Relies on the leaf's keys and on the indexes on right_id and of twins on (head_id, doc_id).
 WITH self AS MATERIALIZED (
     SELECT head_id, feature_count, nearsim.metric_of(recipe) AS metric, nearsim.is_exact(recipe) AS is_exact
     FROM {signature} AS signature CROSS JOIN (
@@ -140,11 +140,15 @@ FROM (
 ) AS alike
 CROSS JOIN LATERAL (
     SELECT own.doc_id, named.external_id, named.title
-    FROM {signature} AS own
+    FROM (
+        SELECT doc_id FROM {signature} AS signature WHERE doc_id = alike.head_id
+        UNION ALL
+        SELECT doc_id FROM {signature} AS signature WHERE head_id = alike.head_id AND head_id <> doc_id
+        ORDER BY doc_id
+    ) AS own
     CROSS JOIN LATERAL (
         SELECT external_id, title FROM nearsim.document WHERE doc_id = own.doc_id AND doc_id <> %(doc_id)s LIMIT 1
     ) AS named
-    WHERE own.head_id = alike.head_id
     ORDER BY own.doc_id LIMIT CAST(%(most)s AS bigint)
 ) AS family
 ORDER BY alike.decisive DESC, family.doc_id LIMIT CAST(%(most)s AS bigint)
