@@ -70,7 +70,7 @@ def test_interrupted_builds_are_reported_and_resumed(
 ) -> None:
     """The build is stopped in its last step, while it waits for a lock that the test holds."""
     with psycopg.connect(url) as holding, application(url) as looking:
-        holding.execute("LOCK TABLE nearsim.signature IN SHARE UPDATE EXCLUSIVE MODE")
+        holding.execute("LOCK TABLE nearsim_index.cluster_member_shared IN SHARE MODE")
         building = subprocess.Popen(
             [sys.executable, "-m", "nearsim_db", "reindex", "start"],
             env={**os.environ, **nearsim.environment, "NEARSIM_BACKEND": "numpy"},
@@ -109,7 +109,7 @@ def test_interrupted_builds_are_reported_and_resumed(
 @pytest.mark.slow("kills a process")
 def test_build_of_a_killed_worker_is_continued_by_the_next(nearsim: CommandLine, url: str) -> None:
     with psycopg.connect(url) as holding, application(url) as looking:
-        holding.execute("LOCK TABLE nearsim.signature IN SHARE UPDATE EXCLUSIVE MODE")
+        holding.execute("LOCK TABLE nearsim_index.cluster_member_shared IN SHARE MODE")
         nearsim.succeed("reindex", "start", "--detach")
         with running(url) as first:
             first.wait_for_line("building profile default of collection default (generation 2)")

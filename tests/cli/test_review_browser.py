@@ -147,7 +147,7 @@ def test_a_cluster_is_split_and_a_document_taken_out_and_both_are_undone(
         assert count(reviewed) == 1
         page.goto(f"{served.root}cluster/{largest['cluster']}")
         with page.expect_navigation():
-            page.get_by_role("button", name="Take out").last.click()
+            page.get_by_role("button", name="Take out").first.click()
         assert count(reviewed) > 1
         press(page, "z")
         assert count(reviewed) == 1
