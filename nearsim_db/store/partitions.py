@@ -94,7 +94,7 @@ def empty(connection: Connection, leaves: Leaves) -> None:
 
 
 def _delete_some(connection: Connection, leaves: Leaves) -> int:
-    """Delete some rows of a generation; return how many, 0 if no more can be read, as the table is damaged."""
+    """Delete some rows of a generation; return how many; 0 also if the table is damaged and cannot be read."""
     try:
         with connection.backend.transaction():
             for name in ("delete_some_members", "delete_some_pairs"):

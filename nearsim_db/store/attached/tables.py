@@ -206,8 +206,8 @@ def _resolve_expression(
 ) -> tuple[str, list[str]]:
     """Return an expression as PostgreSQL writes it, and the names of the columns that it reads.
 
-    Raises InputError for one that is not immutable, or uses functions or types that are not part of PostgreSQL: it
-    would run with the rights of workers, whoever may replace them.
+    Raises InputError for one that is not immutable, or uses functions or types that are not part of PostgreSQL:
+    workers evaluate it with their own rights, and the owner of such a function may replace it.
     """
     # The user's own SQL, run with the user's own rights and undone.
     given = Expression(expression)

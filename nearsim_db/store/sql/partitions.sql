@@ -59,7 +59,7 @@ DROP TABLE IF EXISTS {cluster_member_leaf}, {similar_pair_leaf}, {band_leaf}, {s
 
 -- name: is_small
 -- Whether a collection has few documents, so that an index of it shares tables with others. Relies on
--- document_collection_doc, of which no more is read.
+-- document_collection_doc, and reads at most one entry more than the limit.
 SELECT count(*) <= %(most)s
 FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT %(most)s + 1) AS document
 
