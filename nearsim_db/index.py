@@ -9,9 +9,16 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from nearsim_db.errors import DEFAULT, ConflictError, DuplicateError, InputError
+from nearsim_db.errors import (
+    DEFAULT,
+    ConflictError,
+    DuplicateError,
+    EmptyIndexError,
+    InputError,
+    NotFoundError,
+)
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.catch_up import CatchUp
@@ -53,6 +60,9 @@ from nearsim_db.store.generations import MAINTAINED
 from nearsim_db.store.pairs import Decision
 from nearsim_db.store.reviews import ImportedLabels
 
+if TYPE_CHECKING:
+    from nearsim_db.store.driver.borrowed import OwnConnection
+
 
 class Index(Queries):
     """Near-duplicates of one collection, in PostgreSQL.
@@ -74,6 +84,7 @@ class Index(Queries):
         cls,
         url: str | None = None,
         *,
+        connection: "OwnConnection | None" = None,
         collection: str = DEFAULT,
         profile: str | None = None,
         progress: Progress = silent,
@@ -81,8 +92,17 @@ class Index(Queries):
         """Open the index of a collection at `url`, else at NEARSIM_DATABASE_URL, else on the embedded server.
 
         The collection is created when it is first written to.
+
+        `connection` is the application's instead: a connection of psycopg, SQLAlchemy or Django, or a session of
+        SQLAlchemy, whose transaction the calls take part in and never end; a worker indexes what is written once it is
+        committed. Methods that need transactions of their own, such as `build`, then raise ConflictError. With an
+        engine of SQLAlchemy the index opens connections of its own, as the engine does.
         """
-        return cls(Database.connect(url), collection, profile, progress)
+        if connection is None:
+            return cls(Database.connect(url), collection, profile, progress)
+        if url is not None:
+            raise InputError("give a URL or a connection, not both")
+        return cls(Database.borrow(connection), collection, profile, progress)
 
     def add(self, given: Rows, on_duplicate: OnDuplicate | None = None) -> IngestSummary:
         """Insert or replace documents by external_id, and bring every profile up to date.
@@ -119,20 +139,25 @@ class Index(Queries):
         does not pay for its start. Raises InputError, when this is done, if documents are kept by source
         (`cluster.keep`) and none has one.
         """
+        is_borrowed = self.database.engine.is_borrowed
+        if dry_run:
+            self.database.refuse_borrowed("a dry run")
+        elif is_borrowed and on_duplicate is not None:
+            self._require_lookups()
         collection_id = self._open_for_writing("write", create=not dry_run)
         if expected_bytes is None and not dry_run:
             records, expected_bytes = measure(records)
         counted = VectorLengthCheck(records)
         with translate_errors(), RejectWriter(rejects) as writer:
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
-            if on_duplicate is not None and not dry_run:
+            if (on_duplicate is not None or is_borrowed) and not dry_run:
                 self._index(collection_id)
                 run = CheckedIngest(
                     self.database, collection_id, writer, self._lookups, on_duplicate, strict=strict
                 )
             live = self._live_generations(collection_id)
             try:
-                if dry_run:
+                if dry_run or is_borrowed:
                     run.write(counted, self._progress)
                 else:
                     with self._catch_up.sign_early(collection_id, expected_bytes) as signing:
@@ -159,8 +184,10 @@ class Index(Queries):
     def _index(self, collection_id: CollectionId, *, may_leave: bool = True) -> None:
         """Index what was written, here and by others; with `may_leave` a user who may not index leaves it to a worker.
 
-        A reindex that another process began is left to it.
+        A reindex that another process began is left to it. What is not committed waits for a worker, too.
         """
+        if self.database.engine.is_borrowed:
+            return
         if may_leave and not self.database.may_index:
             self._contexts.warn("what was written waits for a worker: this user may not index it")
             return
@@ -194,6 +221,7 @@ class Index(Queries):
 
         Raises InputError if a new profile keeps documents by source (`cluster.keep`) and none has one.
         """
+        self.database.refuse_borrowed("a build")
         collection_id = self._collection_id()
         profiles.refuse_keeps(self.database, collection_id, only_new=True)
         self._index(collection_id, may_leave=False)
@@ -203,6 +231,7 @@ class Index(Queries):
 
         Raises NotFoundError if the collection is not attached, or its table cannot be read now, InputError as `build`.
         """
+        self.database.refuse_borrowed("a sweep")
         collection_id = self._collection_id()
         with translate_errors(), self._catch_up.delay_first_build(collection_id):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
@@ -233,6 +262,7 @@ class Index(Queries):
         Waits for indexes that are being built. Raises InputError, before anything is done, for a file that is not a
         reject file.
         """
+        self.database.refuse_borrowed("a purge")
         collection_id, ids = self._collection_id(), list(external_ids)
 
         def finish_builds() -> None:
@@ -250,6 +280,7 @@ class Index(Queries):
 
     def create_profile(self, name: str, recipe: Recipe) -> Profile:
         """Create a profile, and index the collection's documents. Raises ConflictError when the name is taken."""
+        self.database.refuse_borrowed("create_profile")
         if not name.strip():
             raise ConflictError("a profile needs a name")
         profile = resolve(recipe)
@@ -278,6 +309,7 @@ class Index(Queries):
 
     def delete_profile(self, name: str) -> None:
         """Drop a profile and its index; the documents stay. Raises NotFoundError."""
+        self.database.refuse_borrowed("delete_profile")
         profiles.drop(self.database, self._get_collection(), name)
 
     def pin(self, left: str, right: str, why: str, by: str | None = None) -> None:
@@ -331,6 +363,17 @@ class Index(Queries):
             pairs.judge(connection, decision, collection.name, left, right, why, by)
         self._index(collection.collection_id)
 
+    def _require_lookups(self) -> None:
+        """Raise ConflictError if the application's transaction cannot see what others add, or there is no index yet."""
+        self.database.refuse_snapshot("on_duplicate")
+        try:
+            self._lookups.live()
+        except (EmptyIndexError, NotFoundError) as error:
+            raise ConflictError(
+                f"{error}; this transaction cannot build the index that on_duplicate needs: add the collection's first "
+                "documents, or call Index.build(), over another index before"
+            ) from error
+
     def _open_for_writing(self, doing: str, *, create: bool) -> CollectionId:
         """Return the collection's id, `_NO_COLLECTION` if it does not exist. Raises ConflictError if it is attached."""
         with self.database.transaction() as connection:
@@ -383,12 +426,23 @@ class AsyncIndex:
         cls,
         url: str | None = None,
         *,
+        connection: "OwnConnection | None" = None,
         collection: str = DEFAULT,
         profile: str | None = None,
         progress: Progress = silent,
     ) -> Self:
-        """Open the index of a collection as `Index.connect` does; `progress` is called in the index's thread."""
-        opening = partial(Index.connect, url, collection=collection, profile=profile, progress=progress)
+        """Open the index of a collection as `Index.connect` does; `progress` is called in the index's thread.
+
+        A `connection` is one for threads, not one of asyncio, and is left alone while a call runs.
+        """
+        opening = partial(
+            Index.connect,
+            url,
+            connection=connection,
+            collection=collection,
+            profile=profile,
+            progress=progress,
+        )
         return cls(await asyncio.to_thread(opening))
 
     async def __aenter__(self) -> Self:

@@ -45,6 +45,7 @@ class CheckedIngest(Ingest):
 
     "flag" adds them, "skip" leaves them out, "raise" ends with DuplicateError and keeps the records before. With the
     last two, a document that is already stored exactly as given counts as unchanged, whatever near-duplicates it has.
+    With None, in a transaction of the application, none is looked up or signed.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class CheckedIngest(Ingest):
         collection_id: CollectionId,
         rejects: RejectWriter,
         lookups: DuplicateFinder,
-        on_duplicate: OnDuplicate,
+        on_duplicate: OnDuplicate | None,
         *,
         strict: bool = False,
     ) -> None:
@@ -104,6 +105,9 @@ class CheckedIngest(Ingest):
     def _add(self, connection: Connection, record: ReadDocument) -> tuple[list[Match], Outcome | None]:
         """Look a document up and add it in one transaction; return its matches, and None as outcome if left out."""
         document = record.document
+        if self._on_duplicate is None:
+            _, outcome = document_writes.upsert_document(connection, self._collection_id, document)
+            return [], outcome
         context, matches = self._lookups.find_locked(connection, document)
         if matches and self._on_duplicate != "flag":
             is_stored = document_writes.is_stored(connection, self._collection_id, document)

@@ -58,6 +58,7 @@ class Queries(Answers):
             wanted = EventFilter()
         if not follow:
             return read(self.database, wanted, after)
+        self.database.refuse_borrowed("following events")
         return Follower(self.database, wanted, after, new=new).follow()
 
     def similar_to_text(

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import ConflictError, NearsimError
 from nearsim_db.records import CitusUse, CollectionId
 from nearsim_db.store import access, collection_rows, reviews
 from nearsim_db.store.citus import placement
 from nearsim_db.store.citus.placement import NodeState
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.borrowed import engine_of
 from nearsim_db.store.driver.engine import (
     check_server,
     is_missing_table,
@@ -25,10 +26,13 @@ from nearsim_db.store.driver.engine import (
     translate_errors,
 )
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.driver.server_settings import server_version
+from nearsim_db.store.driver.server_settings import isolation_level, server_version
 from nearsim_db.store.schema import revisions
 from nearsim_db.store.settings import Settings, database_url, from_environment
 from nearsim_db.store.work import leases
+
+if TYPE_CHECKING:
+    from nearsim_db.store.driver.borrowed import OwnConnection
 
 _KEPT_FOR_READING = 4
 _EMBEDDED_PATIENCE_SECONDS = 30.0  # any command may be the one that upgrades the schema
@@ -76,6 +80,37 @@ class Database:
             database.close()
             raise
         return database
+
+    @classmethod
+    def borrow(cls, connection: "OwnConnection") -> Self:
+        """Open the database of an application's connection, or with the connections of its engine.
+
+        Raises InputError for an object of another kind, and SchemaError as `connect` does.
+        """
+        database = cls(engine_of(connection), from_environment())
+        with translate_errors():
+            database._prepare_schema(may_upgrade=False)
+        return database
+
+    def refuse_borrowed(self, doing: str) -> None:
+        """Raise ConflictError if the sessions are those of an application's transaction."""
+        if self.engine.is_borrowed:
+            raise ConflictError(
+                f"{doing} takes transactions of its own, and this index is in one of the application; "
+                "use another index for it: Index.connect() with a URL or an engine"
+            )
+
+    def refuse_snapshot(self, what: str) -> None:
+        """Raise ConflictError if an application's transaction does not see what is committed during it."""
+        if not self.engine.is_borrowed:
+            return
+        with self.transaction() as connection:
+            level = isolation_level(connection)
+        if level not in ("read committed", "read uncommitted"):
+            raise ConflictError(
+                f"{what} must see what other transactions commit meanwhile, and this one is {level}; "
+                "begin it as READ COMMITTED"
+            )
 
     def _prepare_schema(self, *, may_upgrade: bool) -> None:
         """Check the server and the schema, which is created or upgraded if it may be."""
@@ -182,7 +217,7 @@ class Database:
             connection.close()
             self._stop_reading()
             raise
-        if len(self._reading) < _KEPT_FOR_READING:
+        if len(self._reading) < _KEPT_FOR_READING and not self.engine.is_borrowed:
             self._reading.append(connection)
         else:
             connection.close()

@@ -72,6 +72,8 @@ class Engine:
     may need another, so threads could wait for each other.
     """
 
+    is_borrowed = False  # whether its sessions are an application's
+
     def __init__(self, url: str, open_session: Callable[[], Backend]) -> None:
         self.url = url
         self.open_session = open_session
@@ -141,6 +143,9 @@ class Engine:
 
 class Connection:
     """A session of the database; closing it rolls back, and returns it to its engine."""
+
+    is_borrowed = False
+    cursor_prefix = "nearsim"
 
     def __init__(self, backend: Backend, give_back: Callable[[Backend], None]) -> None:
         self._backend: Backend | None = backend

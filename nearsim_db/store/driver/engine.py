@@ -76,8 +76,12 @@ _GRANTED = "an administrator grants it: nearsim db grant USER"
 Result = TypeVar("Result")
 
 
-def open_engine(url: str, *, timeout_seconds: int = 10) -> Engine:
+def open_engine(
+    url: str, *, timeout_seconds: int = 10, connect: Callable[[], Backend] | None = None
+) -> Engine:
     """Return an engine for a PostgreSQL URL, without connecting; a connection may take up to `timeout_seconds`.
+
+    `connect` opens a session in autocommit, by default of psycopg.
 
     `postgresql://` and `postgres://` select psycopg. Raises NearsimError for another kind of URL.
     """
@@ -87,7 +91,9 @@ def open_engine(url: str, *, timeout_seconds: int = 10) -> Engine:
         "connect_timeout": timeout_seconds,
     }
     plain = "postgresql://" + url.partition("://")[2]
-    return Engine(plain, _Connector(partial(psycopg.connect, **parameters, autocommit=True)).connect)
+    return Engine(
+        plain, _Connector(connect or partial(psycopg.connect, **parameters, autocommit=True)).connect
+    )
 
 
 class _Connector:
@@ -122,7 +128,12 @@ def autocommitting(connection: Connection) -> Backend:
 
 
 def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
-    """Run one transaction's work; after a deadlock or conflict roll back and retry, up to five times."""
+    """Run one transaction's work; after a deadlock or conflict roll back and retry, up to five times.
+
+    An application's transaction is not retried, as it has more in it.
+    """
+    if connection.is_borrowed:
+        return action()
     from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
     attempts = Retrying(

@@ -32,6 +32,11 @@ def server_version(connection: Connection) -> str:
     return str(run(connection, "SHOW server_version").value())
 
 
+def isolation_level(connection: Connection) -> str:
+    """Return the isolation level of the transaction, such as read committed."""
+    return str(run(connection, "SHOW transaction_isolation").value())
+
+
 def is_standby(connection: Connection) -> bool:
     """Whether the server is a standby: it takes no writes, and locks of its primary's sessions are not seen."""
     return bool(run(connection, "SHOW in_hot_standby").value() == "on")

@@ -255,6 +255,8 @@ def stream_rows(
     **parameters: object,
 ) -> Iterator[Row]:
     """Yield rows of the statement of a name, from a server-side cursor."""
-    with connection.backend.cursor(name=f"nearsim_{name}", row_factory=args_row(make)) as cursor:
+    with connection.backend.cursor(
+        name=f"{connection.cursor_prefix}_{name}", row_factory=args_row(make)
+    ) as cursor:
         cursor.itersize = _ROWS_AT_ONCE
         yield from cursor.execute(statement(name, leaves), parameters or None)
