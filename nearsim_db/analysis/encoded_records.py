@@ -49,6 +49,7 @@ class EncodedRecords:
         self._begun: list[Content] = []
         self._characters = 0
         self._parts: list[Encoded] = []
+        self._sizes: list[int] = []  # of features
         self._sketches: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
         self.ranks = Ranks(*keep_policy(encoder.profile.recipe.cluster.keep))
         self._retained = encoder.profile.recipe.retain.seconds
@@ -100,6 +101,7 @@ class EncodedRecords:
             else:
                 sketches.write(np.ascontiguousarray(encoded.sketches).data)
             features.write(np.concatenate(encoded.features).view(np.uint8).data)
+        self._sizes += map(len, encoded.features)
         self._sample(first, contents, encoded)
         nothing = encoded.sketches[:0].copy()  # a view would keep all sketches in memory
         self._parts.append(Encoded(encoded.counts, encoded.digests, nothing, encoded.numbers))
@@ -135,7 +137,7 @@ class EncodedRecords:
         self.numbers = np.concatenate([one.numbers for one in parts])
         self._parts = []
         self._begins = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(self.counts, out=self._begins[1:])
+        np.cumsum(self._sizes, out=self._begins[1:])
         shape = (len(self), family.k)
         if family.ordered and self.encoder.has_sketches:
             self.sketches: NDArray[Any] = np.concatenate([parts[0].sketches[:0], *self._sketches])

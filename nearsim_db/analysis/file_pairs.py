@@ -67,6 +67,11 @@ class HeadPairs(Screened):
         """Both ends, (m, 2)."""
         return np.stack((self.left, self.right), axis=1)
 
+    @property
+    def ties(self) -> Ids:
+        """Both ends of those for which a record may be removed: not if only a passage makes them a pair."""
+        return self.edges if self.scores.by_passage is None else self.edges[~self.scores.by_passage]
+
 
 def find_pairs(
     encoder: Encoder, records: EncodedRecords, twins: Twins, nodes: Nodes, pool: Executor, progress: Progress
@@ -234,8 +239,8 @@ def alike(
 ) -> tuple[Nodes, Ids]:
     """Return the records that are alike, which are twins, or those of the same numbers, and the edges between them."""
     if encoder.profile.recipe.cluster.numbers_differ == "link":
-        return nodes, pairs.edges
-    edges, ties = _of_same_numbers(pairs.edges, twins, records.numbers)
+        return nodes, pairs.ties
+    edges, ties = _of_same_numbers(pairs.ties, twins, records.numbers)
     node_of = np.where(twins.head_of >= 0, np.arange(len(records)), -1)
     node_of[ties[:, 1]] = ties[:, 0]
     return Nodes(nodes.labels, node_of), edges

@@ -47,9 +47,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A document with features, encoded: features as `Metric` takes them, sketch (1, k), keys of one row."""
+    """A document with features, encoded: features as `Metric` takes them, sketch (1, k), keys of one row.
+
+    `size` is the number of its distinct features.
+    """
 
     features: NDArray[Any]
+    size: int
     digest: UUID
     sketch: NDArray[np.generic]
     keys: Keys
@@ -77,7 +81,7 @@ def encode(encoder: Encoder, document: Document) -> Query | None:
         return None
     sketch = encoder.sketch(features)
     own = features.of(0)
-    return Query(own, digest_uuid(encoder.digest(own)), sketch, encoder.band_keys(sketch))
+    return Query(own, len(features.ids), digest_uuid(encoder.digest(own)), sketch, encoder.band_keys(sketch))
 
 
 def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Wanted) -> FoundAll | None:
@@ -247,7 +251,7 @@ class _Lookup:
         if self.context.encoder.metric.name != "containment" or not evidence.verified:
             return known
         assert both is not None and either is not None
-        size = len(self.query.features)
+        size = self.query.size
         return replace(known, left_in_right=both / size, right_in_left=both / (both + either - size))
 
     def _read_features(self, signed: Signatures, rows: Sequence[int]) -> Features:
@@ -327,7 +331,9 @@ class Lookups:
         return [] if encoded is None else lookups.stripes_of(context.leaves, encoded.keys).tolist()
 
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
-        """Return the documents that one would be paired with, on the caller's connection, and the live generation.
+        """Return the documents that one would be a near-duplicate of, on the caller's connection, and the generation.
+
+        These are the documents that it would be paired with, except for a passage only.
 
         Locks the document's stripes, so that no other caller adds a near-duplicate before this transaction ends.
         """
@@ -338,7 +344,9 @@ class Lookups:
             if encoded is None:
                 return index.context, []
             lookups.lock_stripes(connection, index.context.leaves, encoded.keys)
-            answer = look_up(connection, index, encoded, Wanted(replaced=document.external_id))
+            match = index.context.encoder.profile.recipe.match
+            least = 0.0 if match.passage_words is None else match.threshold
+            answer = look_up(connection, index, encoded, Wanted(least, replaced=document.external_id))
             if answer is None:
                 raise GenerationReplacedError
             return index.context, [one.match for one in answer.found]

@@ -102,7 +102,9 @@ class PairFigures:
         profile, shared = self.encoder.profile, count_of(self.shared_bands, "band")
         side = "above" if self.encoder.metric.name == "euclidean" else "below"
         missed = f"{self._measured()} is {side} {threshold_of(profile)}"
-        certain = profile.recipe.match.certain_shared_bands
+        certain, words = profile.recipe.match.certain_shared_bands, profile.recipe.match.passage_words
+        if words is not None:
+            return f"{missed}, and they share no run of match.passage_words = {words} equal words"
         if not certain:
             return missed
         return f"{missed}, and they share {shared}, fewer than match.certain_shared_bands = {certain}"
@@ -112,6 +114,10 @@ class PairFigures:
         profile = self.encoder.profile
         if are_certain(profile.recipe.match, np.array([self.shared_bands]))[0]:
             enough = f"they share {count_of(self.shared_bands, 'band')}"
+        elif self.decisive.by_passage is not None and self.decisive.by_passage[0]:
+            enough = (
+                f"they share a run of match.passage_words = {profile.recipe.match.passage_words} equal words"
+            )
         else:
             enough = f"{self._measured()} reaches {threshold_of(profile)}"
         return f"{enough}, but the pair is not stored; check the index with: nearsim verify-index"

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.ragged import Keys, Ragged
+from nearsim_db.similarity.runs import share_runs
 from nearsim_db.similarity.sketch.family import RowAgreements
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
@@ -21,8 +22,6 @@ from nearsim_db.similarity.text.clean import clean
 # The ids of a chunk fit the cache of one core; twice that is a third slower.
 _CHUNK_CHARACTERS = 1 << 16
 _CHARACTERS_PER_PAIR = 100  # that NumPy encodes in the time that it takes to compare two stories
-
-_ALL = slice(None)
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]
 Content = str | Vector | None  # the text; for profiles that compare vectors the vector, if any
@@ -44,17 +43,22 @@ class Features:
     sequence: tuple[NDArray[np.uint64], NDArray[np.int64]] | None = None
 
     def of(self, index: int) -> NDArray[Any]:
-        """Return the features of one document: its uint64 ids, or an array of `FEATURE` if they have weights."""
-        return self.items(slice(self.offsets[index], self.offsets[index + 1]))
+        """Return the features of one document: its uint64 ids, or an array of `FEATURE` if they have weights.
 
-    def items(self, chosen: slice = _ALL) -> NDArray[Any]:
-        """Return the features in a slice, by default of all documents, as `of` does."""
-        ids = self.ids[chosen]
+        Of a family that takes ids in the order of the text these are all ids of `sequence`.
+        """
+        items, offsets = self.items()
+        return items[offsets[index] : offsets[index + 1]]
+
+    def items(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the features of all documents, as `of` does, and their offsets."""
+        if self.sequence is not None:
+            return self.sequence
         if self.weights is None:
-            return ids
-        weighted = np.empty(len(ids), FEATURE)
-        weighted["id"], weighted["weight"] = ids, self.weights[chosen]
-        return weighted
+            return self.ids, self.offsets
+        weighted = np.empty(len(self.ids), FEATURE)
+        weighted["id"], weighted["weight"] = self.ids, self.weights
+        return weighted, self.offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +209,14 @@ class Encoder:
     ) -> Scores:
         """Return the exact scores of m pairs of documents, given as rows into their features."""
         self._count(len(left) * _CHARACTERS_PER_PAIR)
-        return self.metric.compare(features, left, right, self.backend)
+        scores = self.metric.compare(features, left, right, self.backend)
+        recipe = self.profile.recipe
+        if recipe.run_length is None:
+            return scores
+        by_passage = ~self.metric.reaches(scores, recipe.match.threshold)
+        rows = left[by_passage], right[by_passage]
+        by_passage[by_passage] = share_runs(features, *rows, recipe.run_length, self.backend)
+        return replace(scores, by_passage=by_passage)
 
     def digest(self, features: NDArray[Any]) -> bytes:
         """Return a 128-bit digest of the features of one document under this profile."""
@@ -219,9 +230,9 @@ class Encoder:
     def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
         features = self.features(contents)
         counts = np.diff(features.offsets).astype(np.int32)
-        items = features.items()
+        items, offsets = features.items()
         content, size = items.view(np.uint8).data, items.itemsize
-        bounds = list(pairwise(features.offsets.tolist()))
+        bounds = list(pairwise(offsets.tolist()))
         digests = b"".join([self._digest(content[begin * size : end * size]) for begin, end in bounds])
         kept = tuple([items[begin:end].copy() for begin, end in bounds]) if keep_features else ()
         return Encoded(counts, np.frombuffer(digests, "V16"), self.sketch(features), features.numbers, kept)

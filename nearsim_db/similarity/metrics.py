@@ -35,7 +35,8 @@ class Scores(Columns):
 
     `similarity` is float64, at most 1. `intersection` and `union` are int64 if the metric counts features, else
     None; `distance` is float64 if it measures one, else None; `smaller` int64, the features of the smaller document, if
-    the similarity is a share of these, else None.
+    the similarity is a share of these, else None. `by_passage`, bool, are pairs below the threshold for a run of words
+    that both have, None if the recipe has no such pairs.
     """
 
     similarity: NDArray[np.float64]
@@ -43,6 +44,7 @@ class Scores(Columns):
     union: Counts | None = None
     distance: NDArray[np.float64] | None = None
     smaller: Counts | None = None
+    by_passage: NDArray[np.bool_] | None = None
 
 
 class Metric(ABC):
@@ -93,7 +95,10 @@ class Jaccard(Metric):
 
 
 class Containment(Metric):
-    """|A ∩ B| / min(|A|, |B|) of two sets of ids: the share of the smaller one that the other holds."""
+    """|A ∩ B| / min(|A|, |B|) of two sets of ids: the share of the smaller one that the other holds.
+
+    Features are the ids in the order of the text, with repetitions.
+    """
 
     name = "containment"
     weighted = False
@@ -102,8 +107,9 @@ class Containment(Metric):
         self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
     ) -> Scores:
         """Count intersections, and divide them by the smaller sizes; see `Metric.compare`."""
-        intersection, union = count_overlaps(features, left, right, backend)
-        sizes = np.array([len(ids) for ids in features], np.int64)
+        sets = [np.unique(ids) for ids in features]
+        intersection, union = count_overlaps(sets, left, right, backend)
+        sizes = np.array([len(ids) for ids in sets], np.int64)
         smaller = np.minimum(sizes[left], sizes[right])
         return Scores(intersection / smaller, intersection, union, smaller=smaller)
 

@@ -123,7 +123,8 @@ def are_pairs(
     With `review` also those that are only to be reviewed.
     """
     match = encoder.profile.recipe.match
-    return encoder.metric.reaches(scores, _least(match, review)) | are_certain(match, shared_bands)
+    found = encoder.metric.reaches(scores, _least(match, review)) | are_certain(match, shared_bands)
+    return found if scores.by_passage is None else found | scores.by_passage
 
 
 def _least(match: MatchRules, review: bool) -> float:

@@ -147,7 +147,7 @@ def stream_bands(
             )
 
 
-StoredPair = tuple[Evidence, bool]  # with whether it is to be reviewed
+StoredPair = tuple[Evidence, tuple[bool, bool]]  # with whether it is to be reviewed, or made by a passage
 
 
 def read_pairs_at(
@@ -160,8 +160,8 @@ def read_pairs_at(
 
 
 def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], StoredPair]:
-    *evidence, in_review = figures
-    return (left, right), (Evidence(*evidence), in_review)
+    *evidence, in_review, by_passage = figures
+    return (left, right), (Evidence(*evidence), (in_review, by_passage))
 
 
 def set_scan_method(connection: Connection, leaves: Leaves, *, by_index: bool) -> None:

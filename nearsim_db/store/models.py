@@ -494,7 +494,7 @@ class SimilarPair(Base):
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     similarity: Mapped[float] = mapped_column(
         Double,
-        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands) and those in_review',
+        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), those by_passage and those in_review',
     )
     intersection_size: Mapped[int | None] = mapped_column(
         Integer, comment="Number of features in both; NULL if the metric does not count features"
@@ -515,6 +515,11 @@ class SimilarPair(Base):
         Boolean,
         server_default=text("false"),
         comment="Whether the similarity is below the threshold (match.review): to be looked at by a person, and no pair otherwise",
+    )
+    by_passage: Mapped[bool] = mapped_column(
+        Boolean,
+        server_default=text("false"),
+        comment="Whether the similarity is below the threshold, and the two are a pair for a run of match.passage_words equal words: in no cluster, and no reason to remove one of them",
     )
 
 

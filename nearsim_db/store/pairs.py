@@ -53,7 +53,7 @@ def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> N
             with connection.begin_nested():
                 copy_rows(connection, leaves, "similar_pair", columns)
     except UniqueViolation:  # another session inserted one of them at the same time
-        parameters = dict.fromkeys(("intersection_size", "union_size", "distance")) | {
+        parameters = dict.fromkeys(("intersection_size", "union_size", "distance", "by_passage")) | {
             name: packed(values) for name, values in columns
         }
         rows = run(connection, "store_pairs", leaves, "binary", **parameters).rows()
@@ -77,6 +77,8 @@ def _columns(pairs: "VerifiedPairs") -> list[Column]:
         columns.append(("union_size", scores.union.astype(np.int32)))
     if scores.distance is not None:
         columns.append(("distance", scores.distance))
+    if scores.by_passage is not None:
+        columns.append(("by_passage", scores.by_passage))
     return columns
 
 

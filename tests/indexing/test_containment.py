@@ -15,6 +15,7 @@ from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import InputError
 from nearsim_db.records import Direction
 from nearsim_db.similarity.recipe import from_mapping
+from tests.builders.plain_runs import longest_run
 
 K, PASSAGE, THRESHOLD = 5, 20, 0.5
 VOCABULARY = [f"word{number}" for number in range(3_000)]
@@ -59,13 +60,22 @@ def grams(text: str) -> set[tuple[str, ...]]:
     return {tuple(words[at : at + K]) for at in range(max(1, len(words) - K + 1))}
 
 
-def true_pairs(texts: dict[str, str], threshold: float = THRESHOLD) -> Truth:
-    """Intersection and smaller size of every pair that reaches the threshold."""
+def true_pairs(
+    texts: dict[str, str], threshold: float = THRESHOLD, passage_words: int | None = None
+) -> Truth:
+    """Intersection and smaller size of every pair that reaches the threshold, or has a run of so many words."""
     sets = {name: grams(text) for name, text in texts.items()}
     found = {}
     for one, other in combinations(sorted(sets), 2):
         shared, smaller = len(sets[one] & sets[other]), min(len(sets[one]), len(sets[other]))
-        if smaller and shared >= threshold * smaller:
+        if smaller and (
+            shared >= threshold * smaller
+            or (
+                passage_words
+                and shared
+                and longest_run(texts[one].split(), texts[other].split()) >= passage_words
+            )
+        ):
             found[one, other] = shared, smaller
     return found
 
@@ -80,8 +90,8 @@ def stored_pairs(index: Index) -> Truth:
     return found
 
 
-def filled(index: Index, texts: dict[str, str]) -> Index:
-    index.create_profile("held", from_mapping({"sketch": {"family": "winnow"}}))
+def filled(index: Index, texts: dict[str, str], **match: int) -> Index:
+    index.create_profile("held", from_mapping({"sketch": {"family": "winnow"}, "match": match}))
     index.add(Document(external_id=name, body=text) for name, text in texts.items())
     return index
 
@@ -138,6 +148,49 @@ def test_checks_repairs_reindexing_and_files_as_for_other_families(
     reindex.start(again)
     reindex.promote()
     assert stored_pairs(index) == true_pairs(texts, 0.9)
+
+
+@pytest.mark.usefixtures("either_tables")
+@pytest.mark.parametrize("words", [PASSAGE, PASSAGE + 5])
+def test_a_quoted_passage_makes_a_pair_that_ties_nothing(
+    index: Index, texts: dict[str, str], words: int
+) -> None:
+    names = sorted(texts)
+    early = {name: texts[name] for name in names[::2]}
+    filled(index, early, passage_words=words)
+    assert stored_pairs(index) == true_pairs(early, passage_words=words)
+    index.add(Document(external_id=name, body=texts[name]) for name in names[1::2])
+    expected = true_pairs(texts, passage_words=words)
+    assert stored_pairs(index) == expected
+    assert (len(expected) > len(true_pairs(texts)) + 12 * 3) == (words == PASSAGE)
+    partners = {one for pair in expected if "quoting2" in pair for one in pair} - {"quoting2"}
+    assert {one.external_id for one in index.similar("quoting2")} == partners
+    [(_, checked)] = index.check_many([Document("new", None, texts["quoting2"])])
+    assert {one.external_id for one in checked} == partners | {"quoting2"}
+    for name, whole in (("near copy", True), ("quotation", False)):
+        text = texts["quoting2"] if whole else " ".join(texts["quoting2"].split()[190:230])
+        more = "" if whole else " ".join(sentence(random.Random(9), 400))
+        summary = index.add([Document(name, None, f"{text} {more}")], "skip")
+        assert bool(summary.duplicates) == whole
+    assert {one.external_id for one in index.similar("quotation")} == partners | {"quoting2"}
+    index.delete(["quotation"])
+    rows = [{"id": name, "text": text} for name, text in sorted(texts.items())]
+    result = dedupe(rows, recipe=index.profiles()[0][1].recipe)
+    assert result.pairs == len(expected)
+    kept = {rows[place]["id"] for place in result.kept}
+    assert kept == set(texts) - held(texts)
+    assert {one.survivor for one in index.clusters()} == kept & {
+        one for pair in true_pairs(texts) for one in pair
+    }
+    with index.database.engine.begin() as connection:
+        command = sql.SQL("UPDATE {} SET by_passage = NOT by_passage WHERE left_id % 3 = 0")
+        connection.execute(command.format(index.serving().context.leaves.table("similar_pair")))
+    repaired = verify_index(index.database, sample=None, repair=True)
+    assert {one.kind for one in repaired.found.faults} == {"rescored_pair", "wrong_cluster"}
+    assert repaired.is_repaired
+    changed = texts | {"quoting3": texts["alone3"], "alone1": texts["quoting1"]}
+    index.add(Document(external_id=name, body=changed[name]) for name in ("quoting3", "alone1"))
+    assert stored_pairs(index) == true_pairs(changed, passage_words=words)
 
 
 def held(texts: dict[str, str]) -> set[str]:

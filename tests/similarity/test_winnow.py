@@ -177,6 +177,18 @@ def test_a_recipe_has_the_defaults_of_its_family() -> None:
         (["sketch.k=64"], "sketch.k is 64, but winnow keeps as many values as a text requires"),
         (["cluster.linkage=connected"], "ties documents that have nothing in common"),
         (["sketch.family=minhash", "match.passage=20"], "match.passage belongs to the family winnow"),
+        (
+            ["sketch.family=minhash", "match.passage_words=20"],
+            "match.passage_words belongs to the family winnow",
+        ),
+        (["match.passage_words=4"], "match.passage_words is 4, but with match.passage = 20"),
+        (["match.passage_words=20", "match.passage=21"], "only runs of 21 equal words are never missed"),
+        (
+            ["match.passage_words=51", "match.min_shared_bands=3"],
+            "only runs of 52 equal words are never missed",
+        ),
+        (["match.passage_words=20", "match.verify=estimate"], "set match.verify to exact"),
+        (["match.passage_words=20", "match.certain_shared_bands=9"], "match.certain_shared_bands to 0"),
     ],
 )
 def test_impossible_recipes_are_refused(settings: list[str], message: str) -> None:

@@ -47,7 +47,7 @@ BEGIN
                         SELECT me.head_id, me.head_id, me.head_id, NULL, 1, 1,
                             CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
                             CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END, NULL,
-                            CASE WHEN metric = 'euclidean' THEN 0 END, all_bands, false
+                            CASE WHEN metric = 'euclidean' THEN 0 END, all_bands, false, false
                         FROM me
                     ) AS pair
                     WHERE pair.similarity >= coalesce(least_similarity, 0) AND pair.shared_bands >= least_bands

@@ -9,7 +9,7 @@ BEGIN
             FROM unnest($1) WITH ORDINALITY AS own (head_id, place)
             CROSS JOIN LATERAL (
                 SELECT right_id, similarity FROM %s AS stored
-                WHERE NOT in_review AND left_id = own.head_id AND right_id = ANY ($1[own.place + 1 :]) OFFSET 0
+                WHERE NOT in_review AND NOT by_passage AND left_id = own.head_id AND right_id = ANY ($1[own.place + 1 :]) OFFSET 0
             ) AS pair
             $query$, nearsim.rows_of('similar_pair', generation_id))
             USING head_ids;
@@ -17,4 +17,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.pairs_between(integer, bigint[]) IS
-    'Internal (used by dedupe): the stored pairs among some heads, which are passed in ascending order, if the caller may read the generation';
+    'Internal (used by dedupe): the stored pairs that tie some heads, which are passed in ascending order, if the caller may read the generation';

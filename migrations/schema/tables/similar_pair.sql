@@ -11,6 +11,7 @@ CREATE TABLE nearsim.similar_pair (
     distance double precision,
     shared_bands smallint NOT NULL,
     in_review boolean NOT NULL DEFAULT false,
+    by_passage boolean NOT NULL DEFAULT false,
     CONSTRAINT similar_pair_ordered CHECK (left_id < right_id),
     CONSTRAINT similar_pair_counts CHECK ((intersection_size IS NULL) = (union_size IS NULL)
         AND intersection_size BETWEEN 0 AND union_size AND union_size > 0),
@@ -24,7 +25,7 @@ COMMENT ON COLUMN nearsim.similar_pair.right_id IS 'The head with the larger doc
 COMMENT ON COLUMN nearsim.similar_pair.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim.similar_pair.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.similar_pair.similarity IS
-    'Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands) and those in_review';
+    'Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), those by_passage and those in_review';
 COMMENT ON COLUMN nearsim.similar_pair.intersection_size IS 'Number of features in both; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_pair.union_size IS 'Number of features in either; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_pair.verified_at IS 'When the similarity was computed';
@@ -32,3 +33,5 @@ COMMENT ON COLUMN nearsim.similar_pair.distance IS 'Distance; NULL if the metric
 COMMENT ON COLUMN nearsim.similar_pair.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.similar_pair.in_review IS
     'Whether the similarity is below the threshold (match.review): to be looked at by a person, and no pair otherwise';
+COMMENT ON COLUMN nearsim.similar_pair.by_passage IS
+    'Whether the similarity is below the threshold, and the two are a pair for a run of match.passage_words equal words: in no cluster, and no reason to remove one of them';

@@ -148,7 +148,10 @@ def _verify(
         found = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
         both = zip(found.left.tolist(), found.right.tolist(), strict=True)
         evidence = found.evidence(is_exact=context.encoder.is_exact)
-        yield from zip(both, zip(evidence, found.in_review.tolist(), strict=True), strict=True)
+        by_passage = found.scores.by_passage
+        unlike = np.zeros(len(found.left), bool) if by_passage is None else by_passage
+        marks = zip(found.in_review.tolist(), unlike.tolist(), strict=True)
+        yield from zip(both, zip(evidence, marks, strict=True), strict=True)
 
 
 def _differing(

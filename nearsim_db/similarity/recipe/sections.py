@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from nearsim_db.similarity.recipe import validation
-from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
+from nearsim_db.similarity.recipe.validation import DEFAULT_GAP
 
 Positive = Annotated[int, Meta(ge=1)]
 
@@ -110,7 +110,8 @@ class MatchRules(_Section, frozen=True):
     `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
     and(3))", replaces bands and the minimum. `passage` and `passage_gap` are for winnow: runs of `passage` equal words
     (or characters, as in shingle.scheme) always make two documents candidates, and a passage may have up to
-    `passage_gap` other words between runs of `shingle.k` equal ones.
+    `passage_gap` other words between runs of `shingle.k` equal ones. Two documents with a run of `passage_words` equal
+    ones are a pair at any similarity; below the threshold it is in no cluster, and nothing is removed for it.
     """
 
     threshold: Annotated[float, Meta(gt=0)] = 0.7
@@ -122,6 +123,7 @@ class MatchRules(_Section, frozen=True):
     review: Annotated[float, Meta(ge=0, le=1)] = 0.0
     passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     passage_gap: Annotated[int, Meta(ge=0, le=1_000)] | None = None
+    passage_words: Annotated[int, Meta(ge=1, le=100_000)] | None = None
 
 
 class ClusterRules(_Section, frozen=True):
@@ -160,7 +162,8 @@ class Recipe(_Section, frozen=True):
     def __post_init__(self) -> None:
         validation.check(self)
         if self.sketch.family == "winnow":
-            for key, default in (("passage", DEFAULT_PASSAGE), ("passage_gap", DEFAULT_GAP)):
+            passage = validation.default_passage(self.match)
+            for key, default in (("passage", passage), ("passage_gap", DEFAULT_GAP)):
                 if getattr(self.match, key) is None:
                     force_setattr(self, "match", replace(self.match, **{key: default}))
         elif self.bands.is_open and self.match.amplification is None:
@@ -169,9 +172,15 @@ class Recipe(_Section, frozen=True):
     @property
     def window(self) -> int | None:
         """The consecutive shingles of which winnow keeps the least, so that no passage is missed."""
-        if self.match.passage is None:
-            return None
-        return self.match.passage + 1 - (1 if self.shingle.scheme == "bag" else self.shingle.k)
+        return self._shingles_of(self.match.passage)
+
+    @property
+    def run_length(self) -> int | None:
+        """The consecutive shingles that make a pair of two documents; None if only the threshold does."""
+        return self._shingles_of(self.match.passage_words)
+
+    def _shingles_of(self, words: int | None) -> int | None:
+        return None if words is None else words + 1 - (1 if self.shingle.scheme == "bag" else self.shingle.k)
 
 
 def without_review(recipe: Recipe) -> Recipe:

@@ -179,19 +179,20 @@ def _check_review(match: "MatchRules", sketch: "Sketch") -> None:
 
 def _check_passage(recipe: "Recipe") -> None:
     """Check the keys that winnow has, or does not have: it keeps as many values as a text requires."""
-    passage, k = recipe.match.passage, recipe.shingle.k
+    passage, k = recipe.match.passage or default_passage(recipe.match), recipe.shingle.k
     if recipe.sketch.family != "winnow":
-        for key in ("passage", "passage_gap"):
+        for key in ("passage", "passage_gap", "passage_words"):
             if getattr(recipe.match, key) is not None:
                 raise RecipeError(
                     f"match.{key} belongs to the family winnow, not to {recipe.sketch.family}; leave it out"
                 )
         return
-    if recipe.shingle.scheme != "bag" and (passage or DEFAULT_PASSAGE) < k:
+    if recipe.shingle.scheme != "bag" and passage < k:
         raise RecipeError(
-            f"match.passage is {passage or DEFAULT_PASSAGE}, shorter than a shingle of shingle.k = {k}, so no passage "
+            f"match.passage is {passage}, shorter than a shingle of shingle.k = {k}, so no passage "
             "of this length can be found; raise match.passage, or lower shingle.k"
         )
+    _check_passage_words(recipe, passage)
     if not recipe.bands.is_open or recipe.bands.hash != "mix64" or recipe.match.amplification is not None:
         raise RecipeError(
             "winnow keeps as many values as a text requires, each of which is a band; leave bands and "
@@ -206,6 +207,29 @@ def _check_passage(recipe: "Recipe") -> None:
         raise RecipeError(
             "cluster.linkage is connected, but with containment it ties documents that have nothing in common: two "
             "articles that quote the same one; set it to representative"
+        )
+
+
+def default_passage(match: "MatchRules") -> int:
+    """Return the default of match.passage: runs that make a pair are then never missed."""
+    return min(match.passage_words or DEFAULT_PASSAGE, DEFAULT_PASSAGE)
+
+
+def _check_passage_words(recipe: "Recipe", passage: int) -> None:
+    match, k = recipe.match, 1 if recipe.shingle.scheme == "bag" else recipe.shingle.k
+    if match.passage_words is None:
+        return
+    if match.verify != "exact" or match.certain_shared_bands:
+        raise RecipeError(
+            f"match.passage_words is {match.passage_words}, which is decided on texts; set match.verify to exact and "
+            "match.certain_shared_bands to 0"
+        )
+    never_missed = passage + (match.min_shared_bands - 1) * (passage + 1 - k)
+    if match.passage_words < never_missed:
+        raise RecipeError(
+            f"match.passage_words is {match.passage_words}, but with match.passage = {passage} and "
+            f"match.min_shared_bands = {match.min_shared_bands} only runs of {never_missed} equal words are never "
+            "missed; raise it, or lower the others"
         )
 
 

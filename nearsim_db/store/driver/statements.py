@@ -53,6 +53,13 @@ class Leaves:
             return sql.SQL("(SELECT * FROM {} WHERE {} AND NOT in_review)").format(table, condition)
         return self.all_rows(parent)
 
+    @property
+    def ties(self) -> sql.Composable:
+        """Return the pairs that count, without those that tie no documents because only a passage makes them pairs."""
+        return sql.SQL("(SELECT * FROM {} WHERE {} AND NOT (in_review OR by_passage))").format(
+            self.table("similar_pair"), self.condition
+        )
+
     def all_rows(self, parent: str) -> sql.Composable:
         """Return what `rows` does, and pairs to be reviewed."""
         if not self.are_shared:
@@ -94,13 +101,15 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
 
     `{signature}`, `{band}` and so on become the rows of the generation, to be read under an alias, `{signature_leaf}`
     and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`.
-    `{similar_pair}` has the pairs that count, `{stored_pair}` those to be reviewed as well.
+    `{similar_pair}` has the pairs that count, `{stored_pair}` those to be reviewed as well,
+    `{tying_pair}` those that tie documents.
     A statement that has placeholders must be executed with parameters, any other without.
     """
     with_names = bool(parts)
     if leaves is not None:
         parts |= {parent: leaves.rows(parent) for parent in PARENTS}
         parts["stored_pair"] = leaves.all_rows("similar_pair")
+        parts["tying_pair"] = leaves.ties
         parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["of_generation"] = leaves.condition

@@ -6,7 +6,7 @@ WITH same_numbers AS (
     WHERE head_id IS NOT NULL GROUP BY head_id, numbers_digest
 )
 SELECT a.first_id, 0, string_agg(int8send(b.first_id), '')
-FROM {similar_pair} AS pair
+FROM {tying_pair} AS pair
 JOIN same_numbers AS a ON a.head_id = pair.left_id
 JOIN same_numbers AS b ON b.head_id = pair.right_id AND b.numbers_digest = a.numbers_digest
 GROUP BY a.first_id
@@ -27,7 +27,7 @@ GROUP BY left_id
 -- All ties between documents: pairs (0), twins with their head (1), and pins between signed documents (2). One row per
 -- document, the other ends packed as eight bytes each. Relies on the key of the pairs, on the index on head_id and on
 -- verdict_collection.
-SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {similar_pair} AS similar_pair GROUP BY left_id
+SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {tying_pair} AS similar_pair GROUP BY left_id
 UNION ALL
 SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
 UNION ALL
@@ -57,10 +57,10 @@ WITH class AS MATERIALIZED (
     ) AS first
 ), other AS (
     SELECT class.first_id, class.numbers_digest, pair.right_id AS head_id
-    FROM class JOIN {similar_pair} AS pair ON pair.left_id = class.head_id WHERE class.first_id = ANY(class.doc_ids)
+    FROM class JOIN {tying_pair} AS pair ON pair.left_id = class.head_id WHERE class.first_id = ANY(class.doc_ids)
     UNION ALL
     SELECT class.first_id, class.numbers_digest, pair.left_id
-    FROM class JOIN {similar_pair} AS pair ON pair.right_id = class.head_id WHERE class.first_id = ANY(class.doc_ids)
+    FROM class JOIN {tying_pair} AS pair ON pair.right_id = class.head_id WHERE class.first_id = ANY(class.doc_ids)
 )
 SELECT other.first_id, 0, int8send(first.doc_id)
 FROM other
@@ -94,10 +94,10 @@ WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc
 -- Ties of some documents: pairs (0), head and, for heads, twins (1), pins (2). Of a twin only its head is read. Relies
 -- on the keys and on the indexes on right_id and head_id and those of verdict. (Not LATERAL: the planner would take
 -- every document for a hub with as many pairs as the average.)
-SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {similar_pair} AS similar_pair
+SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {tying_pair} AS similar_pair
 WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY left_id
 UNION ALL
-SELECT right_id, 0, string_agg(int8send(left_id), '') FROM {similar_pair} AS similar_pair
+SELECT right_id, 0, string_agg(int8send(left_id), '') FROM {tying_pair} AS similar_pair
 WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY right_id
 UNION ALL
 SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature} AS signature
@@ -120,7 +120,7 @@ FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) WIT
     AS requested (left_id, right_id, row)
 LEFT JOIN {signature} AS one ON one.doc_id = requested.left_id
 LEFT JOIN {signature} AS other ON other.doc_id = requested.right_id
-LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(one.head_id, other.head_id)
+LEFT JOIN {tying_pair} AS pair ON pair.left_id = least(one.head_id, other.head_id)
     AND pair.right_id = greatest(one.head_id, other.head_id)
 
 -- name: read_first_twins

@@ -70,7 +70,8 @@ ORDER BY doc_id
 -- Pairs whose right end (with `both`, either end) is one of some documents. Relies on the key and on the index on
 -- right_id.
 SELECT pair.left_id, pair.right_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate,
-    pair.shared_bands, pair.distance, nearsim.is_exact(generation.recipe), pair.in_review
+    pair.shared_bands, pair.distance, nearsim.is_exact(generation.recipe), pair.in_review,
+    pair.by_passage
 FROM (
     SELECT * FROM {stored_pair} AS similar_pair WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
     UNION

@@ -4,14 +4,16 @@
 -- ones but those in review. Relies on the key.
 WITH stored AS (
     INSERT INTO {similar_pair_leaf} (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size,
-        union_size, distance, in_review)
+        union_size, distance, in_review, by_passage)
     SELECT {generation_id}, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance,
-        in_review
+        in_review, coalesce(by_passage, false)
     FROM unnest(
         CAST(%(left_id)s AS bigint[]), CAST(%(right_id)s AS bigint[]), CAST(%(shared_bands)s AS smallint[]),
         CAST(%(estimate)s AS real[]), CAST(%(similarity)s AS double precision[]), CAST(%(intersection_size)s AS integer[]),
-        CAST(%(union_size)s AS integer[]), CAST(%(distance)s AS double precision[]), CAST(%(in_review)s AS boolean[])
-    ) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance, in_review)
+        CAST(%(union_size)s AS integer[]), CAST(%(distance)s AS double precision[]), CAST(%(in_review)s AS boolean[]),
+        CAST(%(by_passage)s AS boolean[])
+    ) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance, in_review,
+        by_passage)
     ORDER BY left_id, right_id
     ON CONFLICT ({shared_key}left_id, right_id) DO NOTHING
     RETURNING left_id, right_id, in_review
@@ -123,7 +125,7 @@ FROM (
         UNION ALL
         -- Twins, with the columns of similar_pair.
         SELECT head_id, head_id, head_id, NULL, 1, 1, CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END,
-            CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END, %(bands)s, false
+            CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END, %(bands)s, false, false
         FROM self
     ) AS pair
     CROSS JOIN LATERAL (

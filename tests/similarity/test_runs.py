@@ -1,0 +1,36 @@
+"""Runs that two sequences share, against a suffix automaton in plain Python."""
+
+import time
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearsim_db.similarity.runs import run_ids, share_runs
+from tests.builders.plain_runs import longest_run
+from tests.builders.selection import every_backend, examples
+
+
+@every_backend
+@examples(200)
+@given(
+    texts=st.lists(st.lists(st.integers(0, 3), max_size=40), min_size=2, max_size=5),
+    length=st.integers(1, 30),
+)
+def test_texts_share_a_run_if_their_longest_common_one_is_as_long(
+    backend: str, texts: list[list[int]], length: int
+) -> None:
+    sequences = [np.array(one, np.uint64) for one in texts]
+    left, right = np.array(list(combinations(range(len(texts)), 2)), np.int64).T
+    found = share_runs(sequences, left, right, length, backend)
+    assert found.tolist() == [longest_run(one, other) >= length for one, other in combinations(texts, 2)]
+
+
+def test_time_is_about_linear_in_repeated_words() -> None:
+    many = [np.full(size, 7, np.uint64) for size in (1_000_000, 999_999)]
+    begun = time.process_time()
+    assert share_runs(many, np.array([0]), np.array([1]), 999_999).all()
+    assert not share_runs(many, np.array([0]), np.array([1]), 1_000_000).any()
+    assert time.process_time() - begun < 20
+    assert len(run_ids(many[0], 100_000)) == 900_001
