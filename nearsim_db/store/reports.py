@@ -65,6 +65,7 @@ class Member:
     title: str | None
     source: str | None
     date: str | None
+    url: str | None
     survives: bool
     similarity: float | None
     numbers_differ: bool
@@ -96,6 +97,47 @@ class Copies:
     other_first: int
     other_delay_seconds: float | None
     at_once: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeStep:
+    """Dated documents of a step of time that begins at `begin`; `copies` came after the first of their cluster."""
+
+    begin: str
+    documents: int
+    copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Documents of a source that another source, or the same, had published first, in all and by steps of time."""
+
+    first_source: str | None
+    source: str | None
+    documents: int
+    delay_seconds: float
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OverTime:
+    """Duplication over time in equal steps up to `end`: of all documents, and by the source that was first.
+
+    One document in a hundred at each end is earlier or later, and counts in the first or last step.
+    """
+
+    end: str
+    steps: tuple[TimeStep, ...]
+    origins: tuple[Origin, ...]
+    all_origins: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Publications of a cluster: the first, and the number in each of equal steps from it to the last."""
+
+    begin: str
+    steps: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +215,38 @@ def count_copies(connection: Connection, leaves: Leaves, amount: int) -> tuple[l
     return [Copies(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
 
+def count_over_time(
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, steps: int, amount: int
+) -> OverTime | None:
+    """Count documents and copies over time, and the most frequent pairs of sources; None if nothing has a date."""
+    found = run(connection, "count_over_time", leaves, collection_id=collection_id, steps=steps).rows()
+    if not found:
+        return None
+    *_, first, last, end = found[0]
+    span = {"first": first, "last": last, "steps": steps, "amount": amount}
+    rows = run(connection, "count_origins", leaves, **span).rows()
+    origins = tuple(
+        Origin(first, source, documents, delay, _by_step(counts, steps))
+        for first, source, documents, delay, counts, _ in rows
+    )
+    return OverTime(end, tuple(TimeStep(*row[:3]) for row in found), origins, rows[0][-1] if rows else 0)
+
+
+def read_timelines(
+    connection: Connection, leaves: Leaves, cluster_ids: Sequence[int], steps: int
+) -> dict[int, Timeline]:
+    """Return the timelines of some clusters; without those that have no dates."""
+    parameters = {"cluster_ids": packed_ids(list(cluster_ids)), "steps": steps}
+    rows = run(connection, "read_cluster_timelines", leaves, **parameters).rows()
+    return {cluster_id: Timeline(begin, _by_step(counts, steps)) for cluster_id, begin, counts in rows}
+
+
+def _by_step(counts: Sequence[tuple[int, int]], steps: int) -> tuple[int, ...]:
+    """Return the count of each step, counted from 1 in `counts`, which has those above 0."""
+    found = dict(counts)
+    return tuple(found.get(step, 0) for step in range(1, steps + 1))
+
+
 def read_large_buckets(
     connection: Connection, leaves: Leaves, bucket_limit: int, amount: int, members: int
 ) -> tuple[list[Bucket], tuple[int, int, int]]:
@@ -195,12 +269,13 @@ def read_featureless(connection: Connection, leaves: Leaves, amount: int) -> lis
 
 @dataclass(frozen=True, slots=True)
 class ReportPair(Evidence):
-    """A stored pair by doc_id; `cluster_id` is that of the left document."""
+    """A stored pair by doc_id; `cluster_id` is that of the left document, `verdict` the one in force."""
 
     left_id: int
     right_id: int
     numbers_differ: bool
     cluster_id: int | None
+    verdict: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +291,7 @@ class ReadText:
     characters: int | None
     source: str | None
     date: str | None
+    url: str | None
     stale: bool
 
 

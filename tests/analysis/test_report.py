@@ -188,6 +188,49 @@ def test_first_publications_by_source(world: World, leaves: Leaves, reading: Con
     assert [row.pairs for row in found] == sorted((row.pairs for row in found), reverse=True)
 
 
+def test_copies_over_time_by_first_publication(world: World, leaves: Leaves, reading: Connection) -> None:
+    given = facts_of(world)
+    ((collection_id,),) = world.ask("SELECT collection_id FROM nearsim.collection")
+    dated = {name: at for name, one in given.items() if isinstance(at := one["at"], datetime)}
+    first, last = min(dated.values()), max(dated.values())
+
+    def step_of(at: datetime, first: datetime = first, last: datetime = last) -> int:
+        return min(int(10 * ((at - first) / max(last - first, timedelta(seconds=1))) + 1e-9), 9)
+
+    members: dict[int, list[int]] = {}
+    for cluster_id, doc_id in world.ask("SELECT cluster_id, doc_id FROM nearsim.cluster_member"):
+        members.setdefault(cluster_id, []).append(doc_id)
+    copies: Counter[int] = Counter()
+    delays: dict[tuple[object, object], list[float]] = {}
+    for cluster_id, doc_ids in members.items():
+        story = sorted(
+            (dated[world.names[one]], one, given[world.names[one]]["source"])
+            for one in doc_ids
+            if world.names[one] in dated
+        )
+        for at, _, source in story[1:]:
+            copies[step_of(at)] += 1
+            delays.setdefault((story[0][2], source), []).append((at - story[0][0]).total_seconds())
+        timelines = reports.read_timelines(reading, leaves, [cluster_id], 10)
+        counts = Counter(step_of(at, story[0][0], story[-1][0]) for at, *_ in story)
+        assert [one.steps for one in timelines.values()] == (
+            [tuple(counts[step] for step in range(10))] if story else []
+        )
+    found = reports.count_over_time(reading, leaves, collection_id, 10, 100)
+    assert found is not None and found.steps[0].begin == f"{first:%Y-%m-%d %H:%M}"
+    documents = Counter(map(step_of, dated.values()))
+    assert [(one.documents, one.copies) for one in found.steps] == [
+        (documents[step], copies[step]) for step in range(10)
+    ]
+    assert found.all_origins == len(found.origins) == len(delays) > 5
+    assert [sum(column) for column in zip(*(one.steps for one in found.origins), strict=True)] == [
+        copies[step] for step in range(10)
+    ]
+    for one in found.origins:
+        expected = delays[one.first_source, one.source]
+        assert (one.documents, one.delay_seconds) == (len(expected), median(expected))
+
+
 def test_sources_corpus_and_documents_without_features(
     world: World, leaves: Leaves, reading: Connection
 ) -> None:
@@ -228,6 +271,18 @@ def test_purged_texts_are_missing_and_changed_ones_marked_stale(own: World) -> N
         texts = reports.read_texts(connection, leaves_of(own), CollectionId(1), [purged, changed], 3)
     assert list(texts) == [changed]
     assert (texts[changed].body, texts[changed].characters, texts[changed].stale) == ("all", 7, True)
+
+
+def test_judged_pairs_are_marked_and_come_last(own: World) -> None:
+    before = gather(own.index.database, "default", None, Options(diffs=4)).index
+    assert before is not None and {one.verdict for one in before.comparisons} == {None}
+    judged = before.comparisons[0].left.external_id, before.comparisons[0].right.external_id
+    own.ask("SELECT nearsim.veto_pair(%s, %s, 'other figures')", *judged)
+    after = gather(own.index.database, "default", None, Options(diffs=200)).index
+    assert after is not None and len(after.comparisons) > 4
+    assert [one.verdict for one in after.comparisons if one.verdict is not None] == ["vetoed"]
+    last = after.comparisons[-1]
+    assert (last.left.external_id, last.right.external_id) == judged
 
 
 def test_whole_report_with_dates_outside_the_range_of_python(own: World) -> None:

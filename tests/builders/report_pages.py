@@ -11,19 +11,32 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ATTACK = "<script>alert(1)</script><img src=//evil.example/x onerror=alert(2)>"
+URL = "https://wire.example/1?a=b&c='<"
 TURNED = "\u202edesrever\u2066 \x07\x1b[31m"
 KOREAN = "한국어로 쓴 짧은 기사는 오늘 아침 항구에서 배가 늦게 떠났다고 전하며 승객 {} 명이 기다렸다고 한다"
 
 
 def records() -> Iterator[dict[str, object]]:
-    yield {"id": "plain", "title": "Storm", "text": f"{STORM} and 12 trees fell", "source": "Wire"}
+    yield {
+        "id": "plain",
+        "title": "Storm",
+        "text": f"{STORM} and 12 trees fell",
+        "source": "Wire",
+        "url": URL,
+    }
     yield {
         "id": "<script>alert('id')</script>",
         "title": f"{{{{ 7 * 7 }}}} {ATTACK}",
         "text": f"{STORM} and 14 trees fell {ATTACK} {TURNED}",
         "source": '"><b onclick="alert(3)">',
     }
-    yield {"id": "\u202eturned", "title": None, "text": f"{STORM} and 14 trees fell", "source": "Wire"}
+    turned: dict[str, object] = {
+        "id": "\u202eturned",
+        "title": None,
+        "text": f"{STORM} and 14 trees fell",
+        "source": "Wire",
+    }
+    yield turned | {"url": "javascript:alert(4)"}
     for number in range(6):
         yield {
             "id": f"k{number}",

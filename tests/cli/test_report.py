@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nearsim_db.analysis.report.page import environment
 from tests.builders.command_line import CommandLine, unlike_any_other, write_jsonl
-from tests.builders.report_pages import ATTACK, Elements
+from tests.builders.report_pages import ATTACK, URL, Elements
 
 LOADING = {*("link", "iframe", "object", "embed", "img", "image", "base", "form", "audio", "video")}
 CAN_FETCH = {"src", "href", "action", "data", "poster", "srcset", "background", "formaction", "ping"}
@@ -21,11 +22,14 @@ def test_page_loads_nothing_from_the_network(page_file: Path) -> None:
         assert "style" not in attributes
         assert not any(name.startswith("on") for name in attributes)
         for name, value in attributes.items():
-            assert name not in CAN_FETCH or value.startswith("#"), (tag, name, value)
+            is_link = (tag, name) == ("a", "href") and value == URL
+            assert name not in CAN_FETCH or value.startswith("#") or is_link, (tag, name, value)
             assert "url(" not in value or value.startswith("url(#"), (tag, name, value)
     assert "@import" not in page and "url(" not in page.split("<style>")[1].split("</style>")[0]
     (policy,) = [one["content"] for tag, one in elements.found if one.get("http-equiv")]
     assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
+    linked = [one for tag, one in elements.found if tag == "a" and one["href"] == URL]
+    assert linked and all(one["rel"] == "noopener noreferrer" for one in linked)
     names = [one["id"] for _, one in elements.found if "id" in one]
     assert len(names) == len(set(names))
 
@@ -56,10 +60,9 @@ def test_report_as_json(filled: CommandLine, tmp_path: Path) -> None:
     assert json.loads(path.read_text()).keys() == found.keys()
 
 
-def test_a_page_needs_matplotlib(
-    filled: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+def test_a_page_needs_jinja2(filled: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     assert "nearsim-db[report]" in filled.fail("report", "-o", tmp_path / "report.html")
 
 

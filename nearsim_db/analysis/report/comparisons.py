@@ -26,8 +26,8 @@ def read(
 ) -> list[Comparison]:
     """Read up to `amount` pairs with their differences, a third of each kind, preferably of different clusters.
 
-    The kinds are the least similar pairs, pairs whose numbers differ, and a sample over the similarity range. Pairs of
-    deleted documents are omitted.
+    The kinds are the least similar pairs, pairs whose numbers differ, and a sample over the similarity range. Pairs
+    with a verdict come last, those of deleted documents are omitted.
     """
     if not amount:
         return []
@@ -41,17 +41,17 @@ def read(
     _choose(chosen, "sample", spread, left)
     doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
     texts = reports.read_texts(connection, leaves, generation.collection_id, doc_ids, READ_CHARACTERS)
-    return list(_compared(chosen, texts, recipe))
+    return sorted(_compared(chosen, texts, recipe), key=lambda one: one.verdict is not None)
 
 
 def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], amount: int) -> None:
-    """Append up to `amount` candidates in their order, preferring clusters not chosen yet."""
+    """Append up to `amount` candidates in their order, preferring unjudged ones and clusters not chosen yet."""
     taken = {(pair.left_id, pair.right_id) for _, pair in chosen}
     clusters = {pair.cluster_id for kind, pair in chosen if kind == why}
     fresh = [pair for pair in candidates if (pair.left_id, pair.right_id) not in taken]
     first: list[ReportPair] = []
     later: list[ReportPair] = []
-    for pair in fresh:
+    for pair in sorted(fresh, key=lambda one: one.verdict is not None):
         (later if pair.cluster_id in clusters else first).append(pair)
         clusters.add(pair.cluster_id)
     kept = {id(pair) for pair in (first + later)[: max(amount, 0)]}
@@ -69,6 +69,7 @@ def _compared(chosen: Sequence[_Choice], texts: dict[int, ReadText], recipe: Rec
             left=_side(left),
             right=_side(right),
             numbers_differ=pair.numbers_differ,
+            verdict=pair.verdict,
             diff=compare(_content(left, recipe), _content(right, recipe)),
         )
 
@@ -84,6 +85,7 @@ def _side(text: ReadText) -> Side:
         text.title,
         text.source,
         text.date,
+        text.url,
         text.body is not None,
         (text.characters or 0) > READ_CHARACTERS,
         text.stale,
@@ -91,6 +93,7 @@ def _side(text: ReadText) -> Side:
 
 
 LISTED_MEMBERS = 12
+TIMELINE_STEPS = 40
 SUSPICIOUS_FROM = 10
 
 _Scored = tuple[float, ClusterFacts]
@@ -115,12 +118,13 @@ def read_clusters(connection: Connection, leaves: Leaves, threshold: float, top:
     chosen = [*largest.sorted(), *suspicious.sorted()]
     ids = sorted({facts.cluster_id for _, facts in chosen})
     members = reports.read_cluster_details(connection, leaves, ids, LISTED_MEMBERS) if ids else {}
+    timelines = reports.read_timelines(connection, leaves, ids, TIMELINE_STEPS) if ids else {}
     return Clusters(
         sizes.total(),
         sum(size * clusters for size, clusters in sizes.items()),
         tuple(sorted(sizes.items())),
-        _listed(largest.sorted(), members),
-        _listed(suspicious.sorted(), members),
+        _listed(largest.sorted(), members, timelines),
+        _listed(suspicious.sorted(), members, timelines),
         all_suspicious,
     )
 
@@ -145,9 +149,18 @@ class _Best:
         return [scored for _, _, scored in sorted(self._heap, reverse=True)]
 
 
-def _listed(chosen: Sequence[_Scored], members: dict[int, list[reports.Member]]) -> tuple[ListedCluster, ...]:
+def _listed(
+    chosen: Sequence[_Scored],
+    members: dict[int, list[reports.Member]],
+    timelines: dict[int, reports.Timeline],
+) -> tuple[ListedCluster, ...]:
     return tuple(
-        ListedCluster(facts, round(score, 1), tuple(members.get(facts.cluster_id, ())))
+        ListedCluster(
+            facts,
+            round(score, 1),
+            tuple(members.get(facts.cluster_id, ())),
+            timelines.get(facts.cluster_id),
+        )
         for score, facts in chosen
     )
 

@@ -7,7 +7,17 @@ from typing import Any, Literal
 
 from nearsim_db.analysis.text_diff import Diff
 from nearsim_db.records import Evidence
-from nearsim_db.store.reports import Bucket, ClusterFacts, Copies, Corpus, Featureless, Member, SourceCount
+from nearsim_db.store.reports import (
+    Bucket,
+    ClusterFacts,
+    Copies,
+    Corpus,
+    Featureless,
+    Member,
+    OverTime,
+    SourceCount,
+    Timeline,
+)
 
 Why = Literal["least similar", "numbers differ", "sample"]
 
@@ -19,6 +29,11 @@ class Step:
     similarity: float
     same_numbers: int
     other_numbers: int
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of the step."""
+        return self.same_numbers + self.other_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +58,7 @@ class Similarities:
     @property
     def pairs(self) -> int:
         """Number of pairs in the histogram."""
-        return sum(one.same_numbers + one.other_numbers for one in self.steps)
+        return sum(one.pairs for one in self.steps)
 
     @property
     def renumbered(self) -> int:
@@ -53,11 +68,12 @@ class Similarities:
 
 @dataclass(frozen=True, slots=True)
 class ListedCluster:
-    """A cluster, its suspicion score (0 to 100), and its first members."""
+    """A cluster, its suspicion score (0 to 100), its first members, and when it was published, None if unknown."""
 
     facts: ClusterFacts
     suspicion: float
     members: tuple[Member, ...]
+    timeline: Timeline | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,7 @@ class Side:
     title: str | None
     source: str | None
     date: str | None
+    url: str | None
     has_text: bool
     is_cut: bool
     stale: bool
@@ -87,12 +104,13 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Evidence):
-    """A pair to show side by side, and why it was chosen."""
+    """A pair to show side by side, why it was chosen, and the verdict on it."""
 
     why: Why
     left: Side
     right: Side
     numbers_differ: bool
+    verdict: str | None
     diff: Diff
 
 
@@ -139,6 +157,7 @@ class IndexContents:
     all_sources: int
     copies: tuple[Copies, ...]
     all_copies: int
+    over_time: OverTime | None
     buckets: LargeBuckets
     featureless: tuple[Featureless, ...]
     set_aside: tuple[SetAside, ...]
@@ -240,11 +259,16 @@ def short(text: str | None, characters: int = 120) -> str | None:
     return text if len(text) <= characters else f"{text[: characters - 1]}…"
 
 
+def is_link(url: str | None) -> bool:
+    """Whether a URL may be linked: one that runs nothing."""
+    return url is not None and url.startswith(("http://", "https://"))
+
+
 def quoted(text: str) -> str:
     """Return text as one word of a shell command."""
     return shlex.quote(text)
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    one.__name__: one for one in (number, share, duration, size, short, quoted)
+    one.__name__: one for one in (number, share, duration, size, short, is_link, quoted)
 }

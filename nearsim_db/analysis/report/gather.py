@@ -128,6 +128,9 @@ def _read_index(
     progress("report", 3, 5)
     sources, all_sources = reports.count_sources(connection, leaves, collection.collection_id, top)
     copies, all_copies = reports.count_copies(connection, leaves, top)
+    over_time = reports.count_over_time(
+        connection, leaves, collection.collection_id, comparisons.TIMELINE_STEPS, top
+    )
     progress("report", 4, 5)
     buckets = _read_buckets(connection, leaves, limit, top)
     featureless = reports.read_featureless(connection, leaves, top)
@@ -141,6 +144,7 @@ def _read_index(
         all_sources,
         tuple(copies),
         all_copies,
+        over_time,
         buckets,
         tuple(featureless),
         set_aside,

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nearsim_db.admin.reindex import Difference
 from nearsim_db.analysis.report import charts, contents
-from nearsim_db.analysis.report.charts import Chart
 from nearsim_db.analysis.report.comparisons import WEIGHTS
 from nearsim_db.analysis.report.contents import IndexContents, Report
 from nearsim_db.analysis.text_diff import compare
@@ -27,13 +26,11 @@ def render(report: Report) -> bytes:
     """Return the report as an HTML page in UTF-8. Raises NearsimError if the extra `report` is not installed."""
     return _render(
         "page.html",
-        lambda: {
-            "report": report,
-            "charts": _draw(report),
-            "axes": charts.AXES,
-            "findings": find(report),
-            "weights": WEIGHTS,
-        },
+        report=report,
+        charts=_draw(report.index),
+        axes=charts.AXES,
+        findings=find(report),
+        weights=WEIGHTS,
     )
 
 
@@ -42,30 +39,27 @@ def render_difference(found: Difference) -> bytes:
     samples = {kind: getattr(found.samples, kind) for kind in ("lost", "gained", "rescored")}
     return _render(
         "difference.html",
-        lambda: {
-            "found": found,
-            "version": version("nearsim-db"),
-            "compared": {
-                kind: [(one, compare(one.left.text or "", one.right.text or "")) for one in pairs]
-                for kind, pairs in samples.items()
-            },
+        found=found,
+        version=version("nearsim-db"),
+        compared={
+            kind: [(one, compare(one.left.text or "", one.right.text or "")) for one in pairs]
+            for kind, pairs in samples.items()
         },
     )
 
 
-def _render(template: str, values: Callable[[], dict[str, Any]]) -> bytes:
-    """Render a template with some values, which are made once jinja2 is known to be installed."""
+def _render(template: str, /, **values: object) -> bytes:
+    """Render a template with some values."""
     try:
         page = environment("nearsim_db.analysis.report")
-        made = values()
     except ImportError as error:
         raise NearsimError(
-            f"the report requires jinja2 and matplotlib, and {error.name or 'one'} is not installed; run: "
-            "pip install 'nearsim-db[report]', or print the figures with --json"
+            "the report requires jinja2, which is not installed; run: pip install 'nearsim-db[report]', or print the "
+            "figures with --json"
         ) from error
     style, *scripts = map(asset, _ASSETS)
     rendered = page.get_template(template).render(
-        made, style=style, scripts=scripts, policy=content_policy(style, scripts)
+        values, style=style, scripts=scripts, policy=content_policy(style, scripts)
     )
     return rendered.encode("utf-8", "replace")
 
@@ -92,13 +86,15 @@ def environment(*packages: str) -> "Environment":
     return made
 
 
-def _draw(report: Report) -> dict[str, Chart]:
-    index = report.index
+def _draw(index: IndexContents | None) -> dict[str, object]:
     if index is None:
         return {}
-    found = index.similarities
-    drawn = {"similarities": charts.draw_similarities(found)} if found.pairs or found.twins else {}
-    return drawn | ({"sizes": charts.draw_sizes(index.clusters.sizes)} if index.clusters.sizes else {})
+    drawn: dict[str, object] = {"sizes": charts.doubling(index.clusters.sizes)}
+    if index.similarities.pairs:
+        drawn["similarities"] = charts.draw_similarities(index.similarities)
+    if index.over_time is not None:
+        drawn["over_time"] = charts.draw_over_time(index.over_time)
+    return drawn
 
 
 def content_policy(style: str, scripts: list[str], forms: str = "'none'") -> str:

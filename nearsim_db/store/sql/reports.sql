@@ -79,7 +79,8 @@ WITH member AS MATERIALIZED (
     ) AS likeness (similarity)
 )
 SELECT ranked.cluster_id, document.external_id, document.title, document.source,
-    to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), ranked.survives, ranked.similarity, ranked.numbers_differ
+    to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), document.url, ranked.survives, ranked.similarity,
+    ranked.numbers_differ
 FROM ranked
 JOIN nearsim.document USING (doc_id)
 WHERE ranked.place <= %(members)s
@@ -134,6 +135,75 @@ GROUP BY one, other
 ORDER BY count(*) DESC, one, other
 LIMIT %(amount)s
 
+-- name: count_over_time
+-- Documents with a date, and those of them that came after the first of their cluster, in equal steps of time from the
+-- first to the last date, each without the outer hundredth, which counts in the first and last step. Returns of each step
+-- its begin and of all the first and last time, as texts and seconds. Of a live generation. Reads documents and members.
+WITH dated AS MATERIALIZED (
+    SELECT date_part('epoch', document.published_at) AS at, copy.doc_id IS NOT NULL AS is_copy
+    FROM nearsim.document
+    LEFT JOIN (
+        SELECT doc_id FROM nearsim.first_publications WHERE generation_id = {generation_id}
+    ) AS copy USING (doc_id)
+    WHERE document.collection_id = %(collection_id)s AND isfinite(document.published_at)
+), span AS MATERIALIZED (
+    SELECT bounds[1] AS first, greatest(bounds[2], bounds[1] + 60) AS last
+    FROM (SELECT percentile_disc(ARRAY[0.01, 0.99]) WITHIN GROUP (ORDER BY at) AS bounds FROM dated) AS found
+    WHERE bounds[1] IS NOT NULL
+), counted AS (
+    SELECT least(greatest(width_bucket(at, first, last, %(steps)s), 1), %(steps)s) AS step, count(*) AS documents,
+        count(*) FILTER (WHERE is_copy) AS copies
+    FROM dated CROSS JOIN span GROUP BY 1
+)
+SELECT to_char(to_timestamp(first + (last - first) * (step - 1) / %(steps)s) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
+    coalesce(documents, 0), coalesce(copies, 0), first, last,
+    to_char(to_timestamp(last) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')
+FROM span CROSS JOIN generate_series(1, %(steps)s) AS step LEFT JOIN counted USING (step)
+ORDER BY step
+
+-- name: count_origins
+-- Which source published after which: documents that came after the first of their cluster, by the source of that and by
+-- their own, the median delay, and counts by steps of time as (step, documents); total number of rows. Of a live
+-- generation. Reads members and their documents.
+WITH copy AS MATERIALIZED (
+    SELECT first_source, source, date_part('epoch', delay) AS delay, least(greatest(width_bucket(
+        date_part('epoch', published_at), %(first)s, %(last)s, %(steps)s), 1), %(steps)s) AS step
+    FROM nearsim.first_publications WHERE generation_id = {generation_id} AND published_at IS NOT NULL
+), listed AS (
+    SELECT first_source, source, count(*) AS documents, percentile_cont(0.5) WITHIN GROUP (ORDER BY delay) AS delay,
+        count(*) OVER () AS all_origins
+    FROM copy GROUP BY first_source, source
+    ORDER BY count(*) DESC, first_source COLLATE "C", source COLLATE "C" LIMIT %(amount)s
+), counted AS (
+    SELECT first_source, source, step, count(*) AS documents FROM copy GROUP BY first_source, source, step
+)
+SELECT listed.first_source, listed.source, listed.documents, listed.delay,
+    array_agg(ARRAY[counted.step, counted.documents]), listed.all_origins
+FROM listed
+JOIN counted ON coalesce(counted.first_source, '') = coalesce(listed.first_source, '')
+    AND coalesce(counted.source, '') = coalesce(listed.source, '')
+    AND (counted.first_source IS NULL) = (listed.first_source IS NULL) AND (counted.source IS NULL) = (listed.source IS NULL)
+GROUP BY listed.first_source, listed.source, listed.documents, listed.delay, listed.all_origins
+ORDER BY listed.documents DESC, listed.first_source COLLATE "C", listed.source COLLATE "C"
+
+-- name: read_cluster_timelines
+-- When the documents of some clusters were published: the first date as text, and counts by equal steps of time to the
+-- last as (step, documents). Relies on the leaf's index on (cluster_id, is_survivor, doc_id) and on document_pkey.
+WITH dated AS MATERIALIZED (
+    SELECT member.cluster_id, date_part('epoch', document.published_at) AS at
+    FROM {cluster_member} AS member
+    JOIN nearsim.document USING (doc_id)
+    WHERE member.cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND isfinite(document.published_at)
+), counted AS (
+    SELECT cluster_id, first, least(width_bucket(at, first, greatest(last, first + 1), %(steps)s), %(steps)s) AS step,
+        count(*) AS documents
+    FROM dated
+    JOIN (SELECT cluster_id, min(at) AS first, max(at) AS last FROM dated GROUP BY cluster_id) AS span USING (cluster_id)
+    GROUP BY cluster_id, first, step
+)
+SELECT cluster_id, to_char(to_timestamp(first) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), array_agg(ARRAY[step, documents])
+FROM counted GROUP BY cluster_id, first
+
 -- name: read_large_buckets
 -- Largest buckets of two or more members with their first members; and over all such buckets: number, number over the
 -- limit (0: no limit) and links left out. Relies on the index on (bucket_hash, doc_id).
@@ -164,21 +234,23 @@ JOIN nearsim.document USING (doc_id)
 ORDER BY doc_id
 
 -- name: read_lowest_pairs
--- Least similar stored pairs, with a cluster of each. Reads all pairs; relies on the keys.
+-- Least similar stored pairs, with a cluster and the verdict of each. Reads all pairs; relies on the keys.
 SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
     (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
-    pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id
+    pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
 FROM (SELECT * FROM {similar_pair} AS similar_pair ORDER BY similarity, left_id, right_id LIMIT %(amount)s) AS pair
 JOIN {signature} AS l ON l.doc_id = pair.left_id
 JOIN {signature} AS r ON r.doc_id = pair.right_id
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
+LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_numbers_differ_pairs
--- Most similar stored pairs whose numbers differ, with a cluster of each. Reads all pairs and signatures.
+-- Most similar stored pairs whose numbers differ, with a cluster and the verdict of each. Reads all pairs and
+-- signatures.
 SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
     (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
-    pair.left_id, pair.right_id, true, member.cluster_id
+    pair.left_id, pair.right_id, true, member.cluster_id, verdict.verdict
 FROM (
     SELECT found.* FROM {similar_pair} AS found
     JOIN {signature} AS l ON l.doc_id = found.left_id
@@ -187,14 +259,15 @@ FROM (
     ORDER BY found.similarity DESC, found.left_id, found.right_id LIMIT %(amount)s
 ) AS pair
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
+LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
 ORDER BY pair.similarity DESC, pair.left_id, pair.right_id
 
 -- name: sample_pairs_by_similarity
--- One stored pair per step of similarity from `least` to 1, by a hash of its documents, with a cluster of each. Reads
--- all pairs; relies on the keys.
+-- One stored pair per step of similarity from `least` to 1, by a hash of its documents, with a cluster and the verdict of
+-- each. Reads all pairs; relies on the keys.
 SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
     (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
-    pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id
+    pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
 FROM (
     SELECT min(ARRAY[hashint8extended(left_id, right_id), left_id, right_id]) AS chosen
     FROM {similar_pair} AS similar_pair
@@ -204,13 +277,14 @@ JOIN {similar_pair} AS pair ON pair.left_id = step.chosen[2] AND pair.right_id =
 JOIN {signature} AS l ON l.doc_id = pair.left_id
 JOIN {signature} AS r ON r.doc_id = pair.right_id
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
+LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_texts
 -- Documents for display: the first characters of the text (from body_of), its length, and whether it differs from the
 -- signed one. Relies on document_pkey and on the key of the signatures.
 SELECT document.doc_id, document.external_id, document.title, left(text.body, %(characters)s), length(text.body),
-    document.source, to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
+    document.source, to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), document.url,
     document.revision <> signature.revision
         OR coalesce(document.body_digest <> CAST(md5(coalesce(text.body, '')) AS uuid), false)
 FROM nearsim.document
@@ -222,7 +296,7 @@ WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 -- read_texts for an attached table that the caller may read. Relies on document_pkey and on the table's key, probed
 -- once per document (LIMIT prevents a join).
 SELECT attached.doc_id, attached.external_id, attached.title, left(text.body, %(characters)s), length(text.body),
-    attached.source, to_char(attached.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
+    attached.source, to_char(attached.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), attached.url,
     attached.revision <> signature.revision
         OR coalesce(attached.body_digest <> CAST(md5(coalesce(text.body, '')) AS uuid), false)
 FROM nearsim.document AS attached

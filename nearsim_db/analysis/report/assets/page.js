@@ -1,7 +1,6 @@
-// Fold long tables, filter their entries by the words typed, and open everything for printing.
+// Fold long tables, and filter their entries by the words typed.
 var isNarrow = window.matchMedia("(max-width: 40rem)").matches;
 var FOLDED = isNarrow ? 3 : 5;
-var isPrinting = false;
 
 function entries(table) {
   return Array.from(table.classList.contains("grouped") ? table.tBodies : table.tBodies[0].rows);
@@ -26,10 +25,10 @@ document.querySelectorAll("table.sortable, table.facts[id]").forEach(function (t
     entries(table).forEach(function (entry) {
       var text = entry.textContent.toLocaleLowerCase();
       var isMatch = words.every(function (word) { return text.includes(word); });
-      entry.hidden = !isMatch || !(isOpen || isPrinting || words.length) && shown >= FOLDED;
+      entry.hidden = !isMatch || !(isOpen || words.length) && shown >= FOLDED;
       shown += isMatch;
     });
-    button.hidden = isOpen || isPrinting || words.length > 0;
+    button.hidden = isOpen || words.length > 0;
     nothing.hidden = shown > 0;
     nothing.textContent = shown ? "" : "Nothing matches " + input.value.trim() + ". The search covers the " + all + " listed rows.";
     table.closest(".scroll").hidden = !shown;
@@ -38,8 +37,6 @@ document.querySelectorAll("table.sortable, table.facts[id]").forEach(function (t
 
   button.addEventListener("click", function () { isOpen = true; show(); });
   table.addEventListener("sorted", show);
-  window.addEventListener("beforeprint", function () { isPrinting = true; show(); });
-  window.addEventListener("afterprint", function () { isPrinting = false; show(); });
   if (input) {
     input.parentNode.hidden = false;
     input.addEventListener("input", show);
@@ -55,15 +52,3 @@ if (isNarrow) {
     summary.textContent = more.querySelectorAll(".pair").length + " more";
   });
 }
-window.addEventListener("beforeprint", function () {
-  document.querySelectorAll("details:not([open])").forEach(function (one) {
-    one.dataset.closed = "";
-    one.open = true;
-  });
-});
-window.addEventListener("afterprint", function () {
-  document.querySelectorAll("details[data-closed]").forEach(function (one) {
-    delete one.dataset.closed;
-    one.open = false;
-  });
-});
