@@ -21,6 +21,7 @@ from nearsim_db.similarity.recipe import (
     without_later_keys,
 )
 from nearsim_db.similarity.recipe.validation import OPTIONS
+from nearsim_db.similarity.text.code import Lexer
 from nearsim_db.similarity.text.words import word_filter
 
 # Measured on PostgreSQL 18 with 100,000 documents: a band row with its index entry, a signature row without its
@@ -122,6 +123,8 @@ def resolve(recipe: Recipe) -> Profile:
 def _resolve_with(recipe: Recipe, amplification: Amplification) -> Profile:
     """Return the profile of a recipe whose bands are known. Raises RecipeError for an unknown language."""
     word_filter(recipe.shingle, str)
+    if recipe.shingle.language:
+        Lexer(recipe.shingle.language)
     if recipe.match.amplification is not None:
         recipe = replace(recipe, match=replace(recipe.match, amplification=str(amplification)))
     fingerprint = _fingerprint(recipe, amplification.bands, amplification.rows)

@@ -139,6 +139,7 @@ SETTINGS: tuple[list[str], ...] = (
     ["shingle.scheme=char", "normalise.whitespace=none", "normalise.case=none"],
     ["normalise.unicode=nfc", "normalise.invisible=keep"],
     ["shingle.stopwords=en", "shingle.stem=english", "shingle.min_token_length=2"],
+    ["shingle.tokens=code", "shingle.language=text"],
 )
 ODD = "aZ é½℃´ﷺΣς ß\u0301\u0345\u00ad\u200b\t한국가ก็™ᄀ\u1161\u11a8漢字\u30cf\u309aﬁ①𝔘 .-\u00a0\x03"
 

@@ -33,16 +33,17 @@ class Normalise(_Section, frozen=True):
 class Shingle(_Section, frozen=True):
     """How a text is split; `k` units make one shingle (in a bag of words, each word is a shingle).
 
-    With `order` free the words of a shingle count in any order.
+    With `order` free the words of a shingle count in any order. Under tokens = code, `language` names the lexer.
     """
 
     scheme: Literal["char", "word", "bag", "sentence"] = "word"
     k: Annotated[int, Meta(ge=1, le=1000)] = 3
-    tokens: Literal["whitespace", "unicode", "ascii"] = "unicode"
+    tokens: Literal["whitespace", "unicode", "ascii", "code"] = "unicode"
     stopwords: str | tuple[str, ...] = "none"
     stem: str = "none"
     min_token_length: Annotated[int, Meta(ge=1, le=100)] = 1
     order: Literal["kept", "free"] = "kept"
+    language: str | None = None
 
 
 class Hash(_Section, frozen=True):

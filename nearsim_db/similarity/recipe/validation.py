@@ -55,6 +55,7 @@ def check(recipe: "Recipe") -> None:
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
     _check_order(recipe)
+    _check_code(recipe)
     if recipe.hash.base != "poly64" and recipe.shingle.k > _LONGEST_UNROLLED_SHINGLE:
         raise RecipeError(
             f"shingle.k is {recipe.shingle.k}, but at most {_LONGEST_UNROLLED_SHINGLE} with hash.base = "
@@ -65,7 +66,9 @@ def check(recipe: "Recipe") -> None:
             f"hash.base = djb2a-cast hashes runs of characters, but shingle.scheme is {recipe.shingle.scheme}; set "
             "shingle.scheme to char, or hash.base to djb2a-signed"
         )
-    _check_characters((*recipe.shingle.stopwords, recipe.shingle.stem, recipe.cluster.keep))
+    _check_characters(
+        (*recipe.shingle.stopwords, recipe.shingle.stem, recipe.shingle.language or "", recipe.cluster.keep)
+    )
     keep_policy(recipe.cluster.keep)
     if retained_seconds(recipe.retain.age) is None and recipe.retain.delete:
         raise RecipeError(
@@ -311,6 +314,21 @@ def _check_order(recipe: "Recipe") -> None:
         raise RecipeError(
             f"shingle.k is {shingle.k}, but at most {_LONGEST_FREE_SHINGLE} with shingle.order = free, which sorts "
             "the words of each shingle; lower it"
+        )
+
+
+def _check_code(recipe: "Recipe") -> None:
+    shingle = recipe.shingle
+    if (shingle.tokens == "code") != bool(shingle.language):
+        raise RecipeError(
+            f"shingle.tokens is {shingle.tokens} and shingle.language {shingle.language}; tokens = code requires the "
+            "language of the source code, such as java, and all others none"
+        )
+    words = (shingle.stopwords, shingle.stem, shingle.min_token_length)
+    if shingle.language and (recipe.normalise.html or words != ("none", "none", 1)):
+        raise RecipeError(
+            "normalise.html, shingle.stopwords, stem and min_token_length are for prose; with shingle.tokens = code "
+            "leave them out"
         )
 
 

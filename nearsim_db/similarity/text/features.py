@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import separators, words
+from nearsim_db.similarity.text.code import Lexer
 from nearsim_db.similarity.text.free_order import free_ids
 from nearsim_db.similarity.text.kernels import TextKernels, text_kernels
 from nearsim_db.similarity.text.normalise import Canonical, from_texts, low_bytes, make_fold, squeeze
@@ -22,6 +23,7 @@ _TABLES: dict[str, Callable[[bool], separators.Table]] = {
     "whitespace": separators.spaces,
     "unicode": separators.unicode_words,
     "ascii": separators.ascii_words,
+    "code": separators.spaces,
 }
 
 
@@ -59,6 +61,7 @@ class Shingler:
         self._fold_ascii = recipe.normalise.case != "none"
         self._collapse = recipe.normalise.whitespace == "collapse"
         self._backend = backend
+        self.lexer = Lexer(self._rules.language) if self._rules.language else None
         self.word_filter: WordFilter | None = word_filter(self._rules, self._canonical_word)
 
     @property
@@ -70,6 +73,8 @@ class Shingler:
         return self._squeeze(self._folded(texts))
 
     def _folded(self, texts: Sequence[str]) -> Sequence[str]:
+        if self.lexer is not None:
+            texts = [self.lexer.written(text) for text in texts]
         is_plain = self._keeps_ascii and all(map(str.isascii, texts))
         return texts if is_plain else [self._fold(text) for text in texts]
 

@@ -58,6 +58,13 @@ class Tokeniser:
 
     def tokens(self, text: str) -> Tokens:
         """Return the tokens of a cleaned text (no NUL, no lone surrogates) without the HTML that is not compared."""
+        if self._shingler.lexer is None:
+            return self._tokens(text)
+        words, begins, ends = self._shingler.lexer.located(text)
+        found = self._tokens(words)
+        return Tokens(text, found.ids, begins[found.begins], ends[found.ends - 1], found.words)
+
+    def _tokens(self, text: str) -> Tokens:
         folded, begins, ends = self._located(text)
         codes = np.frombuffer(folded.encode("utf-32-le"), "<u4").astype(np.int64)
         table = self._shingler.table

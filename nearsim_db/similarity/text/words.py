@@ -95,6 +95,7 @@ def library_versions(recipe: Recipe) -> dict[str, str]:
     needed = {
         "stop-words": isinstance(listed, str) and listed not in ("none", *CLASSIC_ENGLISH),
         "PyStemmer": recipe.shingle.stem != "none",
+        "Pygments": recipe.shingle.language is not None,
     }
     return {library: version(library) for library, used in needed.items() if used}
 

@@ -1,0 +1,99 @@
+"""Source code as words: what is left out, what is one word, and where the words are in the text."""
+
+import sys
+
+import pytest
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.passages import PassageFinder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.text.code import Lexer
+
+PRESET = presets.load("code-copies")
+JAVA = """/* 주석 { */
+class Summe {
+    // of all
+    static int 합계(int[] xs) { int total = 0; for (int x : xs) total += x;
+        System.out.println("합계 is " + total); return total; }
+}
+"""
+RENAMED = """import java.util.*;  class Tool
+{ int sum(int[] values) {
+int s = 0; for (int v : values) { s += v; }
+System.out.println("합계 is " + s); return s; } }"""
+SHARED = ("int 합계(", "return total;"), ("int sum(", "return s;")
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "words"),
+    [
+        (
+            "java",
+            'int a = f(7); // {x}\n/* y */ b.c("d  e");',
+            'int name = name ( 7 ); name . name ( "d e" );',
+        ),
+        (
+            "python",
+            'def f(x):\n    """Doc."""\n    return len(x)  # y\n',
+            "def name ( name ) : return len ( name )",
+        ),
+        ("c++", "#include <a.h>\nint main() { }", "#include <a.h> int name ()"),
+        ("html", "<p class=x>Two words</p><!-- no -->", "< p name = x > Two words < / p >"),
+        ("text", "plain  text\n", "plain text"),
+        ("java", " /* nothing */ {}", ""),
+        ("java", "", ""),
+    ],
+)
+def test_code_is_read_as_words(language: str, text: str, words: str) -> None:
+    written = Lexer(language).written(text)
+    assert written.replace(" ", "") == words.replace(" ", "")
+    assert written == " ".join(written.split())
+
+
+@pytest.mark.parametrize("end_of_line", ["\n", "\r\n", "\r"])
+def test_places_of_words_are_those_of_the_text(end_of_line: str) -> None:
+    text = JAVA.replace("\n", end_of_line)
+    words, begins, ends = Lexer("java").located(text)
+    assert words == Lexer("java").written(JAVA)
+    for word in set(words.split()) - {"name"}:
+        at = words.index(word)
+        assert text[begins[at] : ends[at]] == word
+    names = [text[begins[at] : ends[at]] for at in range(len(words)) if words[at:].startswith("name")]
+    assert names[:4] == ["Summe", "합계", "xs", "total"]
+
+
+@pytest.mark.parametrize("end_of_line", ["\n", "\r\n"])
+def test_a_renamed_copy_is_found_with_its_passage(end_of_line: str) -> None:
+    text = JAVA.replace("\n", end_of_line)
+    [found] = PassageFinder(PRESET, "numpy").find(text, RENAMED)
+    for side, (first, last) in zip((found.left, found.right), SHARED, strict=True):
+        assert side.text.startswith(first) and side.text.endswith(last)
+    assert (found.left.text, found.share) == (text[found.left.start : found.left.end], 1.0)
+    encoder = Encoder(resolve(PRESET), "numpy")
+    own, other, none = (set(encoder.features([one]).of(0).tolist()) for one in (text, RENAMED, "// only"))
+    assert len(own & other) / min(len(own), len(other)) > 0.9 and not none
+
+
+def test_languages_and_the_package_are_named_if_they_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RecipeError, match="Pygments has no lexer for 'klingon'"):
+        resolve(override(PRESET, ["shingle.language=klingon"]))
+    monkeypatch.setitem(sys.modules, "pygments.lexers", None)
+    with pytest.raises(RecipeError, match=r"pip install 'nearsim-db\[code\]'"):
+        resolve(PRESET)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["shingle.tokens=code"], "shingle.tokens is code and shingle.language None; tokens = code requires"),
+        (["shingle.language=java"], "shingle.tokens is unicode and shingle.language java"),
+        (["shingle.tokens=code", "shingle.language=java", "normalise.html=true"], "are for prose"),
+        (["shingle.tokens=code", "shingle.language=java", "shingle.stopwords=en"], "are for prose"),
+    ],
+)
+def test_code_has_a_language_and_no_stop_words(settings: list[str], message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        override(Recipe(), settings)
