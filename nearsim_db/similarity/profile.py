@@ -92,8 +92,6 @@ class Profile:
 def resolve(recipe: Recipe) -> Profile:
     """Choose bands if the recipe has a recall or a rule, check languages, and compute the fingerprint.
 
-    A recall is that of the least similarity which is stored, of pairs to be reviewed if there are any.
-
     Raises RecipeError if no banding reaches the recall, for an unknown language, and for an amplification that
     is invalid or does not fit the sketch.
     """
@@ -105,12 +103,13 @@ def resolve(recipe: Recipe) -> Profile:
     if match.amplification is not None:
         return _resolve_with(recipe, _fitting(match.amplification, family))
     if given.recall is not None:
+        review = match.review if given.recall_at == "review" else None
         chosen = lsh.choose_bands(
             recipe.sketch.k,
-            family.collision_probability(recipe.match.review) if recipe.match.review else base,
+            family.collision_probability(review) if review else base,
             given.recall,
             match.min_shared_bands,
-            threshold=match.review or match.threshold,
+            threshold=review or match.threshold,
             positional=family.positional,
         )
         return _resolve_with(recipe, chosen)

@@ -12,7 +12,7 @@ from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import RecipeError
 from nearsim_db.records import Pair
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe, from_mapping
+from nearsim_db.similarity.recipe import Recipe, from_mapping, override, to_mapping
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 from tests.builders.command_line import CommandLine, write_jsonl
@@ -70,7 +70,7 @@ def test_pairs_below_the_threshold_are_stored_apart(database_url: str, connectio
         Index.connect(database_url, profile="plain") as plain,
     ):
         reviewed.create_profile("reviewed", REVIEWED)
-        plain.create_profile("plain", recipe())
+        plain.create_profile("plain", recipe(review=0.0))
         reviewed.add(documents[:40])  # built, then extended by the queue
         reviewed.add(documents[40:])
         in_review = as_found(list(reviewed.pairs(review=True)))
@@ -130,15 +130,41 @@ def test_files(tmp_path: Path) -> None:
     )
 
 
-def test_bands_are_chosen_for_the_pairs_in_review() -> None:
-    profile = resolve(from_mapping({"match": {"review": 0.5}}))
-    assert profile.match_probability(0.5) >= 0.995 > resolve(Recipe()).match_probability(0.5)
+def test_bands_are_chosen_for_the_threshold_or_for_the_pairs_in_review() -> None:
+    default, none = resolve(Recipe()), resolve(from_mapping({"match": {"review": 0.0}}))
+    assert default.banding == none.banding
+    assert default.match_probability(0.5) == pytest.approx(1 - (1 - 0.5**4) ** 20)
+    assert resolve(from_mapping({"bands": {"recall_at": "review"}})).match_probability(0.5) >= 0.995
+
+
+@pytest.mark.parametrize(
+    ("settings", "review"),
+    [
+        ([], 0.5),
+        (["match.threshold=0.5"], 0.0),
+        (["match.verify=estimate"], 0.0),
+        (["sketch.family=winnow"], 0.0),
+        (["sketch.family=hyperplane", "sketch.k=1024"], 0.0),
+        (["match.review=0.0", "match.threshold=0.8"], 0.0),
+    ],
+)
+def test_the_default_is_for_exact_jaccard_similarities(settings: list[str], review: float) -> None:
+    chosen = override(Recipe(), settings)
+    assert chosen.match.review == review
+    assert from_mapping(to_mapping(chosen)) == chosen
+    if settings[:1] != ["match.review=0.0"]:
+        undone = override(
+            chosen, ["match.threshold=0.7", "match.verify=exact", "sketch.family=fast_similarity"]
+        )
+        assert undone.match.review == 0.5
 
 
 @pytest.mark.parametrize(
     "mapping",
     [
         {"match": {"review": 0.7}},
+        {"match": {"review": 0.0}, "bands": {"recall_at": "review"}},
+        {"bands": {"recall_at": "review", "count": 20, "rows": 4}},
         {"match": {"review": 0.5, "verify": "bands"}},
         {"match": {"review": 0.5, "threshold": 2.0}, "sketch": {"family": "projection"}},
     ],

@@ -14,18 +14,18 @@ import msgspec
 from msgspec import Struct
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.recipe.sections import Recipe
+from nearsim_db.similarity.recipe.sections import Recipe, default_review
 from nearsim_db.similarity.recipe.validation import FAMILY_DEFAULTS, FAMILY_OPTIONS, OPTIONS
 from nearsim_db.similarity.recipe.writing import to_mapping
 
 # The keys that a setting replaces.
 _REPLACED = {
     "bands.recall": "bands.count bands.rows bands.rule match.amplification",
-    "bands.count": "bands.recall bands.rule match.amplification",
-    "bands.rows": "bands.recall bands.rule match.amplification",
-    "bands.rule": "bands.recall bands.count bands.rows match.amplification",
+    "bands.count": "bands.recall bands.recall_at bands.rule match.amplification",
+    "bands.rows": "bands.recall bands.recall_at bands.rule match.amplification",
+    "bands.rule": "bands.recall bands.recall_at bands.count bands.rows match.amplification",
     "match.min_shared_bands": "match.amplification",
-    "match.amplification": "bands.recall bands.count bands.rows bands.rule match.min_shared_bands",
+    "match.amplification": "bands.recall bands.recall_at bands.count bands.rows bands.rule match.min_shared_bands",
 }
 _MOST_CHARACTERS = 200_000
 _SHOWN_CHARACTERS = 100
@@ -91,9 +91,12 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
 
     A value is parsed as TOML (`5`, `0.8`, `true`, `["a", "b"]`), or else taken as a string. A setting replaces
     the keys that it excludes: bands.count and bands.rows, bands.recall and bands.rule replace each other,
-    match.amplification replaces bands, and vice versa; another family drops the options of the previous one.
+    match.amplification replaces bands, and vice versa; another family drops the options of the previous one. A
+    default that depends on others is chosen anew.
     """
     data = to_mapping(recipe)
+    if recipe.match.review == default_review(recipe):
+        del data["match"]["review"]
     changes = dict(_split_setting(setting) for setting in settings)
     for path in _excluded(changes, data):
         section, _, key = path.partition(".")

@@ -11,6 +11,7 @@ from nearsim_db.similarity.recipe.validation import DEFAULT_GAP
 Positive = Annotated[int, Meta(ge=1)]
 
 DEFAULT_RECALL = 0.995
+_DEFAULT_REVIEW = 0.5
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -84,6 +85,7 @@ class Sketch(_Section, frozen=True):
 class Bands(_Section, frozen=True):
     """How the sketch is cut into bands: chosen for `recall` (0.995 by default), by a `rule`, or by `count` and `rows`.
 
+    `recall_at` is whether the recall is that of pairs at the threshold, which it is by default, or at `match.review`.
     The rule pick_bands is RiskIQ's (see `lsh.pick_bands`).
     """
 
@@ -91,6 +93,7 @@ class Bands(_Section, frozen=True):
     count: Annotated[int, Meta(ge=1, le=256)] | None = None
     rows: Positive | None = None
     rule: Literal["pick_bands"] | None = None
+    recall_at: Literal["threshold", "review"] | None = None
     hash: Literal["mix64", "xor", "djb2a-joined"] = "mix64"
 
     @property
@@ -105,8 +108,8 @@ class MatchRules(_Section, frozen=True):
     Under `verify = "bands"` all candidates are pairs, and their similarity is the estimate. Candidates that share
     `certain_shared_bands` or more are pairs at any similarity; 0: none.
 
-    From `review` to the threshold, pairs are found and stored to be looked at by a person, outside clusters, removal
-    and counts; 0: none.
+    Candidates from `review` to the threshold are stored to be looked at by a person, outside clusters, removal and
+    counts; 0: none. By default 0.5 for exact Jaccard similarities, if the threshold is higher, otherwise 0.
 
     `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
     and(3))", replaces bands and the minimum. `passage` and `passage_gap` are for winnow: runs of `passage` equal words
@@ -121,7 +124,7 @@ class MatchRules(_Section, frozen=True):
     verify: Literal["exact", "estimate", "bands"] = "exact"
     certain_shared_bands: Annotated[int, Meta(ge=0, le=256)] = 0
     bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 128
-    review: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    review: Annotated[float, Meta(ge=0, le=1)] | None = None
     passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     passage_gap: Annotated[int, Meta(ge=0, le=1_000)] | None = None
     passage_words: Annotated[int, Meta(ge=1, le=100_000)] | None = None
@@ -161,6 +164,8 @@ class Recipe(_Section, frozen=True):
     retain: Retain = Retain()
 
     def __post_init__(self) -> None:
+        if self.match.review is None:
+            force_setattr(self, "match", replace(self.match, review=default_review(self)))
         validation.check(self)
         if self.sketch.family == "winnow":
             passage = validation.default_passage(self.match)
@@ -168,7 +173,7 @@ class Recipe(_Section, frozen=True):
                 if getattr(self.match, key) is None:
                     force_setattr(self, "match", replace(self.match, **{key: default}))
         elif self.bands.is_open and self.match.amplification is None:
-            force_setattr(self, "bands", Bands(recall=DEFAULT_RECALL, hash=self.bands.hash))
+            force_setattr(self, "bands", replace(self.bands, recall=DEFAULT_RECALL))
 
     @property
     def window(self) -> int | None:
@@ -184,9 +189,21 @@ class Recipe(_Section, frozen=True):
         return None if words is None else words + 1 - (1 if self.shingle.scheme == "bag" else self.shingle.k)
 
 
+def default_review(recipe: Recipe) -> float:
+    """Return where pairs to be reviewed begin if a recipe leaves it open."""
+    match = recipe.match
+    is_jaccard = METRIC_OF_FAMILY[recipe.sketch.family] == "jaccard"
+    return (
+        _DEFAULT_REVIEW
+        if is_jaccard and match.verify == "exact" and match.threshold > _DEFAULT_REVIEW
+        else 0.0
+    )
+
+
 def without_review(recipe: Recipe) -> Recipe:
     """Return a recipe that finds no pairs to be reviewed."""
-    return replace(recipe, match=replace(recipe.match, review=0.0))
+    bands = replace(recipe.bands, recall_at=None)
+    return replace(recipe, match=replace(recipe.match, review=0.0), bands=bands)
 
 
 METRIC_OF_FAMILY = {

@@ -50,7 +50,7 @@ def check(recipe: "Recipe") -> None:
     _check_options(recipe.sketch)
     _check_threshold(recipe.match.threshold, recipe.sketch)
     _check_estimate(recipe.match, recipe.sketch)
-    _check_review(recipe.match, recipe.sketch)
+    _check_review(recipe)
     _check_passage(recipe)
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
@@ -165,8 +165,15 @@ def _check_estimate(match: "MatchRules", sketch: "Sketch") -> None:
         )
 
 
-def _check_review(match: "MatchRules", sketch: "Sketch") -> None:
-    if match.review == 0:
+def _check_review(recipe: "Recipe") -> None:
+    match, sketch, bands = recipe.match, recipe.sketch, recipe.bands
+    are_chosen = (bands.recall is not None or bands.is_open) and match.amplification is None
+    if bands.recall_at == "review" and not (match.review and are_chosen):
+        raise RecipeError(
+            "bands.recall_at is review, but bands are not chosen for a recall, or match.review is 0; set it to "
+            "threshold"
+        )
+    if not match.review:
         return
     if sketch.family == "projection" or match.verify == "bands":
         cause = "sketch.family is projection" if sketch.family == "projection" else "match.verify is bands"
