@@ -24,7 +24,7 @@ from tests.builders.isolation_world import (
     told_apart,
 )
 from tests.builders.logins import login, user_of
-from tests.builders.plan_log import nodes
+from tests.builders.plan_log import explained, rows_read
 from tests.builders.relations import identifier
 
 REFUSED: list[LiteralString] = [
@@ -316,9 +316,7 @@ def large(world: World) -> World:
 
 def nodes_of(connection: Connection, query: sql.Composed) -> list[dict[str, Any]]:
     """The nodes of a plan that ran; what the policies ask was asked once for each table, not for each row."""
-    explain = sql.SQL("EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) {}").format(query)
-    (plan,) = connection.execute(explain).fetchone() or ((),)
-    found = list(nodes(plan[0]["Plan"]))
+    found = explained(connection, query)
     for node in found:
         if node.get("Relation Name") == "collection_access" or "granted_generation" in str(
             node.get("Output")
@@ -326,11 +324,6 @@ def nodes_of(connection: Connection, query: sql.Composed) -> list[dict[str, Any]
             assert node["Actual Loops"] <= 1, json.dumps(node)
         assert "Relation Name" not in node or "nearsim." not in str(node.get("Filter")), json.dumps(node)
     return found
-
-
-def rows_read(node: dict[str, Any]) -> float:
-    """The rows that a node has read in all."""
-    return float((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
 
 
 def test_lookups_under_isolation_use_indexes(large: World) -> None:

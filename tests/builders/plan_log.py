@@ -1,14 +1,19 @@
-"""Plans that ran: every statement of this process's sessions, with what its nodes read."""
+"""Plans that ran: of one query, or of every statement of this process's sessions, with what their nodes read."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
 from psycopg import sql
+
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.engine import open_engine
+from tests.servers.citus import AnyServer
+from tests.servers.databases import Fill
 
 _SETTINGS = {
     "session_preload_libraries": "auto_explain",
@@ -56,6 +61,48 @@ def logged(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Ran]]:
     with monkeypatch.context() as patch:
         patch.setattr(psycopg, "connect", connect_and_listen)
         yield ran
+
+
+@contextmanager
+def plain_session(server: AnyServer, fill: Fill, settings: LiteralString = "") -> Iterator[Connection]:
+    """A session with PostgreSQL's own settings and these, on a copy of a filled database."""
+    with server.database(fill) as url:
+        engine = open_engine(url)
+        with engine.connect(autocommit=True) as connection:
+            connection.execute("RESET ALL")
+            # It changes no plan, and compiling one takes longer than any query here.
+            connection.execute(f"SET jit = off; {settings}")
+            yield connection
+        engine.dispose()
+
+
+def explained(
+    connection: Connection | psycopg.Connection[Any],
+    query: str | sql.Composable,
+    parameters: Mapping[str, object] | None = None,
+) -> list[dict[str, Any]]:
+    """The nodes of the plan of a query that ran, the outermost first."""
+    composed = sql.SQL(query) if isinstance(query, str) else query
+    command = sql.SQL("EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON, TIMING OFF) {}").format(composed)
+    row = connection.execute(command, parameters).fetchone()
+    assert row is not None
+    tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
+    return list(nodes(tree[0]["Plan"]))
+
+
+def rows_read(node: dict[str, Any]) -> float:
+    """How many rows a node has read in all, those filtered out included."""
+    removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+    return float((node["Actual Rows"] + removed) * node["Actual Loops"])
+
+
+def read_by_table(found: list[dict[str, Any]]) -> dict[str, float]:
+    """How many rows were read of each table."""
+    rows: dict[str, float] = {}
+    for node in found:
+        if (name := node.get("Relation Name")) and node["Actual Loops"]:
+            rows[name] = rows.get(name, 0) + rows_read(node)
+    return rows
 
 
 def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders.command_line import HARVEST, CommandLine, write_jsonl
+from tests.builders.selection import some
 
 # Each with what it prints.
 QUERIES = {
@@ -36,7 +37,7 @@ PROFILED = [
 ]
 
 
-@pytest.mark.parametrize("prepared", [None, "profile create default"])
+@pytest.mark.parametrize("prepared", some(["profile create default", None], "either way"))
 def test_queries_of_an_empty_index_answer_with_nothing(
     nearsim: CommandLine, tmp_path: Path, prepared: str | None
 ) -> None:

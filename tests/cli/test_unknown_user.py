@@ -66,6 +66,7 @@ def test_commands_without_a_server_need_no_home(folder: Path) -> None:
     assert {one.name for one in folder.iterdir()} == {"two.jsonl", "one.jsonl"}
 
 
+@pytest.mark.slow("starts processes")
 def test_a_database_of_its_own_needs_no_home(folder: Path, database_url: str) -> None:
     given = {"NEARSIM_DATABASE_URL": database_url, **NUMPY}
     code, _, error = run(folder, given, *NEARSIM, "ingest", "two.jsonl", may_write=True)
@@ -74,6 +75,7 @@ def test_a_database_of_its_own_needs_no_home(folder: Path, database_url: str) ->
     assert code == 0 and len(shown.splitlines()) == 1, error
 
 
+@pytest.mark.slow("starts processes")
 def test_the_embedded_server_says_what_it_needs(folder: Path) -> None:
     closed = folder / "closed"
     closed.mkdir(mode=0o555)

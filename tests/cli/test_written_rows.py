@@ -12,7 +12,8 @@ import pyarrow.parquet
 import pytest
 import zstandard
 
-from tests.builders.command_line import STORIES, CommandLine, write_jsonl
+from tests.builders.command_line import STORIES, CommandLine
+from tests.builders.selection import some_combinations
 
 OPENED: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.decompress,
@@ -22,29 +23,19 @@ OPENED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.fixture
-def file(nearsim: CommandLine, tmp_path: Path) -> Path:
-    """A file of stories, which are indexed."""
-    records = [{"id": name, "text": text} for name, text in STORIES.items()]
-    path = write_jsonl(tmp_path / "stories.jsonl", records)
-    nearsim.succeed("ingest", path, "--quiet")
-    return path
-
-
-@pytest.mark.parametrize("compression", OPENED)
-@pytest.mark.parametrize("kind", ["jsonl", "csv", "json", "txt"])
+@some_combinations(("kind", ["jsonl", "csv", "json", "txt"]), ("compression", list(OPENED)))
 def test_files_are_compressed_as_they_are_named(
-    nearsim: CommandLine, file: Path, tmp_path: Path, kind: str, compression: str
+    filled: CommandLine, stories: Path, tmp_path: Path, kind: str, compression: str
 ) -> None:
     path = tmp_path / f"out.{kind}{compression}"
-    for command in (["pairs"], ["clusters"], ["check", file], ["events"]):
-        nearsim.succeed(*command, "-o", path)
-        plain = nearsim.succeed(*command, "--format", "table" if kind == "txt" else kind).out
+    for command in (["pairs"], ["clusters"], ["check", stories], ["events"]):
+        filled.succeed(*command, "-o", path)
+        plain = filled.succeed(*command, "--format", "table" if kind == "txt" else kind).out
         assert OPENED[compression](path.read_bytes()).decode() == plain
 
 
-def test_parquet_has_the_rows_of_csv_with_types(nearsim: CommandLine, file: Path, tmp_path: Path) -> None:
-    path = tmp_path / "out.parquet"
+def test_parquet_has_the_rows_of_csv_with_types(filled: CommandLine, stories: Path, tmp_path: Path) -> None:
+    path, nearsim = tmp_path / "out.parquet", filled
     nearsim.succeed("pairs", "-o", path)
     pairs = pyarrow.parquet.read_table(path)
     rows = nearsim.succeed("pairs", "--format", "jsonl").rows()
@@ -57,7 +48,7 @@ def test_parquet_has_the_rows_of_csv_with_types(nearsim: CommandLine, file: Path
     members = pyarrow.parquet.read_table(path).to_pylist()
     assert [one["member"] for one in members] == cluster["members"]
     assert {one["cluster"] for one in members} == {cluster["cluster"]}
-    nearsim.succeed("check", file, "-o", path)
+    nearsim.succeed("check", stories, "-o", path)
     assert pyarrow.parquet.read_table(path)["id"].to_pylist() == list(STORIES)
     nearsim.succeed("events", "-o", path)
     events = pyarrow.parquet.read_table(path)

@@ -107,6 +107,7 @@ def bag(headline: str) -> set[str]:
     return set(re.findall("[a-z0-9]+", headline.lower())) - STOP_WORDS
 
 
+@pytest.mark.slow("compares many headlines")
 def test_newshound_pairs_headlines_that_share_three_bands_or_are_similar(database_url: str) -> None:
     parts = product(OPENINGS, SUBJECTS, ACTIONS, ENDINGS)
     headlines = [" ".join(filter(None, chosen)) for chosen in list(parts)[::3]]

@@ -110,6 +110,7 @@ def test_owner_without_createrole_installs_without_roles(bare: Bare) -> None:
             assert len(list(index.pairs())) == 1
 
 
+@pytest.mark.slow("installs again")
 def test_owner_with_createrole_creates_roles_and_keeps_its_rights(bare: Bare) -> None:
     with ExitStack() as stack:
         owner = bare.new_database(stack, "CREATEROLE")

@@ -116,6 +116,7 @@ def catalog(connection: Connection) -> set[tuple[object, ...]]:
     return set(connection.execute(CATALOG).fetchall())
 
 
+@pytest.mark.slow("starts a process")
 def test_alembic_command_makes_the_same_schema(database_url: str, engine: Engine) -> None:
     with engine.begin() as connection:
         installed = catalog(connection)

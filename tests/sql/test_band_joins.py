@@ -1,8 +1,6 @@
 """Joins of band rows with band rows, as an analyst writes them, are answered from the index."""
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +12,9 @@ from nearsim_db.store import bands, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
-from tests.builders.plan_log import nodes
-from tests.servers.databases import Server
+from tests.builders.plan_log import explained, plain_session
+from tests.builders.selection import some_combinations
+from tests.servers.citus import AnyServer
 
 pytestmark = pytest.mark.each_major
 
@@ -70,19 +69,13 @@ def fill(url: str) -> None:
 
 
 @pytest.fixture
-def analyst(server: Server) -> Iterator[Connection]:
+def analyst(server: AnyServer) -> Iterator[Connection]:
     """A session with PostgreSQL's own settings."""
-    with server.database(fill) as url:
-        engine = open_engine(url)
-        with engine.connect(autocommit=True) as connection:
-            connection.execute("RESET ALL")
-            connection.execute("SET jit = off; SET random_page_cost = 4; SET work_mem = '4MB'")
-            yield connection
-        engine.dispose()
+    with plain_session(server, fill, "SET random_page_cost = 4; SET work_mem = '4MB'") as connection:
+        yield connection
 
 
-@pytest.mark.parametrize("leaves", [OWN, SHARED], ids=["own tables", "shared tables"])
-@pytest.mark.parametrize("condition", CONDITIONS)
+@some_combinations(("leaves", [OWN, SHARED]), ("condition", CONDITIONS))
 def test_a_join_of_all_band_rows_is_answered_from_the_index(
     analyst: Connection, leaves: Leaves, condition: str
 ) -> None:
@@ -106,10 +99,8 @@ def test_a_join_of_all_band_rows_is_answered_from_the_index(
 
 @pytest.mark.parametrize("leaves", [OWN, SHARED], ids=["own tables", "shared tables"])
 def test_the_links_of_a_build_are_found_by_index_only_scans(analyst: Connection, leaves: Leaves) -> None:
-    command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {}").format(statement("find_links", leaves))
-    row = analyst.execute(command, {"low": -(2**63), "high": 2**63 - 1, "bucket_limit": 8}).fetchone()
-    assert row is not None
-    plan = list(nodes(row[0][0]["Plan"] if isinstance(row[0], list) else json.loads(str(row[0]))[0]["Plan"]))
+    parameters = {"low": -(2**63), "high": 2**63 - 1, "bucket_limit": 8}
+    plan = explained(analyst, statement("find_links", leaves), parameters)
     scans = [node for node in plan if node.get("Relation Name")]
     assert {(node["Relation Name"], node["Node Type"], node["Heap Fetches"]) for node in scans} == {
         (leaves.name("band"), "Index Only Scan", 0)
@@ -133,11 +124,3 @@ def test_a_join_of_a_live_generation_by_a_subquery_goes_by_index(analyst: Connec
     assert [(node["Relation Name"], node["Node Type"]) for node in inner] == [
         (OWN.name("band"), "Index Scan")
     ]
-
-
-def explained(connection: Connection, query: str) -> list[dict[str, Any]]:
-    """The nodes of the plan of a query that ran, the outermost first."""
-    row = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {query}".encode()).fetchone()
-    assert row is not None
-    tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
-    return list(nodes(tree[0]["Plan"]))

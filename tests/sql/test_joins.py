@@ -13,9 +13,9 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
 from tests.builders.logins import login, user_of
+from tests.builders.plan_log import explained, plain_session, read_by_table
 from tests.examples.conftest import EXAMPLES
 from tests.servers.databases import Server
-from tests.sql.test_view_plans import explained, read
 
 pytestmark = pytest.mark.each_major
 
@@ -68,13 +68,8 @@ def fill(url: str) -> None:
 @pytest.fixture
 def application(server: Server) -> Iterator[Connection]:
     """A session of an application."""
-    with server.database(fill) as url:
-        engine = open_engine(url)
-        with engine.connect(autocommit=True) as connection:
-            connection.execute("RESET ALL")
-            connection.execute("SET jit = off")
-            yield connection
-        engine.dispose()
+    with plain_session(server, fill) as connection:
+        yield connection
 
 
 PAGE = (EXAMPLES / "psql" / "list_page.sql").read_text("utf-8").rstrip().rstrip(";")
@@ -89,7 +84,7 @@ PAGES = {
 
 def rows_read(connection: Connection, page: str) -> float:
     """How many rows of tables of the index the page reads."""
-    counts = read(explained(connection, page))
+    counts = read_by_table(explained(connection, page))
     return sum(counts.get(table, 0) for table in ("document", *(LARGE.name(parent) for parent in PARENTS)))
 
 

@@ -1,6 +1,5 @@
 """Views read live generations only, and a condition on one document reads few rows."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
-from tests.builders.plan_log import nodes
+from tests.builders.plan_log import explained, plain_session, read_by_table
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major
@@ -83,14 +82,8 @@ def fill(url: str) -> None:
 @pytest.fixture
 def analyst(server: Server) -> Iterator[Connection]:
     """A session as analysts have it."""
-    with server.database(fill) as url:
-        engine = open_engine(url)
-        with engine.connect(autocommit=True) as connection:
-            connection.execute("RESET ALL")
-            # It changes no plan, and compiling one takes longer than all of these queries.
-            connection.execute("SET jit = off")
-            yield connection
-        engine.dispose()
+    with plain_session(server, fill) as connection:
+        yield connection
 
 
 def run(
@@ -100,27 +93,9 @@ def run(
     return explained(connection, f"SELECT {chosen} FROM nearsim.{view} WHERE {condition}")  # noqa: S608
 
 
-def explained(connection: Connection, query: str) -> list[dict[str, Any]]:
-    """The nodes of the plan of a query that ran."""
-    row = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {query}".encode()).fetchone()
-    assert row is not None
-    tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
-    return list(nodes(tree[0]["Plan"]))
-
-
-def read(found: list[dict[str, Any]]) -> dict[str, float]:
-    """How many rows were read of each table, those filtered out included."""
-    rows: dict[str, float] = {}
-    for node in found:
-        if (name := node.get("Relation Name")) and node["Actual Loops"]:
-            removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
-            rows[name] = rows.get(name, 0) + (node["Actual Rows"] + removed) * node["Actual Loops"]
-    return rows
-
-
 def test_partitions_of_retired_generations_are_never_executed(analyst: Connection) -> None:
     for view in VIEWS:
-        executed = read(run(analyst, view))
+        executed = read_by_table(run(analyst, view))
         assert executed
         assert not {RETIRED.name(parent) for parent in PARENTS} & set(executed), view
 
@@ -162,20 +137,20 @@ def test_one_document_pair_or_cluster_is_found_by_index(analyst: Connection) -> 
     for view, condition, most in NARROW:
         found = run(analyst, view, condition)
         assert 0 < found[0]["Actual Rows"] <= most, (view, condition)
-        assert sum(read(found).values()) < 200, (view, condition)
+        assert sum(read_by_table(found).values()) < 200, (view, condition)
     for view, rows in (("clusters", 1), ("duplicates", 19)):
         found = run(analyst, view, "cluster_id = 300")
         assert found[0]["Actual Rows"] == rows
-        assert read(found)["cluster_member_100000007"] <= 3 * 20
+        assert read_by_table(found)["cluster_member_100000007"] <= 3 * 20
 
 
 def test_either_side_of_a_pair_is_two_queries_by_index(analyst: Connection) -> None:
     partitions.analyze_parents(analyst)
     sides = (sql.SQL("SELECT * FROM nearsim.pairs WHERE {} = 309").format(sql.Identifier(side))
              for side in ("left_id", "right_id"))  # fmt: skip
-    found = explained(analyst, sql.SQL(" UNION ALL ").join(sides).as_string(None))
+    found = explained(analyst, sql.SQL(" UNION ALL ").join(sides))
     assert found[0]["Actual Rows"] == 3  # 307, 310 and 311
-    assert sum(read(found).values()) < 100
+    assert sum(read_by_table(found).values()) < 100
 
 
 def test_a_condition_on_the_generation_spares_other_partitions(analyst: Connection) -> None:
@@ -228,7 +203,7 @@ def test_statistics_of_parents_contain_no_text(analyst: Connection) -> None:
 def test_counts_run_no_subplans_and_those_of_twins_read_no_pairs(analyst: Connection) -> None:
     found = run(analyst, "pairs", chosen="count(*)")
     assert not [node for node in found if node.get("Parent Relationship") == "SubPlan"]
-    assert "similar_pair_100000007" not in read(run(analyst, "pairs", "are_twins", "count(*)"))
+    assert "similar_pair_100000007" not in read_by_table(run(analyst, "pairs", "are_twins", "count(*)"))
 
 
 BUCKETS_OF_TWO = {(n, n + 1, 1) for n in range(2, 6000, 2)}
@@ -254,7 +229,7 @@ def test_candidates_read_and_lock_the_live_partition_only(analyst: Connection) -
 def test_the_worked_self_join_reads_the_live_partition_only(analyst: Connection) -> None:
     query = (QUERIES / "self_join.sql").read_text("utf-8").replace("demo", "c").replace("'default'", "'p'")
     assert set(analyst.execute(query.encode()).fetchall()) == BUCKETS_OF_TWO
-    executed = read(explained(analyst, query))
+    executed = read_by_table(explained(analyst, query))
     assert executed["band_100000007"] == 6000 and "band_100000008" not in executed
 
 

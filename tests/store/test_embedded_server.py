@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
-from itertools import product
 from pathlib import Path
 from typing import LiteralString
 
@@ -23,6 +22,7 @@ from nearsim_db.store.embedded.account import Account, server_account
 from nearsim_db.store.embedded.binaries import installed_binaries
 from nearsim_db.store.embedded.cluster import Cluster
 from nearsim_db.store.embedded.processes import wait_until
+from tests.builders.selection import some_combinations
 from tests.servers.homes import server_home, watchdogs
 from tests.servers.programs import programs
 
@@ -141,6 +141,7 @@ def test_other_users_cannot_enter_folders_or_open_or_lock_files(used_home: Path)
         assert ask(ensure_running(used_home), "SELECT 1") == 1
 
 
+@pytest.mark.slow("starts a server of its own")
 def test_locks_of_an_earlier_version_are_closed_to_other_users(home: Path) -> None:
     folder = home / "postgresql"
     folder.mkdir(mode=0o755)
@@ -330,16 +331,15 @@ def test_root_reports_an_inaccessible_parent_and_leaves_it_unchanged(home: Path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user")
-def test_root_creates_nothing_in_a_folder_of_another_user(home: Path) -> None:
+@some_combinations(("mode", [0o700, 0o755, 0o777]), ("part", ["", "nearsim", "share/nearsim"]))
+def test_root_creates_nothing_in_a_folder_of_another_user(home: Path, mode: int, part: str) -> None:
     theirs = home / "theirs"
     theirs.mkdir()
     os.chown(theirs, 65534, 65534)
-    parts = ("", "nearsim", "share/nearsim")
-    for mode, folder in product((0o700, 0o755, 0o777), [theirs / part for part in parts]):
-        theirs.chmod(mode)
-        with pytest.raises(ServerError, match=f"may not enter {theirs}|{theirs} belongs to another user"):
-            ensure_running(folder)
-        assert list(theirs.iterdir()) == []
+    theirs.chmod(mode)
+    with pytest.raises(ServerError, match=f"may not enter {theirs}|{theirs} belongs to another user"):
+        ensure_running(theirs / part)
+    assert list(theirs.iterdir()) == []
 
 
 def test_missing_programs_leave_no_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,6 +361,7 @@ def test_a_home_of_another_user_is_refused(home: Path) -> None:
         ensure_running(home)
 
 
+@pytest.mark.slow("starts servers of its own")
 @pytest.mark.each_major
 def test_a_cluster_of_any_major_version_starts_and_stops(home: Path, major: int) -> None:
     cluster = Cluster(programs()[major], home / "data", home / "socket", QUICK)

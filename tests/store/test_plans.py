@@ -1,6 +1,5 @@
 """Plans of the queries that must stay fast: indexes used, rows bounded."""
 
-import json
 import math
 from collections.abc import Iterator
 from hashlib import md5
@@ -18,7 +17,7 @@ from nearsim_db.store import bands, build_slices, lookups, pairs, partitions, si
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
-from tests.builders.plan_log import nodes
+from tests.builders.plan_log import explained
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major
@@ -32,13 +31,7 @@ def plan(
     connection: Connection, name: str, parameters: dict[str, object], leaves: Leaves = LEAVES
 ) -> list[dict[str, Any]]:
     """The nodes of the plan that ran, the outermost first."""
-    command = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON, BUFFERS OFF, TIMING OFF) {}").format(
-        statement(name, leaves)
-    )
-    row = connection.execute(command, parameters).fetchone()
-    assert row is not None
-    tree = row[0] if isinstance(row[0], list) else json.loads(str(row[0]))
-    return list(nodes(tree[0]["Plan"]))
+    return explained(connection, statement(name, leaves), parameters)
 
 
 def draw_keys() -> NDArray[np.uint64]:

@@ -14,6 +14,7 @@ from nearsim_db.store.work import leases, queue
 from nearsim_db.worker.worker import Worker
 from tests.builders.leased_work import BODIES, insert, read, run, signed, take, write
 from tests.builders.logins import login, user_of
+from tests.builders.selection import some
 from tests.builders.workers import IDLE, application, wait_until
 
 FAIL = """
@@ -79,11 +80,12 @@ def attempts(index: Index) -> list[tuple[object, ...]]:
     return read(index, "SELECT attempts, lease_id IS NOT NULL FROM nearsim_index.queued_work ORDER BY doc_id")
 
 
+@pytest.mark.parametrize("states", some([2, len(STATES)], "every state"))
 def test_failures_of_the_server_count_no_attempt(
-    index: Index, signatures: str, monkeypatch: pytest.MonkeyPatch
+    index: Index, signatures: str, monkeypatch: pytest.MonkeyPatch, states: int
 ) -> None:
     monkeypatch.setattr(queue, "DELAYS_SECONDS", (0.0, 0.0, 0.0, 0.0))
-    for state in STATES:
+    for state in STATES[:states]:
         with refused(index, state, signatures), pytest.raises(DatabaseError):
             drain(index)
         assert attempts(index) == [(0, False)] * 3, state
@@ -141,7 +143,7 @@ def test_a_worker_whose_sessions_are_ended_takes_back_the_attempts(
     assert worker.drain() == 0 and signed(index) == 3
 
 
-@pytest.mark.parametrize("ends", ["every session", "that of the lease"])
+@pytest.mark.parametrize("ends", some(["every session", "that of the lease"], "either way"))
 def test_a_command_whose_sessions_are_ended_counts_no_attempt(
     index: Index, signatures: str, database_url: str, ends: str
 ) -> None:
