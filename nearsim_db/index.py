@@ -46,10 +46,9 @@ from nearsim_db.store import (
     collection_rows,
     document_writes,
     generation_rows,
-    pairs,
     partitions,
     query_rows,
-    reviews,
+    verdicts,
 )
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
@@ -57,8 +56,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED
-from nearsim_db.store.pairs import Decision
-from nearsim_db.store.reviews import ImportedLabels
+from nearsim_db.store.verdicts import Decision, ImportedLabels
 
 if TYPE_CHECKING:
     from nearsim_db.store.driver.borrowed import OwnConnection
@@ -335,7 +333,7 @@ class Index(Queries):
         """
         collection = self._get_collection()
         with self.database.transaction() as connection:
-            pairs.keep(connection, collection.name, external_id, why, by)
+            verdicts.keep(connection, collection.name, external_id, why, by)
         self._index(collection.collection_id)
 
     def import_labels(
@@ -352,7 +350,7 @@ class Index(Queries):
         """
         collection_id = self._collection_id()
         with self.database.transaction() as connection:
-            found = reviews.import_labels(connection, collection_id, labels, why, by, dry_run=dry_run)
+            found = verdicts.import_labels(connection, collection_id, labels, why, by, dry_run=dry_run)
         if not dry_run:
             self._index(collection_id)
         return found
@@ -360,7 +358,7 @@ class Index(Queries):
     def _judge(self, decision: Decision, left: str, right: str, why: str, by: str | None) -> None:
         collection = self._get_collection()
         with self.database.transaction() as connection:
-            pairs.judge(connection, decision, collection.name, left, right, why, by)
+            verdicts.judge(connection, decision, collection.name, left, right, why, by)
         self._index(collection.collection_id)
 
     def _require_lookups(self) -> None:

@@ -14,7 +14,7 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import RejectLines, split_rejects
 from nearsim_db.records import CollectionId, GenerationId
-from nearsim_db.store import events, generation_rows, lookup_requests, pairs, purges, signatures
+from nearsim_db.store import events, generation_rows, lookup_requests, purges, signatures
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
@@ -210,7 +210,7 @@ def _purge_verdicts(connection: Connection, removed: _Removed) -> None:
 
     A generation that is being built may have linked its clusters already; it links them again.
     """
-    removed.verdicts, was_vetoed = pairs.purge_verdicts(connection, removed.ids)
+    removed.verdicts, was_vetoed = purges.purge_verdicts(connection, removed.ids)
     unfinished = [generation for generation, _ in removed.traces.values() if _is_unfinished(generation)]
     for generation in unfinished + removed.later:
         if was_vetoed:

@@ -189,3 +189,32 @@ def _unpacked(
     keys = np.array([row[0] for row in rows], np.int64)
     kinds = np.array([row[1] for row in rows], np.int64)
     return np.repeat(keys, lengths), np.repeat(kinds, lengths), unpacked_ids(b"".join(row[2] for row in rows))
+
+
+def has_veto(connection: Connection, collection_id: CollectionId) -> bool:
+    """Whether a collection has or had a veto."""
+    return bool(run(connection, "has_veto", collection_id=collection_id).value())
+
+
+def read_vetoes(connection: Connection, collection_id: CollectionId) -> Ids:
+    """Return the active vetoes of a collection, (v, 2) int64."""
+    content = run(connection, "read_vetoes", None, "binary", collection_id=collection_id).value()
+    return unpacked_ids(content).reshape(-1, 2)
+
+
+def find_vetoed(
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ids, cluster_ids: Ids
+) -> Ids:
+    """Return the documents, and the clusters by any member, that are or were vetoed with another document."""
+    parameters = {
+        "collection_id": collection_id,
+        "doc_ids": packed_ids(doc_ids),
+        "cluster_ids": packed_ids(cluster_ids),
+    }
+    return unpacked_ids(run(connection, "find_vetoed", leaves, "binary", **parameters).value())
+
+
+def find_pinned(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> Ids:
+    """Return the documents with an active pin."""
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+    return unpacked_ids(run(connection, "find_pinned", None, "binary", **parameters).value())

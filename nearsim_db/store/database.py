@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from nearsim_db.errors import ConflictError, NearsimError
 from nearsim_db.records import CitusUse, CollectionId
-from nearsim_db.store import access, collection_rows, reviews
+from nearsim_db.store import access, collection_rows, verdicts
 from nearsim_db.store.citus import placement
 from nearsim_db.store.citus.placement import NodeState
 from nearsim_db.store.collection_rows import Collection
@@ -301,7 +301,7 @@ class Database:
         """Return the verdicts in force of a collection as labelled pairs. Raises NotFoundError."""
         with self.transaction() as connection:
             found = collection_rows.get_collection(connection, collection)
-            return reviews.list_labels(connection, found.collection_id)
+            return verdicts.list_labels(connection, found.collection_id)
 
     def create_collection(self, name: str) -> Collection:
         """Create a collection. Raises ConflictError if the name is taken, or has outer spaces or control characters."""

@@ -1,18 +1,15 @@
-"""Verified pairs of one generation, and manual verdicts about pairs."""
+"""Verified pairs of one generation."""
 
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import errors as pg
 from psycopg.errors import UniqueViolation
 
-from nearsim_db.errors import NearsimError, NotFoundError
-from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import Column, copy_rows, unpacked_ids
+from nearsim_db.store.driver.arrays import packed
+from nearsim_db.store.driver.codec import Column, copy_rows
 from nearsim_db.store.driver.statements import Leaves, run
 
 if TYPE_CHECKING:
@@ -105,70 +102,3 @@ def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: NDArray[np.
     """Delete the pairs of documents that are no longer heads."""
     if len(doc_ids):
         run(connection, "delete_pairs_of", leaves, doc_ids=packed(doc_ids))
-
-
-Ids = NDArray[np.int64]
-Decision = Literal["pin", "veto", "undo"]
-_STATEMENTS: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "undo": "undo_verdict"}
-
-
-def judge(
-    connection: Connection, decision: Decision, collection: str, a: str, b: str, why: str, by: str | None
-) -> int:
-    """Store a verdict about two documents, by external_id; return its number.
-
-    `by` defaults to the database user. Raises NotFoundError for a missing document, or a missing verdict to undo, and
-    NearsimError for an invalid verdict.
-    """
-    parameters = {"collection": collection, "a": a, "b": b, "why": why, "by": by}
-    try:
-        return int(run(connection, _STATEMENTS[decision], **parameters).value())
-    except pg.NoDataFound as error:
-        raise NotFoundError(str(error.diag.message_primary)) from error
-    except pg.InvalidParameterValue as error:
-        raise NearsimError(str(error.diag.message_primary)) from error
-
-
-def keep(connection: Connection, collection: str, document: str, why: str, by: str | None) -> None:
-    """Choose a document to keep in its cluster. Raises as `judge` does."""
-    try:
-        run(connection, "pin_survivor", collection=collection, document=document, why=why, by=by)
-    except pg.NoDataFound as error:
-        raise NotFoundError(str(error.diag.message_primary)) from error
-    except pg.InvalidParameterValue as error:
-        raise NearsimError(str(error.diag.message_primary)) from error
-
-
-def has_veto(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether a collection has or had a veto."""
-    return bool(run(connection, "has_veto", collection_id=collection_id).value())
-
-
-def read_vetoes(connection: Connection, collection_id: CollectionId) -> Ids:
-    """Return the active vetoes of a collection, (v, 2) int64."""
-    content = run(connection, "read_vetoes", None, "binary", collection_id=collection_id).value()
-    return unpacked_ids(content).reshape(-1, 2)
-
-
-def find_vetoed(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ids, cluster_ids: Ids
-) -> Ids:
-    """Return the documents, and the clusters by any member, that are or were vetoed with another document."""
-    parameters = {
-        "collection_id": collection_id,
-        "doc_ids": packed_ids(doc_ids),
-        "cluster_ids": packed_ids(cluster_ids),
-    }
-    return unpacked_ids(run(connection, "find_vetoed", leaves, "binary", **parameters).value())
-
-
-def find_pinned(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> Ids:
-    """Return the documents with an active pin."""
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    return unpacked_ids(run(connection, "find_pinned", None, "binary", **parameters).value())
-
-
-def purge_verdicts(connection: Connection, doc_ids: Ids) -> tuple[int, bool]:
-    """Delete verdicts and reviews about documents; return how many verdicts, and whether one was a veto."""
-    are_vetoes = run(connection, "purge_verdicts", doc_ids=packed_ids(doc_ids)).values()
-    return len(are_vetoes), any(are_vetoes)

@@ -175,3 +175,9 @@ def find_expired(
 def advance(connection: Connection, leaves: Leaves, through: datetime) -> None:
     """Record that a sweep has removed all that expired before a moment."""
     run(connection, "advance_retention", leaves, through=through)
+
+
+def purge_verdicts(connection: Connection, doc_ids: Ids) -> tuple[int, bool]:
+    """Delete verdicts and reviews about documents; return how many verdicts, and whether one was a veto."""
+    are_vetoes = run(connection, "purge_verdicts", doc_ids=packed_ids(doc_ids)).values()
+    return len(are_vetoes), any(are_vetoes)

@@ -1,22 +1,24 @@
 """The review desk: queues of doubtful pairs, leases on them, and decisions, which are verdicts, with undo."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from psycopg import errors as pg
 
-from nearsim_db.errors import ConflictError, NearsimError, NotFoundError
+from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
+from nearsim_db.store.review_documents import NamedDocument
+from nearsim_db.store.verdicts import Pair, by_pair, change_verdicts, ends_of
 
 LEASE_SECONDS = 600
 _TRIED_AT_ONCE = 100
 
 Answer = Literal["same", "different", "unsure", "skipped"]
-Pair = tuple[int, int]  # two doc_ids, the smaller first
+_JUDGING: tuple[Answer, ...] = ("same", "different")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,79 +95,12 @@ class DecidedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownDocument:
-    """A document for display: `body` may be cut, `characters` is its full length, None without a text."""
-
-    doc_id: int
-    external_id: str
-    title: str | None
-    body: str | None
-    characters: int | None
-    source: str | None
-    url: str | None
-    date: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedDocument):
     """A document that is paired with another, their open pair, and who else is judging that now."""
 
-    left_id: int
-    right_id: int
-    other_id: int
-    external_id: str
-    title: str | None
-    source: str | None
-    date: str | None
     similarity: float
     numbers_differ: bool
     held_by: str | None
-
-    @property
-    def pair(self) -> Pair:
-        """The two doc_ids."""
-        return self.left_id, self.right_id
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterDocument:
-    """A document of a cluster."""
-
-    doc_id: int
-    external_id: str
-    title: str | None
-    source: str | None
-    date: str | None
-    is_survivor: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Tie:
-    """What ties two documents: a pair, the same features (twin), or a pin."""
-
-    left_id: int
-    right_id: int
-    similarity: float
-    kind: Literal["pair", "twin", "pin"]
-
-    @property
-    def strength(self) -> float:
-        """The threshold above which the tie is gone; twins and pins stay at 1."""
-        return self.similarity if self.kind == "pair" else 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPair:
-    """A stored pair of the live generation, twins expanded."""
-
-    similarity: float
-    intersection: int | None
-    union: int | None
-    estimate: float
-    shared_bands: int
-    numbers_differ: bool
-    verdict: str | None
-    are_twins: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +112,11 @@ class PairReview:
     why: str | None
     undone: bool
     at: datetime
+
+
+def pair_of(one: int, other: int) -> Pair:
+    """Return two doc_ids, the smaller first."""
+    return min(one, other), max(one, other)
 
 
 def may_review(connection: Connection, collection_id: CollectionId) -> tuple[bool, str]:
@@ -246,14 +186,15 @@ class Desk:
             return None
         left, right = (self.shortlist(connection, generation_id, one, most) for one in pair)
         doc_id, listed = (pair[0], left) if len(left) >= len(right) else (pair[1], right)
-        self._take(connection, queue, {one.pair: None for one in listed if one.held_by is None})
+        free = [pair_of(doc_id, one.doc_id) for one in listed if one.held_by is None]
+        self._take(connection, queue, dict.fromkeys(free))
         return doc_id, listed
 
     def _take(
         self, connection: Connection, queue: str, pairs: Mapping[Pair, float | None]
     ) -> dict[Pair, int]:
         """Lease pairs, with their probabilities; return the numbers of their rows but of those leased to others."""
-        given = {"collection_id": self.collection_id, **_ends(list(pairs))}
+        given = {"collection_id": self.collection_id, **ends_of(list(pairs))}
         run(connection, "end_leases", **given)
         more = {"queue": queue, "lease_seconds": self.lease_seconds, "probabilities": list(pairs.values())}
         taken = run(connection, "lease_pairs", reviewer=self.reviewer, **given, **more).rows()
@@ -277,7 +218,7 @@ class Desk:
         Raises ConflictError if somebody else has a lease on one of them or, unless this `replaces` decisions, one was
         decided meanwhile; NearsimError if a verdict is not possible.
         """
-        given = {**self._who, **_ends(list(answers)), "replaces": replaces}
+        given = {**self._who, **ends_of(list(answers)), "replaces": replaces}
         for reviewer, decided in run(connection, "find_holders", **given).rows():
             doing = f"already decided by {reviewer}: {decided}" if decided else f"being judged by {reviewer}"
             raise ConflictError(f"this pair is {doing}")
@@ -302,8 +243,8 @@ class Desk:
         self, connection: Connection, answers: Mapping[Pair, Answer], why: str | None
     ) -> tuple[dict[Pair, int], dict[Pair, int]]:
         """Set the verdicts of answers; return the numbers of those replaced and of those set, by pair."""
-        ends = _ends([pair for pair, answer in answers.items() if answer in _JUDGING])
-        replaced = _by_pair(run(connection, "lock_current_verdicts", **ends).rows())
+        ends = ends_of([pair for pair, answer in answers.items() if answer in _JUDGING])
+        replaced = by_pair(run(connection, "lock_current_verdicts", **ends).rows())
         made: dict[Pair, int] = {}
         for answer in _JUDGING:
             pairs = [pair for pair, given in answers.items() if given == answer]
@@ -311,7 +252,9 @@ class Desk:
                 continue
             parameters = {"why": why or f"reviewed: {answer}", "by": self.reviewer}
             answered = {"answers": [answer] * len(pairs)}
-            made |= _by_pair(_change(connection, "set_verdicts", **_ends(pairs), **answered, **parameters))
+            made |= by_pair(
+                change_verdicts(connection, "set_verdicts", **ends_of(pairs), **answered, **parameters)
+            )
         return replaced, made
 
     def undo(self, connection: Connection) -> list[DecidedRow]:
@@ -321,26 +264,15 @@ class Desk:
         undid since is left as it is.
         """
         rows = run(connection, "lock_last_decision", **self._who).all(DecidedRow)
-        ends = _ends([(row.left_id, row.right_id) for row in rows if row.verdict_id is not None])
-        current = _by_pair(run(connection, "lock_current_verdicts", **ends).rows())
+        ends = ends_of([(row.left_id, row.right_id) for row in rows if row.verdict_id is not None])
+        current = by_pair(run(connection, "lock_current_verdicts", **ends).rows())
         own = [row for row in rows if row.verdict_id and current.get(row.pair) == row.verdict_id]
         parameters = {"why": "undone at the review desk", "by": self.reviewer}
         replaced = [row.replaced_id for row in own]
-        given = _ends([row.pair for row in own])
-        _change(connection, "undo_verdicts", **given, replaced_ids=replaced, **parameters)
+        given = ends_of([row.pair for row in own])
+        change_verdicts(connection, "undo_verdicts", **given, replaced_ids=replaced, **parameters)
         run(connection, "record_undo", review_ids=[row.review_id for row in rows])
         return rows
-
-    def cluster(
-        self, connection: Connection, generation_id: int, cluster_id: int, most: int
-    ) -> tuple[list[ClusterDocument], list[Tie]]:
-        """Return the first documents of a cluster by doc_id, and what ties them; none if there is no such cluster."""
-        place = {"generation_id": generation_id, "collection_id": self.collection_id}
-        found = run(connection, "read_cluster_documents", **place, cluster_id=cluster_id, most=most)
-        documents = found.all(ClusterDocument)
-        doc_ids = [one.doc_id for one in documents]
-        ties = run(connection, "read_cluster_ties", generation_id=generation_id, doc_ids=doc_ids).all(Tie)
-        return documents, ties
 
     def keep(self, connection: Connection, doc_id: int, why: str) -> None:
         """Choose a document to keep in its cluster. Raises NotFoundError."""
@@ -349,14 +281,7 @@ class Desk:
             "why": why.strip() or "chosen at the review desk",
             "by": self.reviewer,
         }
-        _change(connection, "keep_document", **parameters)
-
-    def cluster_ids(
-        self, connection: Connection, generation_id: int, doc_ids: Sequence[int]
-    ) -> dict[int, int]:
-        """Return the clusters of documents, without those in none."""
-        parameters = {"generation_id": generation_id, "doc_ids": list(doc_ids)}
-        return dict(run(connection, "find_cluster_ids", **parameters).rows())
+        change_verdicts(connection, "keep_document", **parameters)
 
     def sampled(self, connection: Connection, generation_id: int) -> list[tuple[float, bool, float]]:
         """Return similarity, whether it is the same, and probability of each decided pair of the queue sample."""
@@ -366,21 +291,6 @@ class Desk:
     def progress(self, connection: Connection) -> Progress:
         """Count this reviewer's decisions in force."""
         return run(connection, "read_review_progress", **self._who).one(Progress)
-
-    def documents(
-        self, connection: Connection, doc_ids: Sequence[int], characters: int
-    ) -> dict[int, ShownDocument]:
-        """Return existing documents of the collection, with at most so many characters of their texts."""
-        parameters = {"doc_ids": list(doc_ids), "characters": characters, "collection_id": self.collection_id}
-        found = run(connection, "read_review_document", **parameters).all(ShownDocument)
-        return {one.doc_id: one for one in found}
-
-    def pair(self, connection: Connection, profile: str, left_id: int, right_id: int) -> StoredPair | None:
-        """Return the stored pair of two documents; None if they are no pair."""
-        pair = {"left_id": left_id, "right_id": right_id}
-        return run(
-            connection, "read_review_pair", collection_id=self.collection_id, profile=profile, **pair
-        ).first(StoredPair)
 
     def reviews(self, connection: Connection, left_id: int, right_id: int) -> list[PairReview]:
         """Return who saw and decided a pair, latest first."""
@@ -394,70 +304,3 @@ class Desk:
     @property
     def _place(self) -> dict[str, object]:
         return {"collection": self.collection, "profile": self.profile, "reviewer": self.reviewer}
-
-
-_JUDGING: tuple[Answer, ...] = ("same", "different")
-
-
-def _change(connection: Connection, name: str, /, **parameters: object) -> list[tuple[Any, ...]]:
-    """Run a statement that changes verdicts. Raises NotFoundError and NearsimError, with the reason."""
-    try:
-        return run(connection, name, **parameters).rows()
-    except pg.NoDataFound as error:
-        raise NotFoundError(str(error.diag.message_primary)) from error
-    except pg.InvalidParameterValue as error:
-        raise NearsimError(str(error.diag.message_primary)) from error
-
-
-def _ends(pairs: Sequence[Pair]) -> dict[str, object]:
-    return {"left_ids": [one for one, _ in pairs], "right_ids": [other for _, other in pairs]}
-
-
-@dataclass(slots=True)
-class ImportedLabels:
-    """What labels did: verdicts set, those in force already, and pairs of unknown documents."""
-
-    pinned: int = 0
-    vetoed: int = 0
-    unchanged: int = 0
-    unknown: int = 0
-
-
-def list_labels(connection: Connection, collection_id: CollectionId) -> list[tuple[str, str, bool]]:
-    """Return the verdicts in force on existing documents, as pairs of external ids with whether they are the same."""
-    return run(connection, "list_labels", collection_id=collection_id).rows()
-
-
-def import_labels(
-    connection: Connection,
-    collection_id: CollectionId,
-    labels: Sequence[tuple[str, str, bool]],
-    why: str,
-    by: str | None,
-    *,
-    dry_run: bool,
-) -> ImportedLabels:
-    """Set a verdict for each labelled pair that has another one or none; with `dry_run` count only."""
-    ones, others, same = ([one[at] for one in labels] for at in range(3))
-    parameters = {"collection_id": collection_id, "ones": ones, "others": others, "labels": same}
-    counts, wanted = ImportedLabels(), dict[Pair, Answer]()
-    for left_id, right_id, is_same, verdict, is_known in run(
-        connection, "find_labelled", **parameters
-    ).rows():
-        if not is_known:
-            counts.unknown += 1
-        elif verdict == ("pinned" if is_same else "vetoed"):
-            counts.unchanged += 1
-        else:
-            wanted[left_id, right_id] = "same" if is_same else "different"
-    counts.pinned = sum(answer == "same" for answer in wanted.values())
-    counts.vetoed = len(wanted) - counts.pinned
-    if wanted and not dry_run:
-        author = by or run(connection, "SELECT current_user").value()
-        answers = {"answers": list(wanted.values()), "why": why, "by": author}
-        _change(connection, "set_verdicts", **_ends(list(wanted)), **answers)
-    return counts
-
-
-def _by_pair(rows: Iterable[tuple[Any, ...]]) -> dict[Pair, int]:
-    return {(left_id, right_id): number for left_id, right_id, number in rows}

@@ -6,7 +6,7 @@ import networkx
 import pytest
 
 from nearsim_db.cli.review.clusters import DRAWN, SIDE, draw, spanning_ties
-from nearsim_db.store.reviews import Tie
+from nearsim_db.store.review_documents import Tie
 
 
 def ties(rng: random.Random, count: int) -> list[Tie]:

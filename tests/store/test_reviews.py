@@ -12,7 +12,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import run
-from nearsim_db.store.reviews import Desk, Filters, may_review
+from nearsim_db.store.reviews import Desk, Filters, may_review, pair_of
 from tests.builders.word_sets import similarity
 
 WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
@@ -171,7 +171,7 @@ def test_a_document_is_decided_with_its_shortlist_and_undone_as_one(desk: Desk, 
         doc_id, listed = found
         assert [one.external_id for one in listed] == ["t0", "t2"]
         assert desk.lease_document(connection, generation_id, "numbers", Filters(), 10) == found
-        same, different = (one.pair for one in listed)
+        same, different = (pair_of(doc_id, one.doc_id) for one in listed)
         bert = replace(desk, reviewer="bert")
         assert bert.lease(connection, "numbers") not in (same, different)
         held = bert.shortlist(connection, generation_id, doc_id, 10)

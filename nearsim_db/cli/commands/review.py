@@ -58,7 +58,8 @@ def review(
         raise UsageError(f"--token has {len(token)} characters; it needs at least {_SHORTEST_TOKEN}")
     try:
         from nearsim_db.cli.review import server
-        from nearsim_db.cli.review.pages import Pages
+        from nearsim_db.cli.review.application import application
+        from nearsim_db.cli.review.site import Site
     except ImportError as error:
         raise NearsimError(
             f"the review desk requires {error.name}, which is not installed; run: pip install 'nearsim-db[review]'"
@@ -72,11 +73,11 @@ def review(
         )
         terminal.print_painted(terminal.paint(meaning, "bold red", sys.stderr), sys.stderr)
     with ExitStack() as stack:
-        pages = stack.enter_context(Pages.open(scope.collection, scope.profile, by, labels))
+        site = stack.enter_context(Site.open(scope.collection, scope.profile, by, labels))
         listening = stack.enter_context(server.listen(host, port))
         address = server.Address(host, listening.getsockname()[1], token or secrets.token_urlsafe(32))
         typer.echo(address.url)
-        terminal.print_info(f"judging as {pages.desk.reviewer}; Ctrl-C ends the review desk")
+        terminal.print_info(f"judging as {site.desk.reviewer}; Ctrl-C ends the review desk")
         if browser:
             webbrowser.open(address.url)
-        server.serve(pages.application(), address, listening)
+        server.serve(application(site), address, listening)

@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 
 from nearsim_db.errors import InputError, NotFoundError
-from nearsim_db.store.reviews import Answer, Filters, Pair
+from nearsim_db.store.reviews import Answer, Filters, pair_of
+from nearsim_db.store.verdicts import Pair
 
 QUEUES = {
     "review": "below the threshold",
@@ -84,9 +85,7 @@ class Call:
             raise InputError("the form names no document and others that it is compared with")
         ticked = set(self.numbers("ticked"))
         return {
-            (min(shown[0], one), max(shown[0], one)): OPPOSITE.get(answer, answer)
-            if one in ticked
-            else answer
+            pair_of(shown[0], one): OPPOSITE.get(answer, answer) if one in ticked else answer
             for one in others
         }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.store.reviews import Tie
+from nearsim_db.store.review_documents import Tie
 
 SIDE = 600.0
 DRAWN = 150

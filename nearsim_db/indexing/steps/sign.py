@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoded
-from nearsim_db.store import bands, lookups, pairs, signatures
+from nearsim_db.store import bands, clusters, lookups, pairs, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
@@ -178,7 +178,7 @@ def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch |
     twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     # A pin becomes a tie once both of its documents are signed.
-    pinned = pairs.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
+    pinned = clusters.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
     touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
     queue.queue_work(connection, leaves, "link", touched)
     return batch

@@ -15,7 +15,7 @@ from nearsim_db.similarity.clustering import (
     star_clusters,
 )
 from nearsim_db.similarity.recipe import keep_policy
-from nearsim_db.store import clusters, pairs
+from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, NO_MEMBERS, NO_TIES, Members, Ties
 from nearsim_db.store.driver import Connection
 
@@ -34,7 +34,7 @@ class GenerationTies:
         self._connection = connection
         self._leaves = context.leaves
         self._collection_id = context.generation.collection_id
-        self._has_vetoes = pairs.has_veto(connection, self._collection_id)
+        self._has_vetoes = clusters.has_veto(connection, self._collection_id)
 
     @property
     def same_numbers(self) -> bool:
@@ -76,13 +76,13 @@ class GenerationTies:
         if not self._has_vetoes:
             return np.zeros(0, np.int64)
         ends, cluster_ids = np.unique(edges), np.unique(members.cluster_ids)
-        vetoed = pairs.find_vetoed(self._connection, self._leaves, self._collection_id, ends, cluster_ids)
+        vetoed = clusters.find_vetoed(self._connection, self._leaves, self._collection_id, ends, cluster_ids)
         documents, smallest = connected_components(np.concatenate((edges, members.edges)))
         return documents[np.isin(smallest, smallest[np.searchsorted(documents, vetoed)])]
 
     def clusters(self, ties: Ties) -> Members:
         """Return the clusters that ties form by the recipe's linkage, with their survivors."""
-        vetoes = pairs.read_vetoes(self._connection, self._collection_id) if self._has_vetoes else NO_EDGES
+        vetoes = clusters.read_vetoes(self._connection, self._collection_id) if self._has_vetoes else NO_EDGES
         if self.rules.linkage == "representative":
             documents, cluster_ids = self._stars(ties, vetoes)
         else:

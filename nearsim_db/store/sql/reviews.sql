@@ -25,7 +25,7 @@ ORDER BY review_id LIMIT 1
 -- name: read_shortlist
 -- The open pairs of a document with their other documents, the most similar first, and who else has a lease on each.
 -- Relies on the keys of similar_pair and on review_pair.
-SELECT pair.left_id, pair.right_id, document.doc_id, document.external_id, document.title, document.source,
+SELECT document.doc_id, document.external_id, document.title, document.source, document.url,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), pair.similarity,
     (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = %(generation_id)s AND doc_id = pair.left_id)
         <> (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = %(generation_id)s AND doc_id = pair.right_id),
@@ -150,8 +150,8 @@ FROM (
 
 -- name: read_review_document
 -- A document for display, with the first characters of its text (from body_of) and its length. Relies on document_pkey.
-SELECT document.doc_id, document.external_id, document.title, left(text.body, %(characters)s), length(text.body),
-    document.source, document.url, to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')
+SELECT document.doc_id, document.external_id, document.title, document.source, document.url,
+    to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), left(text.body, %(characters)s), length(text.body)
 FROM nearsim.document
 CROSS JOIN LATERAL (SELECT nearsim.body_of(document.doc_id) OFFSET 0) AS text (body)
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id = %(collection_id)s
@@ -184,7 +184,7 @@ JOIN nearsim.similar_pair AS pair ON pair.generation_id = %(generation_id)s
 
 -- name: read_cluster_documents
 -- Documents of a cluster by doc_id, at most so many. Relies on the index on cluster_id and on document_pkey.
-SELECT member.doc_id, document.external_id, document.title, document.source,
+SELECT member.doc_id, document.external_id, document.title, document.source, document.url,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), member.is_survivor
 FROM nearsim.cluster_member AS member
 JOIN nearsim.document ON document.doc_id = member.doc_id AND document.collection_id = %(collection_id)s

@@ -1,0 +1,104 @@
+"""Documents, pairs and clusters as the review desk shows them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from nearsim_db.records import CollectionId
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.statements import run
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """A document in a list."""
+
+    doc_id: int
+    external_id: str
+    title: str | None
+    source: str | None
+    url: str | None
+    date: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDocument(NamedDocument):
+    """A document for display: `body` may be cut, `characters` is its full length, None without a text."""
+
+    body: str | None
+    characters: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDocument(NamedDocument):
+    """A document of a cluster."""
+
+    is_survivor: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """What ties two documents: a pair, the same features (twin), or a pin."""
+
+    left_id: int
+    right_id: int
+    similarity: float
+    kind: Literal["pair", "twin", "pin"]
+
+    @property
+    def strength(self) -> float:
+        """The threshold above which the tie is gone; twins and pins stay at 1."""
+        return self.similarity if self.kind == "pair" else 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPair:
+    """A stored pair of the live generation, twins expanded."""
+
+    similarity: float
+    intersection: int | None
+    union: int | None
+    estimate: float
+    shared_bands: int
+    numbers_differ: bool
+    verdict: str | None
+    are_twins: bool
+
+
+def read_documents(
+    connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int], characters: int
+) -> dict[int, ShownDocument]:
+    """Return existing documents of a collection, with at most so many characters of their texts."""
+    parameters = {"doc_ids": list(doc_ids), "characters": characters, "collection_id": collection_id}
+    found = run(connection, "read_review_document", **parameters).all(ShownDocument)
+    return {one.doc_id: one for one in found}
+
+
+def read_pair(
+    connection: Connection, collection_id: CollectionId, profile: str, left_id: int, right_id: int
+) -> StoredPair | None:
+    """Return the stored pair of two documents; None if they are no pair."""
+    parameters = {"profile": profile, "left_id": left_id, "right_id": right_id}
+    found = run(connection, "read_review_pair", collection_id=collection_id, **parameters)
+    return found.first(StoredPair)
+
+
+def read_cluster(
+    connection: Connection, collection_id: CollectionId, generation_id: int, cluster_id: int, most: int
+) -> list[ClusterDocument]:
+    """Return the first documents of a cluster by doc_id; none if there is no such cluster."""
+    place = {"generation_id": generation_id, "collection_id": collection_id}
+    found = run(connection, "read_cluster_documents", **place, cluster_id=cluster_id, most=most)
+    return found.all(ClusterDocument)
+
+
+def read_ties(connection: Connection, generation_id: int, doc_ids: Sequence[int]) -> list[Tie]:
+    """Return what ties documents of a cluster."""
+    parameters = {"generation_id": generation_id, "doc_ids": list(doc_ids)}
+    return run(connection, "read_cluster_ties", **parameters).all(Tie)
+
+
+def find_clusters(connection: Connection, generation_id: int, doc_ids: Sequence[int]) -> dict[int, int]:
+    """Return the clusters of documents, without those in none."""
+    parameters = {"generation_id": generation_id, "doc_ids": list(doc_ids)}
+    return dict(run(connection, "find_cluster_ids", **parameters).rows())
