@@ -227,10 +227,19 @@ class Index(Queries):
     def sweep(self) -> SweepResult:
         """Compare the whole attached table with its documents, and bring every profile up to date.
 
-        Raises NotFoundError if the collection is not attached, or its table cannot be read now, InputError as `build`.
+        The collections of values of its collection field are swept as well. Raises NotFoundError if the collection is
+        not attached, or its table cannot be read now, InputError as `build`.
         """
         self.database.refuse_borrowed("a sweep")
         collection_id = self._collection_id()
+        swept = self._sweep(collection_id)
+        with self.database.transaction() as connection:
+            of_values = attachments.list_of_values(connection, collection_id)
+        for one in of_values:
+            swept.add(self._sweep(one.collection_id))
+        return swept
+
+    def _sweep(self, collection_id: CollectionId) -> SweepResult:
         with translate_errors(), self._catch_up.delay_first_build(collection_id):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None

@@ -9,7 +9,7 @@ from nearsim_db.errors import BuildStoppedError, ConflictError, DatabaseError, I
 from nearsim_db.index import Index
 from nearsim_db.indexing import attached_table, drop_generation, profiles
 from nearsim_db.indexing.attached_sweep import SweepResult
-from nearsim_db.records import Progress, silent
+from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import collection_rows, generation_rows, query_rows
 from nearsim_db.store.attached import attachments, obstacles, source_rows, tables
@@ -49,6 +49,10 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
         obstacles.check_table(connection, relation)
         resolved = tables.resolve_columns(connection, relation, columns)
         obstacles.check_columns(connection, relation, resolved)
+        if resolved.collection_field is not None:
+            resolved = tables.of_value(
+                resolved, tables.read_columns(connection, relation)[resolved.collection_field], None
+            )
         warnings = _warnings(connection, relation, resolved)
     name = relation.name if collection is None else collection
     if not name.strip():
@@ -79,8 +83,20 @@ def _attach(
         _refuse_attached(before, name, relation, columns, tables.read_columns(connection, relation))
     attachments.store_attachment(connection, collection.collection_id, relation, columns)
     attachments.create_triggers(connection, collection.collection_id, relation, columns)
+    _store_of_values(connection, collection.collection_id, relation, columns)
     connection.commit()
     return existed, before is not None, profiles
+
+
+def _store_of_values(
+    connection: Connection, parent: CollectionId, relation: Relation, columns: Columns
+) -> None:
+    """Change the columns that are read for the collections of values."""
+    if columns.collection_field is not None:
+        field = tables.read_columns(connection, relation)[columns.collection_field]
+        for one in attachments.list_of_values(connection, parent):
+            own = tables.of_value(columns, field, one.value)
+            attachments.store_attachment(connection, one.collection_id, relation, own, parent, one.value)
 
 
 def _refuse_attached(
@@ -94,6 +110,16 @@ def _refuse_attached(
     if attachment.detaching:
         keep = "" if attachment.table is None else " --keep"
         raise ConflictError(f"collection {name!r} is being detached from {table}; run first: {detach}{keep}")
+    if attachment.parent is not None:
+        raise ConflictError(
+            f"collection {name!r} has the rows of one value of {attachment.columns.collection_field} and belongs to "
+            f"{attachment.attached_as!r}: attach that again"
+        )
+    if attachment.columns.collection_field != columns.collection_field:
+        raise ConflictError(
+            f"collection {name!r} is attached with another --collection-field, {attachment.columns.collection_field}; "
+            f"run first: {detach}"
+        )
     is_same_key = attachment.columns.id == columns.id or attachment.columns.id not in available
     if attachment.relation != relation.oid or not is_same_key:
         raise ConflictError(
@@ -136,17 +162,33 @@ def ingest_table(index: Index, profile: str, recipe: Recipe | None) -> SweepResu
     return index.sweep()
 
 
-def detach(database: Database, name: str, *, keep: bool, progress: Progress = silent) -> int:
-    """Detach a collection from its table; return the number of documents deleted, or kept with `keep`.
+@dataclass(frozen=True, slots=True)
+class Detached:
+    """Collections that were detached, that of the table and those of its values, and the number of their documents."""
 
-    The collection is deleted with its index, or with `keep` gets copies of the texts. Raises NotFoundError if it is not
-    attached, InputError if the texts to keep were dropped with their table.
+    collections: tuple[str, ...]
+    documents: int
+
+
+def detach(database: Database, name: str, *, keep: bool, progress: Progress = silent) -> Detached:
+    """Detach a collection from its table, and those of the table's values.
+
+    They are deleted with their indexes, or with `keep` get copies of the texts. Raises NotFoundError if it is not
+    attached, ConflictError if it is one of a value, InputError if the texts to keep were dropped with their table.
     """
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
         attachment = attachments.get_attachment(connection, collection.collection_id, name)
+        of_values = attachments.list_of_values(connection, collection.collection_id)
+    if attachment.parent is not None:
+        whole = attachments.detach_command(attachment.attached_as)
+        raise ConflictError(
+            f"collection {name!r} has the rows of one value of {attachment.columns.collection_field}; to detach the "
+            f"table: {whole}"
+        )
     if not keep:
-        return drop_generation.delete_collection(database, name)
+        names = (name, *(one.collection for one in of_values))
+        return Detached(names, drop_generation.delete_collection(database, name))
     if attachment.table is None:
         raise InputError(
             f"the table of collection {name!r} was dropped with its texts, which cannot be kept; without --keep, the "
@@ -156,9 +198,16 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
         with database.engine.connect() as connection:
             source_rows.get_source(connection, collection.collection_id)
         attached_table.catch_up(database.engine)
-        attached_table.drop_triggers(database.engine, collection.collection_id)
+        of_values = attached_table.drop_triggers(database.engine, collection.collection_id)
+        for one in of_values:
+            with database.builder(one.collection_id):
+                attached_table.copy_texts(database.engine, one.collection_id, progress)
         attached_table.copy_texts(database.engine, collection.collection_id, progress)
-    return database.count_documents(collection)
+    kept = {collection.collection_id: name, **{one.collection_id: one.collection for one in of_values}}
+    with database.transaction() as connection:
+        return Detached(
+            tuple(kept.values()), sum(collection_rows.count_documents(connection, one) for one in kept)
+        )
 
 
 def list_attachments(database: Database) -> list[Attachment]:

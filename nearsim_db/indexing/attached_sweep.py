@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from nearsim_db.indexing import attached_values
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.store.attached import attachments, source_rows
 from nearsim_db.store.attached.obstacles import find_obstacle
@@ -15,6 +16,7 @@ from nearsim_db.store.work import queue
 
 _ROWS_PER_SLICE = 2_000
 _DOCUMENTS_PER_SLICE = 5_000
+_COLLECTIONS_PER_BATCH = 50
 
 
 @dataclass(slots=True)
@@ -22,7 +24,8 @@ class SweepResult:
     """What a sweep found.
 
     `new` and `changed` rows, `gone`: deleted rows, whose documents were deleted too, and `unusable` rows that were left
-    out because their id cannot be an external id. `trouble` is why later changes will not be captured, if so.
+    out because their id cannot be an external id. `trouble` is why later changes will not be captured, if so. It is the
+    sum of several `collections`, those of a parent and of its values.
     """
 
     new: int = 0
@@ -30,6 +33,17 @@ class SweepResult:
     gone: int = 0
     unusable: int = 0
     trouble: str | None = None
+    collections: int = 1
+
+    def add(self, other: "SweepResult") -> None:
+        """Add what the sweep of another collection of the same table found."""
+        self.new, self.changed, self.gone = (
+            self.new + other.new,
+            self.changed + other.changed,
+            self.gone + other.gone,
+        )
+        self.unusable, self.collections = self.unusable + other.unusable, self.collections + other.collections
+        self.trouble = self.trouble or other.trouble
 
 
 def sweep(
@@ -74,6 +88,7 @@ def _sweep(
 ) -> SweepResult | None:
     began = queue.server_time(connection)
     connection.commit()
+    _create_collections(connection, collection_id)
     swept, done = SweepResult(), 0
     start = source_rows.find_slice(connection, source_rows.get_source(connection, collection_id), None, 0)
     while start is not None:
@@ -100,6 +115,22 @@ def _sweep(
     attachments.finish_sweep(connection, collection_id, began, swept.unusable, swept.trouble)
     connection.commit()
     return swept
+
+
+def _create_collections(connection: Connection, collection_id: CollectionId) -> None:
+    """Create the collections of values that have none, if the values of a field have collections of their own."""
+    attachment = attachments.find_attachment(connection, collection_id)
+    values = list[str]()
+    if attachment is not None and attached_values.has_values(attachment):
+        values = source_rows.find_new_values(connection, source_rows.get_source(connection, collection_id))
+    connection.commit()
+    for begin in range(0, len(values), _COLLECTIONS_PER_BATCH):
+        source = lock_source(connection, collection_id)
+        attachment = attachments.find_attachment(connection, collection_id)
+        if attachment is not None and not attachment.detaching:
+            batch = values[begin : begin + _COLLECTIONS_PER_BATCH]
+            attached_values.create_missing(connection, attachment, source, batch)
+        connection.commit()
 
 
 def _compare_rows(

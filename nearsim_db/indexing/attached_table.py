@@ -4,7 +4,9 @@ Triggers capture the ids of changed rows. A process that applies them reads the 
 of the collection, so of two processes the later also sees the later rows. Sweeps find what the triggers missed.
 """
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -12,9 +14,11 @@ from typing import TypeVar
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.indexing import attached_values
 from nearsim_db.indexing.attached_sweep import lock_source, sweep
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.store.attached import attachments, source_rows
+from nearsim_db.store.attached.attachments import Attachment, OfValue
 from nearsim_db.store.attached.obstacles import find_obstacle
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import is_lock_timeout, is_transient, retry_conflicts
@@ -53,22 +57,64 @@ def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
     changed = attachments.take_source_changes(connection, collection_id, _CHANGES_PER_BATCH)
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is not None and not attachment.detaching:
-        if None in changed:
+        rows = [(external_id, value) for external_id, value in changed if external_id is not None]
+        if len(rows) < len(changed):
             attachments.request_sweep(connection, collection_id)
         attachments.limit_lock_wait(connection, _READ_LOCK_TIMEOUT_MILLISECONDS)
         try:
-            with connection.begin_nested():
-                source = source_rows.get_source(connection, collection_id)
-                source_rows.update_ids(connection, source, [id for id in changed if id is not None])
+            if attached_values.has_values(attachment):
+                _create_collections(connection, attachment, rows)
+            for each, ids in _by_collection(connection, attachment, rows).items():
+                _update_ids(connection, each, ids)
         except Exception as error:
-            if is_lock_timeout(error):  # the table is being altered, and the changes can wait
-                connection.rollback()
-                return 0
-            if is_transient(error):
+            if not is_lock_timeout(error):
                 raise
-            attachments.record_trouble(connection, collection_id, str(error))
+            connection.rollback()  # the table is being altered, and the changes can wait
+            return 0
     connection.commit()
     return len(changed)
+
+
+def _create_collections(
+    connection: Connection, attachment: Attachment, rows: list[tuple[str, str | None]]
+) -> None:
+    """Create the collections of values that rows have now; an error is recorded as trouble."""
+    with _recording_trouble(connection, attachment.collection_id):
+        source = source_rows.get_source(connection, attachment.collection_id)
+        values = source_rows.find_values(connection, source, [external_id for external_id, _ in rows])
+        attached_values.create_missing(connection, attachment, source, values)
+
+
+def _by_collection(
+    connection: Connection, attachment: Attachment, rows: list[tuple[str, str | None]]
+) -> dict[CollectionId, list[str]]:
+    """Return the changed ids of each collection, in the order of collections; those without one have no documents."""
+    own, found = attachment.collection_id, defaultdict[CollectionId, list[str]](list)
+    if not attached_values.has_values(attachment):
+        return {own: [external_id for external_id, _ in rows]}
+    values = list({value for _, value in rows if value})
+    known = {one.value: one.collection_id for one in attachments.list_of_values(connection, own, values)}
+    for external_id, value in rows:
+        found[known.get(value or "", own)].append(external_id)
+    return dict(sorted(found.items()))
+
+
+def _update_ids(connection: Connection, collection_id: CollectionId, ids: list[str]) -> None:
+    take_transaction_lock(connection, Lock.ATTACHED_UPDATE, collection_id)
+    with _recording_trouble(connection, collection_id):
+        source_rows.update_ids(connection, source_rows.get_source(connection, collection_id), ids)
+
+
+@contextmanager
+def _recording_trouble(connection: Connection, collection_id: CollectionId) -> Iterator[None]:
+    """Undo the block after an error and record it as trouble, unless it is a lock timeout or of the server."""
+    try:
+        with connection.begin_nested():
+            yield
+    except Exception as error:
+        if is_lock_timeout(error) or is_transient(error):
+            raise
+        attachments.record_trouble(connection, collection_id, str(error))
 
 
 def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: Progress) -> str | None:
@@ -93,19 +139,26 @@ def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: P
     return None if swept is None else swept.trouble
 
 
-def drop_triggers(engine: Engine, collection_id: CollectionId) -> None:
-    """Drop the triggers from the collection's table, if it is attached to one that exists, and start detaching it."""
+def drop_triggers(engine: Engine, collection_id: CollectionId) -> list[OfValue]:
+    """Drop the triggers from the collection's table, if it is attached to one that exists, and start detaching it.
+
+    Returns the collections of the table's values.
+    """
     with engine.connect() as connection:
         attachment = attachments.find_attachment(connection, collection_id)
         if attachment is None:
-            return
+            return []
 
         def drop() -> None:
-            attachments.drop_triggers(connection, attachment)
+            if attachment.parent is None:
+                attachments.drop_triggers(connection, attachment)
             attachments.set_detaching(connection, collection_id)
             connection.commit()
 
         with_exclusive_lock(connection, attachment.table or "", drop)
+        # A process that applied changes meanwhile may have created one.
+        take_transaction_lock(connection, Lock.ATTACHED_UPDATE, collection_id)
+        return attachments.list_of_values(connection, collection_id)
 
 
 def with_exclusive_lock(connection: Connection, table: str, action: Callable[[], Result]) -> Result:

@@ -138,15 +138,16 @@ def _lock(connection: Connection, leaves: Leaves) -> None:
 def delete_collection(database: Database, name: str) -> int:
     """Delete a collection with its documents and indexes; return the number of documents.
 
-    Builds of its indexes stop at their next step.
+    The collections of an attached table's values are deleted with it. Builds of its indexes stop at their next step.
     """
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
         existing = generation_rows.list_generations(connection, collection.collection_id)
         generations.mark_abandoned(connection, existing)
     with database.builder(collection.collection_id):
-        attached_table.drop_triggers(database.engine, collection.collection_id)
-        documents = database.count_documents(collection)
+        of_values = attached_table.drop_triggers(database.engine, collection.collection_id)
+        documents = sum(delete_collection(database, one.collection) for one in of_values)
+        documents += database.count_documents(collection)
         with database.transaction() as connection:
             existing = generation_rows.list_generations(connection, collection.collection_id)
         for generation in existing:

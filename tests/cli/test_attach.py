@@ -52,9 +52,16 @@ def test_from_attach_to_detach(nearsim: CommandLine, app: "psycopg.Connection[tu
     (listed,) = nearsim.succeed("collection", "list", "--json").document()
     assert listed["follows"] == "news.story" and listed["documents"] == 4
     swept = nearsim.succeed("sweep", "story", "--json").document()
-    assert swept == {"collection": "story", "new": 0, "changed": 0, "gone": 0, "unusable": 0}
+    assert swept == {
+        "collection": "story",
+        "new": 0,
+        "changed": 0,
+        "gone": 0,
+        "unusable": 0,
+        "collections": 1,
+    }
     kept = nearsim.succeed("detach", "story", "--keep", "--json").document()
-    assert kept == {"collection": "story", "kept": True, "documents": 4}
+    assert kept == {"collection": "story", "kept": True, "documents": 4, "collections": ["story"]}
     app.execute("DROP TABLE news.story")
     assert nearsim.succeed("get", "storm", "-c", "story").document()["body"] == STORM
     assert len(nearsim.succeed("pairs", "-c", "story", "--format", "jsonl").rows()) == 3

@@ -10,6 +10,10 @@ CREATE TABLE nearsim_index.attachment (
     url_column text,
     published_at_column text,
     condition text,
+    given_condition text,
+    collection_field text,
+    parent_id integer CONSTRAINT attachment_parent_fkey REFERENCES nearsim_index.attachment,
+    collection_value text COLLATE "C",
     computed jsonb NOT NULL DEFAULT '{}',
     attached_at timestamptz NOT NULL DEFAULT now(),
     wanted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -19,6 +23,9 @@ CREATE TABLE nearsim_index.attachment (
     detaching boolean NOT NULL DEFAULT false,
     trouble text,
     troubled_at timestamptz,
+    CONSTRAINT attachment_value_key UNIQUE (parent_id, collection_value),
+    CONSTRAINT attachment_of_value CHECK (
+        (parent_id IS NULL) = (collection_value IS NULL) AND (parent_id IS NULL OR collection_field IS NOT NULL)),
     CONSTRAINT attachment_trouble_dated CHECK ((trouble IS NULL) = (troubled_at IS NULL))
 );
 
@@ -35,6 +42,14 @@ COMMENT ON COLUMN nearsim_index.attachment.url_column IS 'Name of the URL column
 COMMENT ON COLUMN nearsim_index.attachment.published_at_column IS 'Name of the publication date column';
 COMMENT ON COLUMN nearsim_index.attachment.condition IS
     'SQL expression that is true of the rows that are documents; NULL for all rows';
+COMMENT ON COLUMN nearsim_index.attachment.given_condition IS
+    'The part of the condition that was given with --where, if collection_field adds another one';
+COMMENT ON COLUMN nearsim_index.attachment.collection_field IS
+    'Name of the column whose values have a collection each; NULL if all rows are in this one';
+COMMENT ON COLUMN nearsim_index.attachment.parent_id IS
+    'Collection that has the triggers of the table and the rows without a value; NULL if that is this one';
+COMMENT ON COLUMN nearsim_index.attachment.collection_value IS
+    'The value, as text, whose rows are in this collection; NULL for a collection without a parent';
 COMMENT ON COLUMN nearsim_index.attachment.computed IS
     'What is an SQL expression (text, title, source, url, where), each with the names of the columns that it reads';
 COMMENT ON COLUMN nearsim_index.attachment.attached_at IS 'When it was attached';

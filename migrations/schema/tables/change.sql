@@ -6,6 +6,7 @@ CREATE TABLE nearsim.change (
     collection_id integer,
     stage text,
     external_id text,
+    collection_value text,
     CONSTRAINT change_one_or_everything CHECK (num_nonnulls(doc_id, external_id) <= num_nonnulls(collection_id)),
     CONSTRAINT change_stage_known CHECK (stage = 'link')
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
@@ -21,3 +22,5 @@ COMMENT ON COLUMN nearsim.change.stage IS
     'link if only clusters have to be updated, after a verdict; NULL if the document itself was written';
 COMMENT ON COLUMN nearsim.change.external_id IS
     'Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant';
+COMMENT ON COLUMN nearsim.change.collection_value IS
+    'What that row has, or had before, in the field whose values have a collection each; NULL if there is none';

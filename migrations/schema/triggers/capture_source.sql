@@ -17,9 +17,9 @@ BEGIN
         RETURN NULL;
     END IF;
     BEGIN
-        FOR place IN 1 .. CASE TG_OP WHEN 'UPDATE' THEN TG_NARGS - 1 ELSE 1 END LOOP
-            columns := concat_ws(', ', columns,
-                format('CASE WHEN %1$I IS NOT NULL THEN format(''%%s'', %1$I) END', TG_ARGV[place]));
+        FOR place IN 1 .. CASE TG_OP WHEN 'UPDATE' THEN TG_NARGS - 1 ELSE 2 END LOOP
+            columns := concat_ws(', ', columns, CASE WHEN TG_ARGV[place] = '' THEN 'NULL' ELSE
+                format('CASE WHEN %1$I IS NOT NULL THEN format(''%%s'', %1$I) END', TG_ARGV[place]) END);
         END LOOP;
         IF TG_OP <> 'INSERT' THEN
             EXECUTE format('SELECT ARRAY[%s] FROM (SELECT ($1).*) AS written', columns) INTO before USING OLD;
@@ -41,13 +41,13 @@ BEGIN
         RETURN NULL;
     END IF;
     IF octet_length(after[1]) BETWEEN 1 AND 1024 THEN
-        INSERT INTO nearsim.change (collection_id, external_id) VALUES (followed, after[1]);
+        INSERT INTO nearsim.change (collection_id, external_id, collection_value) VALUES (followed, after[1], after[2]);
     END IF;
-    IF before[1] IS DISTINCT FROM after[1] COLLATE "C" AND octet_length(before[1]) BETWEEN 1 AND 1024 THEN
-        INSERT INTO nearsim.change (collection_id, external_id) VALUES (followed, before[1]);
+    IF before[1:2] IS DISTINCT FROM after[1:2] COLLATE "C" AND octet_length(before[1]) BETWEEN 1 AND 1024 THEN
+        INSERT INTO nearsim.change (collection_id, external_id, collection_value) VALUES (followed, before[1], before[2]);
     END IF;
     RETURN NULL;
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_source() IS
-    'Trigger on attached tables: captures the ids of written rows; its arguments are the collection and the columns';
+    'Trigger on attached tables: captures the ids of written rows; its arguments are the collection, the id, the field whose values have a collection each or nothing, and the other columns';

@@ -42,7 +42,7 @@ def _expression(what: str) -> Any:
     return typer.Option(metavar="COL|SQL", help=f"Column of the {what}, or an SQL expression.")
 
 
-_COUNTS = ("new", "changed", "gone", "unusable")
+_COUNTS = ("new", "changed", "gone", "unusable", "collections")
 
 
 def attach(
@@ -64,6 +64,13 @@ def attach(
         str | None,
         typer.Option(
             metavar="SQL", help="Condition on the rows that are documents, e.g. 'deleted_at IS NULL'."
+        ),
+    ] = None,
+    collection_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column whose values have a collection each, named NAME:VALUE and made as they appear.",
         ),
     ] = None,
     collection: Collection = None,
@@ -91,7 +98,9 @@ def attach(
     chosen = recipe_options.chosen_if_any(threshold)
     if chosen is not None:
         service.refuse_vectors(chosen)
-    columns = Columns(id, join_texts(text), title, source, url, published_at, where)
+    columns = Columns(
+        id, join_texts(text), title, source, url, published_at, where, collection_field=collection_field
+    )
     with options.connect() as database, outcome.progress() as progress:
         attached = service.attach_table(database, table, columns, collection)
         with (
@@ -108,7 +117,7 @@ def attach(
         )
         summaries.print_profiles(profiles)
 
-    done = {"collection": attached.collection, "table": attached.table, "columns": attached.columns.named()}
+    done = {"collection": attached.collection, "table": attached.table, "columns": attached.columns.given()}
     outcome.show(
         {**done, **terminal.values_of(swept, *_COUNTS), "profiles": summaries.outlines(profiles)}, print_text
     )
@@ -153,13 +162,22 @@ def detach(
     if not keep:
         confirm(f"Delete collection {collection!r} with its index? The table itself is not changed.", yes=yes)
     with options.connect() as database, outcome.progress() as progress:
-        documents = service.detach(database, collection, keep=keep, progress=progress)
-        if keep:
-            with Index(database, collection, progress=progress) as index:
+        detached = service.detach(database, collection, keep=keep, progress=progress)
+        for name in detached.collections if keep else ():
+            with Index(database, name, progress=progress) as index:
                 index.build()
-    done = {"collection": collection, "kept": keep, "documents": documents}
-    became = "was kept" if keep else "was deleted"
-    outcome.show(done, f"detached: collection {collection} with {count_of(documents, 'document')} {became}")
+    others = len(detached.collections) - 1
+    done = {
+        "collection": collection,
+        "kept": keep,
+        **terminal.values_of(detached, "documents", "collections"),
+    }
+    became = "kept" if keep else "deleted"
+    beside = f" and {count_of(others, 'collection')} of its values" if others else ""
+    outcome.show(
+        done,
+        f"detached: collection {collection}{beside}, {count_of(detached.documents, 'document')} {became}",
+    )
 
 
 def _required(collection: str | None) -> str:
@@ -187,14 +205,15 @@ def _list(result: options.Result) -> None:
 def _row(one: "Attachment") -> dict[str, Any]:
     return {
         **terminal.values_of(one, "collection", "table"),
-        "columns": one.columns.named(),
+        "columns": one.columns.given(),
         **terminal.values_of(one, "attached_at", "swept_at", "unusable"),
         "trouble": "is being detached" if one.detaching else one.problem,
     }
 
 
 def _summary(swept: "SweepResult") -> str:
-    return f"{count_of(swept.new, 'new row')}, {swept.changed:,} changed, {swept.gone:,} deleted"
+    among = f" in {swept.collections:,} collections" if swept.collections > 1 else ""
+    return f"{count_of(swept.new, 'new row')}, {swept.changed:,} changed, {swept.gone:,} deleted{among}"
 
 
 def _warnings(swept: "SweepResult") -> list[str]:

@@ -40,7 +40,7 @@ def list_collections(rows: options.Rows) -> None:
 
     with options.connect() as database:
         with database.transaction() as connection:
-            attached = list_attachments(connection)
+            attached = list_attachments(connection, of_values=True)
         follows = {one.collection: one.table or "a dropped table" for one in attached}
         layout: layouts.Layout[Collection] = layouts.Layout(
             "collections",

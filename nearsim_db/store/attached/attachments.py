@@ -20,7 +20,8 @@ class Attachment:
     """A collection attached to a table; `table` is None if it was dropped, `trouble` why it is not followed.
 
     A sweep that began at `swept_at` took `sweep_seconds`; one was requested at `wanted_at`, and is due if that is
-    later. It skipped `unusable` rows, whose ids cannot be external ids.
+    later. It skipped `unusable` rows, whose ids cannot be external ids. A collection of a `value` of the table's
+    collection field belongs to its `parent`, which has the triggers; `attached_as` is the name of that one.
     """
 
     collection_id: CollectionId
@@ -28,6 +29,9 @@ class Attachment:
     relation: int
     table: str | None
     columns: Columns
+    parent: CollectionId | None
+    value: str | None
+    attached_as: str
     attached_at: datetime
     wanted_at: datetime
     swept_at: datetime | None
@@ -41,7 +45,7 @@ class Attachment:
     def problem(self) -> str | None:
         """Return why changes of the table are not indexed now, as far as is known."""
         if self.table is None:
-            command = detach_command(self.collection)
+            command = detach_command(self.attached_as)
             return f"collection {self.collection!r} is attached to a table that was dropped; run: {command}"
         return self.trouble
 
@@ -49,17 +53,17 @@ class Attachment:
         """Return the message that the table cannot be read, with the remedy."""
         return (
             f"collection {self.collection!r} cannot read its attached table {self.table}: {reason}; correct that, "
-            f"attach it again with other columns, or run: {detach_command(self.collection)}"
+            f"attach it again with other columns, or run: {detach_command(self.attached_as)}"
         )
 
     def describe_missed(self, reason: str) -> str:
         """Return the message that changes of the table are only found by sweeps, with the remedy."""
         words = ["nearsim", "attach", self.table or ""]
-        for kind, name in self.columns.named().items():
+        for kind, name in self.columns.given().items():
             words += [f"--{kind.replace('_', '-')}", name]
         return (
             f"collection {self.collection!r} misses changes of its attached table {self.table}: {reason}; to repair "
-            f"it: {shlex.join([*words, '-c', self.collection])}"
+            f"it: {shlex.join([*words, '-c', self.attached_as])}"
         )
 
     @property
@@ -73,13 +77,16 @@ def detach_command(collection: str) -> str:
     return f"nearsim detach {shlex.quote(collection)}"
 
 
-def list_attachments(connection: Connection, collection_id: CollectionId | None = None) -> list[Attachment]:
-    """Return all attachments, or that of one collection."""
-    return run(connection, "list_attachments", collection_id=collection_id).all(_attachment)
+def list_attachments(
+    connection: Connection, collection_id: CollectionId | None = None, *, of_values: bool = False
+) -> list[Attachment]:
+    """Return the attachment of one collection, or all that have triggers or are not followed, or `of_values`."""
+    parameters = {"collection_id": collection_id, "of_values": of_values}
+    return run(connection, "list_attachments", **parameters).all(_attachment)
 
 
 def _attachment(*row: Any) -> Attachment:
-    return Attachment(*row[:4], Columns(*row[4:12]), *row[12:])  # type: ignore[call-arg]
+    return Attachment(*row[:4], Columns(*row[4:14]), *row[14:])  # type: ignore[call-arg]
 
 
 def find_attachment(connection: Connection, collection_id: CollectionId) -> Attachment | None:
@@ -106,14 +113,21 @@ def refuse_attached(connection: Connection, collection_id: CollectionId, doing: 
 
 
 def store_attachment(
-    connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
+    connection: Connection,
+    collection_id: CollectionId,
+    relation: Relation,
+    columns: Columns,
+    parent: CollectionId | None = None,
+    value: str | None = None,
 ) -> None:
-    """Attach a table to a collection, or change the columns that are read from it."""
+    """Attach a table to a collection, or change the columns that are read from it; see `Attachment` for the value."""
     run(
         connection,
         "store_attachment",
         collection_id=collection_id,
         relation=relation.oid,
+        parent_id=parent,
+        collection_value=value,
         **columns.as_parameters(),
     )
 
@@ -127,7 +141,9 @@ def create_triggers(
     connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
 ) -> None:
     """Create the triggers of a table; its writers wait until the transaction ends."""
-    arguments = [sql.Literal(str(collection_id)), *map(sql.Literal, columns.read())]
+    names = [columns.id, columns.collection_field or ""]
+    names += [one for one in columns.read() if one not in names]
+    arguments = [sql.Literal(str(collection_id)), *map(sql.Literal, names)]
     command = statement(
         "create_source_triggers",
         relation=relation.identifier,
@@ -155,8 +171,25 @@ def _trigger(collection_id: CollectionId, kind: str) -> sql.Identifier:
     return sql.Identifier(f"nearsim_{collection_id}_{kind}")
 
 
+@dataclass(frozen=True, slots=True)
+class OfValue:
+    """The collection of a value of an attached table's collection field."""
+
+    value: str
+    collection_id: CollectionId
+    collection: str
+
+
+def list_of_values(
+    connection: Connection, parent: CollectionId, values: Sequence[str] | None = None
+) -> list[OfValue]:
+    """Return the collections of some values, or of all that have one."""
+    wanted = None if values is None else list(values)
+    return run(connection, "list_of_values", parent_id=parent, values=wanted).all(OfValue)
+
+
 def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
-    """Stop reading changes of the table."""
+    """Stop reading changes of the table, in the collections of its values, too."""
     run(connection, "set_detaching", collection_id=collection_id)
 
 
@@ -175,9 +208,11 @@ def find_changed_sources(connection: Connection) -> list[CollectionId]:
     return run(connection, "find_changed_sources").values()
 
 
-def take_source_changes(connection: Connection, collection_id: CollectionId, batch: int) -> list[str | None]:
-    """Take captured changes of source rows: ids, and None for the whole table."""
-    return run(connection, "take_source_changes", collection_id=collection_id, batch=batch).values()
+def take_source_changes(
+    connection: Connection, collection_id: CollectionId, batch: int
+) -> list[tuple[str | None, str | None]]:
+    """Take captured changes of source rows: ids, or None for the whole table, and values of the collection field."""
+    return run(connection, "take_source_changes", collection_id=collection_id, batch=batch).rows()
 
 
 def queue_text_checks(connection: Connection, doc_ids: Sequence[int]) -> None:

@@ -38,6 +38,12 @@ def check_table(connection: Connection, relation: Relation) -> None:
 def check_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
     """Raise InputError, with the reason, if columns of a table cannot be read as documents."""
     reason = unreadable(connection, relation, columns) or not_unique(connection, relation, columns)
+    field = columns.collection_field
+    if reason is None and field is not None and not read_columns(connection, relation)[field].leads_index:
+        reason = (
+            f"column {field!r} has no index, and the rows of each of its values are read; run: CREATE INDEX ON "
+            f"{relation.shown} ({field}, {columns.id})"
+        )
     if reason is not None:
         raise InputError(f"{relation.shown} cannot be attached: {reason}")
 
@@ -54,7 +60,7 @@ def unreadable(
     if own_rights and not relation.may_use_schema:
         return _no_schema(relation)
     available = read_columns(connection, relation)
-    kinds = {"id": _IDS, "published_at": _MOMENTS}
+    kinds = {"id": _IDS, "published_at": _MOMENTS, "collection_field": _IDS}
     roles = {name: (kind, kinds.get(kind, _TEXTS)) for kind, name in columns.plain().items()}
     for name in columns.read():
         column, (kind, wanted) = available.get(name), roles.get(name, ("expression", None))

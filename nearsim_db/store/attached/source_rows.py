@@ -31,6 +31,7 @@ class Source:
 
     collection_id: CollectionId
     relation: Relation
+    columns: Columns
     parts: dict[str, sql.Composable]
 
     def statement(self, name: str, **more: sql.Composable) -> sql.Composed:
@@ -64,8 +65,10 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
         "key": key_of(available[columns.id]),
         "id_type": type_of(available[columns.id]),
         "fields": fields_of(available, columns),
+        "whole": rows_of(relation, columns.of_all_values()),
+        "field": sql.Identifier(columns.collection_field or columns.id),
     }
-    return Source(collection_id, relation, parts)
+    return Source(collection_id, relation, columns, parts)
 
 
 def get_source(connection: Connection, collection_id: CollectionId) -> Source:
@@ -81,6 +84,16 @@ def update_ids(connection: Connection, source: Source, ids: Sequence[str]) -> No
     parameters = {"collection_id": source.collection_id, "ids": list(ids)}
     _write(connection, source, "select_rows_by_id", parameters)
     connection.execute(source.statement("delete_orphans"), parameters)
+
+
+def find_values(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
+    """Return the values of the collection field in the rows of some ids."""
+    return run(connection, source.statement("find_values"), ids=list(ids)).values()
+
+
+def find_new_values(connection: Connection, source: Source) -> list[str]:
+    """Return the values of the collection field that have no collection yet."""
+    return run(connection, source.statement("find_new_values"), collection_id=source.collection_id).values()
 
 
 def find_slice(connection: Connection, source: Source, start: str | None, amount: int) -> str | None:

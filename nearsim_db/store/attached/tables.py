@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -15,7 +15,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import translate_errors
 from nearsim_db.store.driver.statements import Expression, run, statement
 
-Kind = Literal["id", "text", "title", "source", "url", "published_at", "where"]
+Kind = Literal["id", "text", "title", "source", "url", "published_at", "where", "collection_field"]
 COMPUTABLE: tuple[Kind, ...] = ("text", "title", "source", "url", "where")
 
 NUMBERS = ("smallint", "integer", "bigint")
@@ -30,7 +30,8 @@ _NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
 class Columns:
     """Which columns of an attached table are read, by name, and `where`, the condition on rows that are documents.
 
-    What is in `computed` is an SQL expression instead of a column, with the names of the columns that it reads.
+    What is in `computed` is an SQL expression instead of a column, with the names of the columns that it reads. If the
+    values of `collection_field` have a collection each, `where` holds for one of them, and `given_where` for all.
     """
 
     id: str
@@ -41,11 +42,24 @@ class Columns:
     published_at: str | None = None
     where: str | None = None
     computed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    collection_field: str | None = None
+    given_where: str | None = None
 
     def named(self) -> dict[Kind, str]:
         """Return the columns and expressions that are set, by kind."""
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "computed"}
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _NO_KINDS}
         return {cast(Kind, kind): name for kind, name in given.items() if name is not None}
+
+    def given(self) -> dict[Kind, str]:
+        """Return what `named` does as it was given, without the condition that `collection_field` adds."""
+        return self.named() if self.collection_field is None else self.of_all_values().named()
+
+    def of_all_values(self) -> "Columns":
+        """Return the columns with the condition on rows of all collections."""
+        computed = dict(self.computed)
+        if self.given_where is None:
+            computed.pop("where", None)
+        return replace(self, where=self.given_where, computed=computed)
 
     def as_parameters(self) -> dict[str, Any]:
         """Return the parameters of the statement that stores them."""
@@ -60,6 +74,9 @@ class Columns:
         """Return the names of all columns that are read, each once, the id first."""
         in_expressions = [name for names in self.computed.values() for name in names]
         return list(dict.fromkeys([*self.plain().values(), *in_expressions]))
+
+
+_NO_KINDS = ("computed", "given_where")
 
 
 def join_texts(parts: Sequence[str]) -> str:
@@ -99,7 +116,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its declared and its base type, its collation, and who may read it."""
+    """A column: its declared and its base type, its collation, its indexes, and who may read it."""
 
     name: str
     declared_type: int
@@ -107,6 +124,7 @@ class Column:
     collation: tuple[str, str] | None
     is_virtual: bool
     is_unique: bool
+    leads_index: bool
     is_readable: bool
     is_readable_to_owner: bool
     our_owner: str
@@ -198,7 +216,29 @@ def resolve_columns(connection: Connection, relation: Relation, requested: Colum
             raise NotFoundError(
                 f"table {relation.shown} has no column {name!r}; it has: {', '.join(sorted(available))}"
             )
-    return Columns(**found, computed=computed)
+    given_where = found.get("where") if "collection_field" in found else None
+    return Columns(**found, computed=computed, given_where=given_where)
+
+
+def of_value(columns: Columns, field: Column, value: str | None) -> Columns:
+    """Return columns whose condition holds for the rows with a value of the collection field, as text.
+
+    With None it holds for rows without a value, or with one that cannot name a collection: empty or over 1,024 bytes.
+    """
+    is_text = field.type not in (*NUMBERS, "uuid")
+    if value is None:
+        condition = "coalesce(octet_length({}), 0) NOT BETWEEN 1 AND 1024" if is_text else "{} IS NULL"
+    else:
+        # Rows are told apart by bytes, whatever the collation; the first condition uses the index.
+        condition = '{0} = {1} AND CAST({0} AS text) COLLATE "C" = {1}' if is_text else "{} = {}"
+    added = sql.SQL(condition).format(sql.Identifier(field.name), sql.Literal(value)).as_string()
+    given = columns.given_where
+    read = {*columns.computed.get("where", ()), field.name}
+    return replace(
+        columns,
+        where=added if given is None else f"({given}) AND {added}",
+        computed={**columns.computed, "where": sorted(read)},
+    )
 
 
 def _resolve_expression(

@@ -102,6 +102,24 @@ WHERE attached.doc_id = %(doc_id)s
 SELECT attached.external_id FROM unnest(CAST(%(ids)s AS text[])) AS attached (external_id)
 WHERE EXISTS (SELECT FROM {relation} AS source WHERE source.{id} = {key} OFFSET 0)
 
+-- name: find_values
+-- The values of a field in rows of some ids, as text, each once; those that name no collection are left out. Relies on the
+-- table's key, probed once per id (LIMIT prevents a join).
+SELECT DISTINCT found.value
+FROM unnest(CAST(%(ids)s AS text[])) AS attached (external_id)
+CROSS JOIN LATERAL (
+    SELECT CAST(source.{field} AS text) COLLATE "C" AS value FROM {whole} AS source WHERE source.{id} = {key} LIMIT 1
+) AS found
+WHERE octet_length(found.value) BETWEEN 1 AND 1024
+
+-- name: find_new_values
+-- The values of a field that have no collection yet, as text; those that name no collection are left out. Reads the whole
+-- table, without texts.
+SELECT value FROM (SELECT DISTINCT CAST(source.{field} AS text) COLLATE "C" AS value FROM {whole} AS source) AS found
+WHERE octet_length(value) BETWEEN 1 AND 1024 AND NOT EXISTS (
+    SELECT FROM nearsim_index.attachment WHERE parent_id = %(collection_id)s AND collection_value = value)
+ORDER BY value
+
 -- name: read_source_documents
 -- read_documents for an attached table: texts from the table, and whether a text differs from the revision's digest.
 -- Document and text come from one snapshot. Relies on document_pkey and on the table's key, probed once per document

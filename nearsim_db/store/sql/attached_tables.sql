@@ -1,25 +1,30 @@
 -- name: list_attachments
--- Attached tables of all collections or of one; the name is NULL if the table was dropped. Relies on attachment_pkey.
+-- Attached tables of one collection, or of all that have triggers or are not followed; the name is NULL if the table was
+-- dropped. Relies on attachment_pkey.
 SELECT collection_id, collection.name, CAST(CAST(relation AS oid) AS bigint),
     (SELECT quote_ident(nspname) || '.' || quote_ident(relname)
     FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
     WHERE pg_class.oid = relation),
     id_column, text_column, title_column, source_column, url_column, published_at_column, condition, computed,
+    collection_field, given_condition, parent_id, collection_value,
+    coalesce((SELECT name FROM nearsim.collection AS parent WHERE parent.collection_id = parent_id), collection.name),
     attached_at, wanted_at, swept_at, sweep_seconds, unusable, detaching, trouble, troubled_at
 FROM nearsim_index.attachment JOIN nearsim.collection USING (collection_id)
 WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL
+    AND (parent_id IS NULL OR trouble IS NOT NULL OR %(of_values)s)
 ORDER BY collection.name
 
 -- name: store_attachment
 -- Attach a table to a collection, or change the columns that are read from it. Relies on attachment_pkey.
 INSERT INTO nearsim_index.attachment (collection_id, relation, id_column, text_column, title_column, source_column, url_column,
-    published_at_column, condition, computed)
+    published_at_column, condition, computed, collection_field, given_condition, parent_id, collection_value)
 VALUES (%(collection_id)s, CAST(%(relation)s AS oid), %(id)s, %(text)s, %(title)s, %(source)s, %(url)s, %(published_at)s,
-    %(where)s, CAST(%(computed)s AS jsonb))
+    %(where)s, CAST(%(computed)s AS jsonb), %(collection_field)s, %(given_where)s, %(parent_id)s, %(collection_value)s)
 ON CONFLICT (collection_id) DO UPDATE SET
     id_column = excluded.id_column, text_column = excluded.text_column, title_column = excluded.title_column,
     source_column = excluded.source_column, url_column = excluded.url_column,
     published_at_column = excluded.published_at_column, condition = excluded.condition, computed = excluded.computed,
+    collection_field = excluded.collection_field, given_condition = excluded.given_condition,
     wanted_at = clock_timestamp(), trouble = NULL, troubled_at = NULL
 
 -- name: create_source_triggers
@@ -37,7 +42,15 @@ DROP TRIGGER IF EXISTS {truncate} ON {relation}
 
 -- name: set_detaching
 -- Stop reading changes of an attached table. Relies on attachment_pkey.
-UPDATE nearsim_index.attachment SET detaching = true WHERE collection_id = %(collection_id)s
+UPDATE nearsim_index.attachment SET detaching = true
+WHERE collection_id = %(collection_id)s OR parent_id = %(collection_id)s
+
+-- name: list_of_values
+-- The collections of the values of a field, by value: of these values or of all. Relies on attachment_value_key.
+SELECT collection_value, collection_id, name FROM nearsim_index.attachment JOIN nearsim.collection USING (collection_id)
+WHERE parent_id = %(parent_id)s
+    AND (collection_value = ANY(CAST(%(values)s AS text[])) OR CAST(%(values)s AS text[]) IS NULL)
+ORDER BY collection_value
 
 -- name: delete_attached_documents
 -- Delete documents whose texts are in an attached table. Relies on document_collection_doc.
@@ -60,12 +73,13 @@ SELECT DISTINCT collection_id FROM nearsim.change WHERE doc_id IS NULL AND colle
 DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM nearsim.change WHERE collection_id = %(collection_id)s AND doc_id IS NULL
     LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
-RETURNING external_id
+RETURNING external_id, collection_value
 
 -- name: queue_text_checks
 -- Queue documents whose texts are in an attached table to be compared with it. Relies on document_pkey.
-INSERT INTO nearsim.change (collection_id, external_id)
-SELECT collection_id, external_id FROM nearsim.document
+INSERT INTO nearsim.change (collection_id, external_id, collection_value)
+SELECT coalesce(parent_id, collection_id), external_id, collection_value
+FROM nearsim.document JOIN nearsim_index.attachment USING (collection_id)
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND body_digest IS NOT NULL
 
 -- name: invalidate_texts
@@ -79,12 +93,15 @@ WITH invalidated AS (
             >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
     RETURNING collection_id, external_id
 )
-INSERT INTO nearsim.change (collection_id, external_id) SELECT collection_id, external_id FROM invalidated
+INSERT INTO nearsim.change (collection_id, external_id, collection_value)
+SELECT coalesce(parent_id, collection_id), external_id, collection_value
+FROM invalidated JOIN nearsim_index.attachment USING (collection_id)
 
 -- name: request_sweep
--- Request a sweep of the whole table. A sweep that began earlier does not satisfy the request. Relies on
--- attachment_pkey.
-UPDATE nearsim_index.attachment SET wanted_at = clock_timestamp() WHERE collection_id = %(collection_id)s
+-- Request a sweep of the whole table, of all collections that have its rows. A sweep that began earlier does not satisfy
+-- the request. Relies on attachment_pkey and attachment_value_key.
+UPDATE nearsim_index.attachment SET wanted_at = clock_timestamp()
+WHERE collection_id = %(collection_id)s OR parent_id = %(collection_id)s
 
 -- name: record_trouble
 -- Record why a table is not followed, since when, and request a sweep for what is missed until then. Relies on
@@ -117,7 +134,8 @@ WHERE collection_id = %(collection_id)s
 -- Triggers of a collection's table that are missing or disabled. A partition has the row trigger of its table; so should
 -- a table that inherits from it, but has not. Catalog only.
 WITH RECURSIVE attached AS (
-    SELECT CAST(relation AS oid) AS oid, collection_id FROM nearsim_index.attachment WHERE collection_id = %(collection_id)s
+    SELECT CAST(relation AS oid) AS oid, coalesce(parent_id, collection_id) AS collection_id
+    FROM nearsim_index.attachment WHERE collection_id = %(collection_id)s
 ), part AS (
     SELECT oid FROM attached
     UNION ALL
@@ -218,7 +236,7 @@ DEALLOCATE nearsim_source
 SELECT {types} FROM (SELECT (CAST(NULL AS {relation})).*) AS attached
 
 -- name: read_columns
--- Columns of a table: declared type, base type, collation, whether virtual, whether unique, and whether the user and the owner of
+-- Columns of a table: declared type, base type, collation, whether virtual, whether unique, whether first in an index, and whether the user and the owner of
 -- nearsim's functions may read it. Catalog only.
 WITH RECURSIVE kind AS (
     SELECT attnum, atttypid AS type FROM pg_catalog.pg_attribute
@@ -231,6 +249,9 @@ SELECT attname, CAST(atttypid AS bigint), format_type(type, NULL), collation_in.
         SELECT FROM pg_catalog.pg_index
         WHERE indrelid = attrelid AND indisunique AND indisvalid AND indpred IS NULL AND indexprs IS NULL
             AND indnkeyatts = 1 AND indkey[0] = attnum),
+    EXISTS (
+        SELECT FROM pg_catalog.pg_index
+        WHERE indrelid = attrelid AND indisvalid AND indpred IS NULL AND indkey[0] = attnum),
     has_column_privilege(attrelid, attname, 'SELECT'),
     has_column_privilege(pg_get_userbyid(document.relowner), attrelid, attname, 'SELECT'), quote_ident(pg_get_userbyid(document.relowner))
 FROM pg_catalog.pg_attribute JOIN kind USING (attnum) JOIN pg_catalog.pg_type ON pg_type.oid = type AND typbasetype = 0

@@ -87,7 +87,7 @@ def test_an_index_of_a_dropped_table_answers_until_it_is_detached(
     assert story.similar("3")
     with pytest.raises(InputError):
         attach.detach(database, "story", keep=True)
-    assert attach.detach(database, "story", keep=False) == 10
+    assert attach.detach(database, "story", keep=False).documents == 10
     assert ask(app, "SELECT count(*) FROM nearsim.collection") == 0
 
 

@@ -78,7 +78,7 @@ def test_casts_and_views_of_the_owner_do_not_run(
     app.execute("INSERT INTO nearsim.change (collection_id, external_id) VALUES (1, '3')")
     attached_table.catch_up(database.engine)
     assert reason in str(ask(app, "SELECT trouble FROM nearsim_index.attachment"))
-    assert attach.detach(database, "story", keep=False) == 10
+    assert attach.detach(database, "story", keep=False).documents == 10
     assert ask(app, "SELECT count(*) FROM who_ran") == 0
 
 
