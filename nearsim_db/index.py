@@ -173,7 +173,9 @@ class Index(Queries):
             if not dry_run:
                 self._index(collection_id)
             try:
-                profiles.refuse_keeps(self.database, collection_id, run if dry_run else None, planned)
+                profiles.refuse_unusable_recipes(
+                    self.database, collection_id, run if dry_run else None, planned
+                )
             except InputError as error:
                 error.summary = run.summary
                 raise
@@ -221,7 +223,7 @@ class Index(Queries):
         """
         self.database.refuse_borrowed("a build")
         collection_id = self._collection_id()
-        profiles.refuse_keeps(self.database, collection_id, only_new=True)
+        profiles.refuse_unusable_recipes(self.database, collection_id, only_new=True)
         self._index(collection_id, may_leave=False)
 
     def sweep(self) -> SweepResult:
@@ -243,7 +245,7 @@ class Index(Queries):
         with translate_errors(), self._catch_up.delay_first_build(collection_id):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
-        profiles.refuse_keeps(self.database, collection_id, only_new=True)
+        profiles.refuse_unusable_recipes(self.database, collection_id, only_new=True)
         self._index(collection_id)
         return swept
 

@@ -3,13 +3,12 @@
 from array import array
 from collections import defaultdict
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.readers.values import json_text
+from nearsim_db.readers.values import value_digest
 from nearsim_db.similarity.candidates import are_fresh
 
 Ids = NDArray[np.int64]
@@ -69,8 +68,7 @@ class Labels:
 
 
 def _code(value: object) -> int:
-    digest = blake2b(json_text(value).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True) or 1
+    return int.from_bytes(value_digest(value, 8), "little", signed=True) or 1
 
 
 class Nodes:

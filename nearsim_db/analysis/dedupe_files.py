@@ -40,7 +40,7 @@ from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import Recipe, without_review
+from nearsim_db.similarity.recipe import Recipe, field_across, without_review
 from nearsim_db.store.settings import encoding_from_environment
 
 
@@ -121,6 +121,7 @@ def dedupe(
         raise RecipeError(
             "match.review is 0, so there are no pairs to be reviewed; --set match.review=0.5, or another value"
         )
+    across = across or field_across(recipe)
     check_readable_twice(source.paths)
     inputs = source.paths if vectors is None else (*source.paths, vectors)
     others = [path for one in against for path in one.paths]

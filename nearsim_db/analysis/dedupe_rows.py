@@ -16,7 +16,7 @@ from nearsim_db.readers.frames import Rows
 from nearsim_db.records import ReadDocument, Reject, silent
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe, override, without_review
+from nearsim_db.similarity.recipe import Recipe, field_across, override, without_review
 from nearsim_db.store.settings import encoding_from_environment
 
 _ROWS = Path("rows")
@@ -120,7 +120,7 @@ def dedupe(
     encoder = (WholeTexts if exact else Encoder)(resolve(chosen), backend)
     threads = threads or available
     others = [] if against is None else [_Source(against, fields, "against")]
-    comparison = Comparison(across, against is not None, only_against)
+    comparison = Comparison(across or field_across(chosen), against is not None, only_against)
     with (
         open_vectors(None) as beside,
         ThreadPoolExecutor(threads, thread_name_prefix="nearsim") as pool,

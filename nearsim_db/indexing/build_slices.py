@@ -78,7 +78,7 @@ class Taker:
         ) as batches:
             for batch in batches:
                 context.build.sample_texts(batch)
-                rows = steps.sign_documents(context, batch)
+                rows = steps.labelled(self._writing, context, steps.sign_documents(context, batch))
                 signatures.write_signatures(self._writing, context.leaves, rows, rows.doc_ids)
                 self._check()
 

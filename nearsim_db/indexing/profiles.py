@@ -3,15 +3,17 @@
 Shingles that are too short for the documents, measured on a sample of them, produce a warning.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from nearsim_db.errors import NearsimError, NotFoundError, RecipeConflictError, RecipeError
+from nearsim_db.errors import InputError, NearsimError, NotFoundError, RecipeConflictError, RecipeError
 from nearsim_db.indexing.ingest import Ingest
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import Recipe, keep_policy, refuse_unusable_keep, to_mapping
+from nearsim_db.similarity.recipe.sections import NOWHERE
 from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import documents, generation_rows, generations, query_rows, signatures
 from nearsim_db.store.attached.attachments import refuse_attached
@@ -24,20 +26,26 @@ from nearsim_db.store.generation_rows import Generation
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
     """Create a profile with its first generation, not built yet.
 
-    Raises ConflictError when the name is taken or as `refuse_delete` does, InputError as `refuse_keep_by_source` does.
+    Raises ConflictError when the name is taken or as `refuse_delete` does, InputError as `refuse_unusable` does.
     """
-    refuse_keep_by_source(connection, collection_id, profile.recipe.cluster.keep)
+    refuse_unusable(connection, collection_id, to_mapping(profile.recipe))
     refuse_delete(connection, collection_id, profile.recipe)
     return generation_rows.create_profile(connection, collection_id, name, profile)
 
 
-def refuse_keep_by_source(
-    connection: Connection, collection_id: CollectionId, keep: str, *, adds: bool = False
+def refuse_unusable(
+    connection: Connection, collection_id: CollectionId, recipe: Mapping[str, Any], *, adds: bool = False
 ) -> None:
-    """Raise InputError for a keep policy by source if the collection has documents and none has a source.
+    """Raise InputError if the collection has documents, and none has the field of `match.across` or a keep policy.
 
     `adds`: a dry run would add documents without a source. Raises RecipeError for a policy that indexes do not have.
     """
+    keep, across = recipe["cluster"]["keep"], recipe["match"].get("across", NOWHERE)
+    if across != NOWHERE and documents.lacks_values(connection, collection_id, across):
+        raise InputError(
+            f"match.across is {across!r}, but no document has a value of it, so there are no pairs; name source or an "
+            "attribute that documents have"
+        )
     if keep_policy(keep)[0] in ("highest", "central"):
         raise RecipeError(
             f"cluster.keep is {keep!r}, which is for nearsim dedupe; an index takes earliest, latest, longest or "
@@ -50,7 +58,7 @@ def refuse_keep_by_source(
     refuse_unusable_keep(keep, has_field)
 
 
-def refuse_keeps(
+def refuse_unusable_recipes(
     database: Database,
     collection_id: CollectionId,
     tried: Ingest | None = None,
@@ -58,7 +66,7 @@ def refuse_keeps(
     *,
     only_new: bool = False,
 ) -> None:
-    """Raise InputError if a profile keeps documents by source and no document has one, nor any of a dry run.
+    """Raise InputError as `refuse_unusable` does, for documents that are stored or of a dry run.
 
     The profiles are the live ones and those not built yet, or only the latter, and the one of a planned recipe.
     """
@@ -67,9 +75,9 @@ def refuse_keeps(
     with database.transaction() as connection:
         found = generation_rows.list_generations(connection, collection_id)
         used = [one for one in found if one.is_first_build or (one.state == "live" and not only_new)]
-        keeps = [] if has_source else [one.recipe["cluster"]["keep"] for one in used]
-        for keep in keeps if planned is None else [*keeps, planned.cluster.keep]:
-            refuse_keep_by_source(connection, collection_id, keep, adds=adds)
+        recipes = [] if has_source else [one.recipe for one in used]
+        for recipe in recipes if planned is None else [*recipes, to_mapping(planned)]:
+            refuse_unusable(connection, collection_id, recipe, adds=adds)
 
 
 def refuse_delete(connection: Connection, collection_id: CollectionId, recipe: Recipe) -> None:

@@ -245,4 +245,5 @@ def is_suitable(context: Context) -> bool:
         context.generation.stage == "sign"
         and context.retained_seconds is None
         and not context.encoder.takes_vectors
+        and context.encoder.across is None
     )

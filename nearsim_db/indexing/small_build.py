@@ -62,7 +62,7 @@ def _sign(connection: Connection, context: Context) -> None:
     # They are read before a signature is written, on the same session.
     batch = list(chain.from_iterable(unsigned))
     context.build.sample_texts(batch)
-    rows = steps.sign_documents(context, batch)
+    rows = steps.labelled(connection, context, steps.sign_documents(context, batch))
     signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
 
 

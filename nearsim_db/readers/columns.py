@@ -1,5 +1,7 @@
 """The value of any field of a record that was read, by its name in the file."""
 
+from collections.abc import Mapping
+
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import value_at
 from nearsim_db.records import ReadDocument
@@ -26,3 +28,11 @@ def column_of(record: ReadDocument, name: str, fields: Fields) -> object:
     if value is None and name in document.attributes:
         value = document.attributes[name]
     return value_at(document.attributes, name) if value is None and "." in name else value
+
+
+def field_of(name: str, source: str | None, attributes: Mapping[str, object] | None) -> object:
+    """Return the source of a document, or an attribute, or what is at a path in them; None for none."""
+    if name == "source":
+        return source
+    value = (attributes or {}).get(name)
+    return value_at(attributes or {}, name) if value is None and "." in name else value

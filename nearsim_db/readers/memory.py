@@ -123,7 +123,12 @@ def checked_query(document: Document) -> Document:
             checked_text(document.title, "title", "None"),
             checked_text(document.body, "body", "None"),
         )
-        return Document(external_id, title, body, vector=checked_vector(document.vector, "the vector"))
+        source, attributes = (
+            checked_text(document.source, "source", "None")[0],
+            clean_attributes(_mapping(document.attributes))[0],
+        )
+        vector = checked_vector(document.vector, "the vector")
+        return Document(external_id, title, body, source, attributes=attributes, vector=vector)
     except InputError as error:
         name = _known_id(document)
         raise InputError(f"document {shown(name)}: {error}" if name else str(error)) from None

@@ -1,6 +1,7 @@
 """Names and short representations of values, for the reasons of rejects; JSON numbers of any size."""
 
 from decimal import Decimal
+from hashlib import blake2b
 
 import orjson
 
@@ -54,3 +55,8 @@ def encodable(value: object) -> object:
 def json_text(value: object) -> str:
     """Serialise a JSON value as text without spaces."""
     return orjson.dumps(encodable(value)).decode()
+
+
+def value_digest(value: object, size: int) -> bytes:
+    """Return a digest of a JSON value, of `size` bytes; zeros for none."""
+    return bytes(size) if value is None else blake2b(json_text(value).encode(), digest_size=size).digest()

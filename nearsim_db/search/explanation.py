@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from nearsim_db.errors import InputError, count_of
+from nearsim_db.readers.columns import field_of
 from nearsim_db.search.answers import find_document, metric_of, profile_of
 from nearsim_db.search.pair_figures import (
     PairFigures,
@@ -22,7 +23,7 @@ from nearsim_db.similarity import backend
 from nearsim_db.similarity.encoder import Content, Encoder
 from nearsim_db.similarity.passages import Passage, PassageFinder
 from nearsim_db.similarity.profile import Profile
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, field_across
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import query_rows
@@ -40,6 +41,7 @@ ReasonKind = Literal[
     "below_threshold",
     "too_few_shared_bands",
     "bucket_limit",
+    "same_value",
     "unexplained",
     "unknown",
 ]
@@ -146,6 +148,9 @@ def explain(
     contents, figures = _measure(connection, generation, encoder, ids)
     names = left["external_id"], right["external_id"]
     needed = _needed_limit(evidence, buckets)
+    across = field_across(profile.recipe)
+    values = [] if across is None else [field_of(across, one["source"], one["attributes"]) for one in found]
+    is_excluded = across is not None and values[0] == values[1]
     numbers = {ids[0]: evidence.left_numbers, ids[1]: evidence.right_numbers}
     sides = [_side(document, profile.recipe, numbers[document["doc_id"]]) for document in found]
     return Explanation(
@@ -165,8 +170,10 @@ def explain(
         rows=profile.rows,
         bucket_limit=profile.recipe.match.bucket_limit,
         buckets=buckets,
-        reasons=tuple(_reasons(names, profile, evidence, needed, figures)),
-        remedy=find_remedy(figures, contents, needed) if figures and not evidence.is_pair else None,
+        reasons=tuple(_reasons(names, profile, evidence, needed, figures, is_excluded=is_excluded)),
+        remedy=find_remedy(figures, contents, needed)
+        if figures and not evidence.is_pair and not is_excluded
+        else None,
         passages=_passages(profile.recipe, *sides),
     )
 
@@ -235,6 +242,8 @@ def _reasons(
     evidence: PairEvidence,
     needed_limit: int | None,
     figures: PairFigures | None,
+    *,
+    is_excluded: bool,
 ) -> Iterator[Reason]:
     """Yield the reasons: verdict first, then the pair itself, else all that keeps the two from being a pair."""
     by = f"{evidence.verdict_by}: {evidence.verdict_why}"
@@ -252,6 +261,11 @@ def _reasons(
         for name, state in waiting:
             kind: ReasonKind = "no_features" if state == _NO_FEATURES else "not_indexed"
             yield Reason(kind, f"document {name!r} {state}")
+    elif is_excluded:
+        across = profile.recipe.match.across
+        yield Reason(
+            "same_value", f"their values of {across} are equal, across which pairs count (match.across)"
+        )
     else:
         yield from _missing(profile, evidence, needed_limit, figures)
 

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.search import Features, current_features, read_features, verify_screened
+from nearsim_db.readers.columns import field_of
+from nearsim_db.readers.values import value_digest
 from nearsim_db.records import Direction, DocId, Document, Evidence, Match, Matches
 from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
-from nearsim_db.similarity.batches import Signatures
+from nearsim_db.similarity.across import LABEL_BYTES, labels_of
+from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.ragged import Keys
 from nearsim_db.similarity.screening import Screened, screen
@@ -50,6 +53,7 @@ class Query:
     """A document with features, encoded: features as `Metric` takes them, sketch (1, k), keys of one row.
 
     `size` is the number of its distinct features.
+    With a `label`, of its value of the field `match.across`, documents that have it do not match.
     """
 
     features: NDArray[Any]
@@ -57,6 +61,7 @@ class Query:
     digest: UUID
     sketch: NDArray[np.generic]
     keys: Keys
+    label: bytes | None = None
 
 
 class Found(NamedTuple):
@@ -81,7 +86,12 @@ def encode(encoder: Encoder, document: Document) -> Query | None:
         return None
     sketch = encoder.sketch(features)
     own = features.of(0)
-    return Query(own, len(features.ids), digest_uuid(encoder.digest(own)), sketch, encoder.band_keys(sketch))
+    label = None
+    if encoder.across is not None and document.external_id:
+        label = value_digest(field_of(encoder.across, document.source, document.attributes), LABEL_BYTES)
+    return Query(
+        own, len(features.ids), digest_uuid(encoder.digest(own)), sketch, encoder.band_keys(sketch), label
+    )
 
 
 def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Wanted) -> FoundAll | None:
@@ -129,6 +139,9 @@ class _Lookup:
         sketches = np.concatenate((self.query.sketch, self.candidates.sketches))
         doc_ids = np.append(_QUERY_ID, self.candidates.doc_ids)
         rows = np.arange(1, len(doc_ids))
+        if self.query.label is not None:
+            labels = labels_of(PackedDigests(self.candidates.digests))
+            rows = rows[(labels != np.frombuffer(self.query.label, np.uint8)).any(axis=1)]
         encoder = self.context.encoder
         screened = screen(encoder, Signatures(doc_ids, sketches, ()), np.zeros_like(rows), rows)
         return (

@@ -5,15 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, cast
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.across import LABEL_BYTES, own_digest
 from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.ragged import Keys, Ragged
+from nearsim_db.similarity.recipe import field_across
 from nearsim_db.similarity.runs import share_runs
 from nearsim_db.similarity.sketch.family import RowAgreements
 from nearsim_db.similarity.text import Shingler
@@ -99,6 +102,7 @@ class Encoder:
             profile.recipe.match.verify == "exact"
         )  # pairs are decided on features, not on sketches
         self._places = [("title", "body").index(name) for name in profile.recipe.fields]
+        self.across = field_across(profile.recipe)
         self._between = "\n\n" if profile.recipe.shingle.scheme == "sentence" else "\n"
         self._banding = profile.banding
         # Copied for each document, which takes less time than to hash the key again.
@@ -221,6 +225,13 @@ class Encoder:
     def digest(self, features: NDArray[Any]) -> bytes:
         """Return a 128-bit digest of the features of one document under this profile."""
         return self._digest(features.view(np.uint8).data)
+
+    def is_digest(self, digest: UUID, features: NDArray[Any], doc_id: int) -> bool:
+        """Whether a stored digest is of these features of a document."""
+        found = self.digest(features)
+        return digest.bytes == (
+            own_digest(found, doc_id, digest.bytes[-LABEL_BYTES:]) if self.across else found
+        )
 
     def _digest(self, content: memoryview) -> bytes:
         digest = self._empty_digest.copy()

@@ -220,3 +220,13 @@ def sample_documents(connection: Connection, collection_id: CollectionId, size: 
     """Return the doc_ids of a uniform random sample of up to `size` documents, in order."""
     parameters = {"collection_id": collection_id, "size": size, "seed": seed}
     return sorted(run(connection, "sample_documents", **parameters).values())
+
+
+def read_values(connection: Connection, doc_ids: Ids, field: str) -> dict[int, object]:
+    """Return the values of a field of the documents among some that exist; None for none."""
+    return dict(run(connection, "read_values", doc_ids=packed_ids(doc_ids), field=field).rows())
+
+
+def lacks_values(connection: Connection, collection_id: CollectionId, field: str) -> bool:
+    """Whether a collection has documents, but none with a value of a field."""
+    return bool(run(connection, "lacks_values", collection_id=collection_id, field=field).value())

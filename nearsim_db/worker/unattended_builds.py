@@ -94,12 +94,12 @@ class UnattendedBuilds:
         return True
 
     def _build(self, context: Context) -> None:
-        generation, keep = context.generation, context.encoder.profile.recipe.cluster.keep
+        generation = context.generation
         log(logging.INFO, "build", f"building {describe(generation)}", facts_of(generation))
         with self._recorded(context):
             if generation.is_first_build:
                 with self._scope.engine.connect() as connection:
-                    profiles.refuse_keep_by_source(connection, generation.collection_id, keep)
+                    profiles.refuse_unusable(connection, generation.collection_id, generation.recipe)
             with self._monitor.batch("build"):
                 build.build(self._scope.engine, context, lambda *step: self._continue("build"))
             log(logging.INFO, "build", f"built {describe(generation)}", facts_of(generation))

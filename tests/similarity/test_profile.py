@@ -169,7 +169,7 @@ print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fin
 
 
 # Keys that recipes did not have at first.
-LATER_KEYS = {"normalise": ["invisible"], "match": ["certain_shared_bands", "review"]}
+LATER_KEYS = {"normalise": ["invisible"], "match": ["certain_shared_bands", "review", "across"]}
 # What presets were then.
 THEN = {
     "newshound": ["match.certain_shared_bands=0", "match.min_shared_bands=3", "match.bucket_limit=128"],

@@ -31,7 +31,7 @@ COMPARED = {
     "read_anchors": "ee962fb8893b",
     "read_large_buckets": "73c31dd547c9",
     "read_shared_buckets": "de2235b63703",
-    "bucket_neighbours": "0bba60c1822b",
+    "bucket_neighbours": "007cbda4723b",
     "candidates": "cec2ea617dda",
     "compare_sketches": "eb3ad8c8e4ff",
 }

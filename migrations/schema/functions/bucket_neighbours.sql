@@ -19,7 +19,7 @@ BEGIN
     are_compared := min_similarity >= nearsim.least_similarity(known.recipe);
     RETURN QUERY EXECUTE format($query$
         WITH me AS MATERIALIZED (
-            SELECT head_id, sketch, numbers_digest FROM %1$s AS own WHERE doc_id = $1 AND head_id IS NOT NULL
+            SELECT head_id, sketch, numbers_digest, feature_digest FROM %1$s AS own WHERE doc_id = $1 AND head_id IS NOT NULL
         ), met AS MATERIALIZED (
             SELECT DISTINCT member.doc_id
             FROM me
@@ -35,7 +35,8 @@ BEGIN
         SELECT family.doc_id, said.estimate, said.shared_bands, family.numbers_digest <> me.numbers_digest
         FROM me CROSS JOIN met
         CROSS JOIN LATERAL (
-            SELECT sketch FROM %1$s AS signed WHERE doc_id = met.doc_id AND head_id = met.doc_id LIMIT 1
+            SELECT sketch FROM %1$s AS signed WHERE doc_id = met.doc_id AND head_id = met.doc_id
+                AND nearsim.may_pair($4, signed.feature_digest, me.feature_digest) LIMIT 1
         ) AS other
         CROSS JOIN LATERAL (
             SELECT nearsim.shared_bands($4, $5, $6, me.sketch, other.sketch) AS bands OFFSET 0

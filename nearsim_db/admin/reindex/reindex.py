@@ -16,7 +16,7 @@ from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search.live_generation import list_of_collection
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import resolve, restore_for_reading
-from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.store import diffs, generation_rows, generations, partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -90,7 +90,7 @@ class Reindex:
         made = restore_for_reading(live.recipe, live.fingerprint, live.bands, live.rows)
         wanted = recipe or made.recipe
         profile = resolve(override(wanted, settings) if settings else wanted)
-        profiles.refuse_keep_by_source(connection, live.collection_id, profile.recipe.cluster.keep)
+        profiles.refuse_unusable(connection, live.collection_id, to_mapping(profile.recipe))
         profiles.refuse_delete(connection, live.collection_id, profile.recipe)
         for message in recipe_warnings.of_profile(profile):
             self._warn(message)

@@ -14,7 +14,7 @@ from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import diffs, reports
 from nearsim_db.store.diffs import ChangedCluster, DiffDocument, DiffPair, GenerationTables, PairInGeneration
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.codec import digest_uuid, sketches_from
+from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.generation_rows import Generation
 
 _TEXT_CHARACTERS = 10_000
@@ -169,7 +169,8 @@ class _MissingPairs:
         for position, doc_id in enumerate(contents):
             own = features.of(position)
             # Of a text that is the one that was signed.
-            if digest_uuid(self._encoder.digest(own)) == self._documents[doc_id].digest:
+            digest = self._documents[doc_id].digest
+            if digest is not None and self._encoder.is_digest(digest, own, doc_id):
                 self._features[doc_id] = own
 
     def explain(self, pair: DiffPair) -> tuple[PairInGeneration, str]:

@@ -67,7 +67,8 @@ def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> S
         connection, context.collection_id, doc_ids, vectors=context.encoder.takes_vectors
     )
     with closing(streamed) as batches:
-        return SignatureRows.joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
+        rows = SignatureRows.joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
+    return steps.labelled(connection, context, rows)
 
 
 def _find_fault(

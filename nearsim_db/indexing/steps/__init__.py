@@ -16,10 +16,11 @@ from nearsim_db.indexing.steps.search import (
     search_full_buckets,
     verify_candidates,
 )
-from nearsim_db.indexing.steps.sign import merge_heads, sign_documents, store_signatures
+from nearsim_db.indexing.steps.sign import labelled, merge_heads, sign_documents, store_signatures
 
 __all__ = [
     "extend_clusters",
+    "labelled",
     "lock_clusters",
     "merge_heads",
     "read_features",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import DatabaseError, count_of
 from nearsim_db.indexing.context import Context
+from nearsim_db.similarity.across import labels_of
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
@@ -109,6 +110,9 @@ def verify_candidates(
     if not len(signed.doc_ids):
         return _no_pairs()
     rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
+    if context.encoder.across is not None:
+        labels = labels_of(signed.digests)
+        rows = rows[(labels[rows[:, 0]] != labels[rows[:, 1]]).any(axis=1)]
     screened = screen(context.encoder, signed, rows[:, 0], rows[:, 1], review=True)
     context.found.counts["candidates"] += screened.candidates
     context.found.counts["screened"] += len(screened.left)
@@ -175,7 +179,7 @@ def current_features(
     for position, one in enumerate(batch):
         ids = features.of(position).copy()
         row = rows[one.doc_id]
-        if context.encoder.digest(ids) == signed.digests[row].bytes:
+        if context.encoder.is_digest(signed.digests[row], ids, one.doc_id):
             found[row] = ids
             context.cache.put(one.doc_id, signed.digests[row], ids)
     return found

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
+from nearsim_db.readers.values import value_digest
+from nearsim_db.similarity.across import LABEL_BYTES, with_labels
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoded
-from nearsim_db.store import bands, clusters, lookups, pairs, signatures
+from nearsim_db.store import bands, clusters, documents, lookups, pairs, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
@@ -44,7 +46,22 @@ def sign_documents(
     return rows
 
 
+def labelled(connection: Connection, context: Context, rows: SignatureRows) -> SignatureRows:
+    """Return signatures with the digests to store: of features alone, or with `match.across` of the documents.
+
+    The values of the field are read now: if they are newer than the texts, the documents are signed again.
+    """
+    if (field := context.encoder.across) is None:
+        return rows
+    values = documents.read_values(connection, rows.doc_ids, field)
+    return with_labels(
+        rows, (value_digest(values.get(doc_id), LABEL_BYTES) for doc_id in rows.doc_ids.tolist())
+    )
+
+
 def _keep(context: Context, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> None:
+    if context.encoder.across is not None:  # their digests are not known yet
+        return
     if context.build.spool is not None and features and context.build.spool.add(rows, features):
         return
     for row, ids in enumerate(features):
@@ -93,6 +110,7 @@ def store_signatures(
     is queued for search: the batch continues with these documents, and is returned.
     """
     generation_id = context.generation.generation_id
+    rows = labelled(connection, context, rows)
     savepoint = connection.begin_nested()
     take_transaction_lock(connection, Lock.STORE, generation_id, shared=True)
     plan = _plan(connection, context, doc_ids, rows)

@@ -12,6 +12,7 @@ from nearsim_db.similarity.recipe.sections import (
     Retain,
     Shingle,
     Sketch,
+    field_across,
     without_review,
 )
 from nearsim_db.similarity.recipe.validation import keep_policy, refuse_unusable_keep, retained_seconds
@@ -28,6 +29,7 @@ __all__ = [
     "Retain",
     "Shingle",
     "Sketch",
+    "field_across",
     "from_mapping",
     "keep_policy",
     "load",

@@ -12,6 +12,7 @@ Positive = Annotated[int, Meta(ge=1)]
 
 DEFAULT_RECALL = 0.995
 _DEFAULT_REVIEW = 0.5
+NOWHERE = "none"
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -111,6 +112,8 @@ class MatchRules(_Section, frozen=True):
     Candidates from `review` to the threshold are stored to be looked at by a person, outside clusters, removal and
     counts; 0: none. By default 0.5 for exact Jaccard similarities, if the threshold is higher, otherwise 0.
 
+    With `across`, source or the name of an attribute, only pairs of different values count, where none is a value.
+
     `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
     and(3))", replaces bands and the minimum. `passage` and `passage_gap` are for winnow: runs of `passage` equal words
     (or characters, as in shingle.scheme) always make two documents candidates, and a passage may have up to
@@ -125,6 +128,7 @@ class MatchRules(_Section, frozen=True):
     certain_shared_bands: Annotated[int, Meta(ge=0, le=256)] = 0
     bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 128
     review: Annotated[float, Meta(ge=0, le=1)] | None = None
+    across: str = NOWHERE
     passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     passage_gap: Annotated[int, Meta(ge=0, le=1_000)] | None = None
     passage_words: Annotated[int, Meta(ge=1, le=100_000)] | None = None
@@ -187,6 +191,11 @@ class Recipe(_Section, frozen=True):
 
     def _shingles_of(self, words: int | None) -> int | None:
         return None if words is None else words + 1 - (1 if self.shingle.scheme == "bag" else self.shingle.k)
+
+
+def field_across(recipe: Recipe) -> str | None:
+    """Return the field across which pairs count, None if all do."""
+    return None if recipe.match.across == NOWHERE else recipe.match.across
 
 
 def default_review(recipe: Recipe) -> float:

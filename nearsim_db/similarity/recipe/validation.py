@@ -69,6 +69,9 @@ def check(recipe: "Recipe") -> None:
     _check_characters(
         (*recipe.shingle.stopwords, recipe.shingle.stem, recipe.shingle.language or "", recipe.cluster.keep)
     )
+    _check_characters((recipe.match.across,))
+    if not recipe.match.across.strip():
+        raise RecipeError("match.across is empty; name a field, such as source, or give none")
     keep_policy(recipe.cluster.keep)
     if retained_seconds(recipe.retain.age) is None and recipe.retain.delete:
         raise RecipeError(

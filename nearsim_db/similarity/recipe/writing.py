@@ -66,7 +66,7 @@ _EARLIER: Mapping[str, Mapping[str, Any]] = {
     "normalise": {"invisible": "keep"},
     "shingle": {"order": "kept"},
     "retain": {"delete": False},
-    "match": {"certain_shared_bands": 0, "review": 0.0},
+    "match": {"certain_shared_bands": 0, "review": 0.0, "across": "none"},
 }
 
 

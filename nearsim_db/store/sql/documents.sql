@@ -219,3 +219,14 @@ WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_id
             WHERE collection_id = %(collection_id)s AND external_id = query.external_id LIMIT 1
         ) AS found))
 RETURNING external_id
+
+-- name: read_values
+-- The values of a field of documents, NULL for none. Relies on document_pkey.
+SELECT doc_id, nearsim.value_of(%(field)s, source, attributes)
+FROM nearsim.document WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+
+-- name: lacks_values
+-- Whether a collection has documents, but none with a value of a field. Relies on document_collection_doc.
+SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
+    AND NOT EXISTS (SELECT FROM nearsim.document
+        WHERE collection_id = %(collection_id)s AND nearsim.value_of(%(field)s, source, attributes) IS NOT NULL)

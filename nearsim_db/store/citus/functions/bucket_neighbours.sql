@@ -17,7 +17,7 @@ BEGIN
     END IF;
     SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = bucket_neighbours.generation_id;
     are_compared := min_similarity >= nearsim.least_similarity(known.recipe);
-    EXECUTE format('SELECT head_id, sketch, numbers_digest FROM %s AS own WHERE doc_id = $1 AND head_id IS NOT NULL',
+    EXECUTE format('SELECT head_id, sketch, numbers_digest, feature_digest FROM %s AS own WHERE doc_id = $1 AND head_id IS NOT NULL',
         nearsim.rows_of('signature', generation_id)) INTO me USING doc_id;
     IF me.sketch IS NULL THEN
         RETURN;
@@ -39,7 +39,8 @@ BEGIN
         SELECT family.doc_id, said.estimate, said.shared_bands, family.numbers_digest <> $8
         FROM unnest($1) AS met (doc_id)
         CROSS JOIN LATERAL (
-            SELECT sketch FROM %1$s AS signed WHERE doc_id = met.doc_id AND head_id = met.doc_id LIMIT 1
+            SELECT sketch FROM %1$s AS signed WHERE doc_id = met.doc_id AND head_id = met.doc_id
+                AND nearsim.may_pair($4, signed.feature_digest, $11) LIMIT 1
         ) AS other
         CROSS JOIN LATERAL (
             SELECT nearsim.shared_bands($4, $5, $6, $9, other.sketch) AS bands OFFSET 0
@@ -62,6 +63,6 @@ BEGIN
                 AND right_id = greatest($10, met.doc_id))
         $query$, nearsim.rows_of('signature', generation_id), nearsim.rows_of('similar_pair', generation_id))
         USING met, min_similarity, min_shared_bands, known.recipe, CAST(known.bands AS integer),
-            CAST(known.rows AS integer), are_compared, me.numbers_digest, me.sketch, me.head_id;
+            CAST(known.rows AS integer), are_compared, me.numbers_digest, me.sketch, me.head_id, me.feature_digest;
 END
 $$
