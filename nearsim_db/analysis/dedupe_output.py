@@ -230,14 +230,29 @@ class PairLines:
         for one, other in ends:
             if not self.labels.counts(one, other):
                 continue
-            left, right = map(self.places.find, self.ordered(one, other))
+            numbers = self.ordered(one, other)
+            left, right = map(self.places.find, numbers)
             titles = {"left_title": left[2], "right_title": right[2]}
             yield json_line(
                 {
-                    **{"left": left[1], "right": right[1], **figures, **titles},
+                    **{
+                        "left": left[1],
+                        "right": right[1],
+                        **figures,
+                        **self._shares(numbers, figures),
+                        **titles,
+                    },
                     **{"left_place": left[0], "right_place": right[0]},
                 }
             )
+
+    def _shares(self, numbers: tuple[int, int], figures: Figures) -> Figures:
+        """Return the share of each record that is in the other, if the similarity is one of containment."""
+        both = figures["intersection"]
+        if self.records.encoder.metric.name != "containment" or not isinstance(both, int):
+            return {}
+        left, right = (both / int(self.records.counts[number]) for number in numbers)
+        return {"left_in_right": left, "right_in_left": right}
 
 
 def cluster_lines(clusters: Clusters, places: RecordPlaces) -> Iterator[bytes]:

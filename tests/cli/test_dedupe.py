@@ -5,6 +5,7 @@ import json
 import tempfile
 from pathlib import Path
 
+import networkx
 import pytest
 
 from tests.builders.command_line import (
@@ -15,6 +16,7 @@ from tests.builders.command_line import (
     CommandLine,
     write_jsonl,
 )
+from tests.indexing.test_containment import grams, held, make_texts, true_pairs
 
 
 @pytest.fixture
@@ -259,3 +261,34 @@ def test_equal_texts_after_normalisation(nearsim: CommandLine, tmp_path: Path, u
     assert [json.loads(line)["text"] for line in unique.read_text().splitlines()] == ["", ""]
     assert "--threshold" in nearsim.fail("dedupe", path, "-o", unique, "--exact", "-t", "0.9", exit_code=2)
     assert "vectors" in nearsim.fail("dedupe", path, "-o", unique, "--exact", "--preset", "embeddings")
+
+
+def test_files_name_what_holds_what_was_removed(nearsim: CommandLine, tmp_path: Path) -> None:
+    texts = make_texts()
+    truth = true_pairs(texts)
+    source, unique, clusters, pairs = (
+        tmp_path / f"{name}.jsonl" for name in ("all", "unique", "clusters", "pairs")
+    )
+    source.write_text("".join(json.dumps({"id": name, "text": texts[name]}) + "\n" for name in sorted(texts)))
+    own = ["dedupe", source, "--set", "sketch.family=winnow"]
+    nearsim.succeed(*own, "--output", unique, "--clusters", clusters, "--pairs", pairs)
+    lines = [json.loads(line) for line in pairs.read_text().splitlines()]
+    assert len(lines) == len(truth)
+    for one in lines:
+        left, right = grams(texts[one["left"]]), grams(texts[one["right"]])
+        assert one["left_in_right"] == len(left & right) / len(left)
+        assert one["right_in_left"] == len(left & right) / len(right)
+    kept = {json.loads(line)["id"] for line in unique.read_text().splitlines()}
+    assert kept == set(texts) - held(texts)
+    order = sorted(sorted(texts), key=lambda name: -len(texts[name]))
+    for one in map(json.loads, clusters.read_text().splitlines()):
+        for name in {*one["members"]} - {one["survivor"]}:
+            holders = [other for other in order if tuple(sorted((name, other))) in truth]
+            assert one["survivor"] == next(other for other in holders if other in kept)
+    forced = ["--set", "cluster.linkage=connected", "--set", "cluster.allow_chains=true"]
+    assert "set it to representative, or" in nearsim.fail(*own, *forced[:2], "--dry-run", exit_code=2)
+    nearsim.succeed(*own, *forced, "--output", unique, "--clusters", clusters)
+    graph = networkx.Graph(truth.keys())
+    assert {frozenset(json.loads(line)["members"]) for line in clusters.read_text().splitlines()} == {
+        frozenset(one) for one in networkx.connected_components(graph)
+    }

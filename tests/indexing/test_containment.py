@@ -33,8 +33,12 @@ def sentence(rng: random.Random, words: int) -> list[str]:
     return rng.choices(VOCABULARY, k=words)
 
 
-@pytest.fixture(scope="module")
-def texts() -> dict[str, str]:
+@pytest.fixture(scope="module", name="texts")
+def stories_in_stories() -> dict[str, str]:
+    return make_texts()
+
+
+def make_texts() -> dict[str, str]:
     """Stories, each alone, inside a longer one, cut short, quoted by a passage of 20 words, and twice."""
     rng = random.Random(5)
     found = {}

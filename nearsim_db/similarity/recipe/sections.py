@@ -135,9 +135,13 @@ class MatchRules(_Section, frozen=True):
 
 
 class ClusterRules(_Section, frozen=True):
-    """How pairs connect documents, and which document of a cluster to keep."""
+    """How pairs connect documents, and which document of a cluster to keep.
+
+    With `allow_chains` the linkage may be connected under containment too.
+    """
 
     linkage: Literal["connected", "representative"] = "connected"
+    allow_chains: bool = False
     keep: str = "earliest"
     numbers_differ: Literal["link", "keep-apart"] = "link"
 

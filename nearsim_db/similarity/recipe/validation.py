@@ -216,10 +216,10 @@ def _check_passage(recipe: "Recipe") -> None:
             f"sketch.k is {recipe.sketch.k}, but winnow keeps as many values as a text requires; leave it out, and set "
             "match.passage"
         )
-    if recipe.cluster.linkage == "connected":
+    if recipe.cluster.linkage == "connected" and not recipe.cluster.allow_chains:
         raise RecipeError(
             "cluster.linkage is connected, but with containment it ties documents that have nothing in common: two "
-            "articles that quote the same one; set it to representative"
+            "articles that quote the same one; set it to representative, or cluster.allow_chains to true"
         )
 
 

@@ -67,6 +67,7 @@ _EARLIER: Mapping[str, Mapping[str, Any]] = {
     "shingle": {"order": "kept"},
     "retain": {"delete": False},
     "match": {"certain_shared_bands": 0, "review": 0.0, "across": "none"},
+    "cluster": {"allow_chains": False},
 }
 
 
