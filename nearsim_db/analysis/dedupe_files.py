@@ -74,8 +74,9 @@ class AgainstSummary:
 class DedupeSummary:
     """Counts of the input: read = unique + duplicates + rejected.
 
-    `duplicates` counts removed records; `pairs` those of documents that count, copies included; there are no `clusters`
-    against another corpus. `rejected` says how many records were rejected and why, None if none was.
+    `duplicates` counts removed records; `pairs` those of documents that count, copies included; `review_pairs` those to
+    be reviewed, if a file is written for them; there are no `clusters` against another corpus. `rejected` says how many
+    records were rejected and why, None if none was.
     """
 
     ingest: IngestSummary
@@ -83,6 +84,7 @@ class DedupeSummary:
     unique: int
     duplicates: int
     pairs: int
+    review_pairs: int
     clusters: int
     profile: Profile
     warnings: tuple[str, ...]
@@ -163,6 +165,7 @@ def dedupe(
             unique,
             summary.read - summary.rejected - unique,
             found.nodes.count(found.pairs.edges),
+            found.nodes.count(found.in_review.edges),
             int(found.clusters.survives.sum()),
             encoder.profile,
             (*given.warnings(), *of_recipe, *_warnings(encoder, records, found.twins, found.pairs)),
@@ -225,6 +228,8 @@ def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: He
         encoder.band_keys(sketches), profile.amplification, len(heads)
     )
     yield from filter(None, (short, recipe_warnings.of_candidates(expected, profile.recipe.match.verify)))
+    left, right = records.numbers[pairs.ties].T
+    yield from recipe_warnings.of_numbers(profile.recipe, int((left != right).sum()), len(pairs.ties))
     full, limit = pairs.full, profile.recipe.match.bucket_limit
     yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))
 

@@ -3,10 +3,11 @@
 from typing import Any
 
 from nearsim_db.errors import DEFAULT
+from nearsim_db.search import hints
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, to_mapping
-from nearsim_db.store import bands, collection_rows, partitions
+from nearsim_db.store import bands, collection_rows, partitions, query_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
@@ -46,10 +47,17 @@ def stats(
         "queued": queued,
         "set_aside": set_aside,
         "workers": leases.count_responsive(connection),
+        "review_pairs": 0,
+        "hints": [],
     }
     if generation.state == "live":
         limit = profile.recipe.match.bucket_limit
         found |= _sizes(connection, generation)
+        sample = query_rows.sample_pairs(connection, generation.leaves, collection_id)
+        signed = found["indexed"] - found["no_features"]
+        found["hints"] = hints.of_index(profile.recipe, signed, found["pairs"] + found["twins"], sample)
+        if profile.recipe.match.review:
+            found["review_pairs"] = query_rows.count_review_pairs(connection, generation.leaves)
         found |= {
             name: generation.figures.get(name) for name in (*bands.BUCKET_FIGURES, "buckets_counted_at")
         }
@@ -71,6 +79,8 @@ def of_nothing(connection: Connection, collection: str) -> dict[str, Any]:
         "trouble": None,
         **dict.fromkeys(counts, 0),
         "workers": leases.count_responsive(connection),
+        "review_pairs": 0,
+        "hints": [],
         **describe(resolve(Recipe())),
     }
 

@@ -206,6 +206,17 @@ def _featureless(profile: Profile, sizes: FeatureTotals) -> list[str]:
     ]
 
 
+def of_numbers(recipe: Recipe, differing: int, pairs: int) -> list[str]:
+    """Return a warning if most of some pairs have other numbers, and are kept apart for it."""
+    if recipe.cluster.numbers_differ == "link" or 2 * differing <= pairs:
+        return []
+    return [
+        f"cluster.numbers_differ = keep-apart leaves {differing:,} of {count_of(pairs, 'pair')} out of clusters, as "
+        "their numbers differ; it is meant for issues of a series, such as prices or weather; set it to link to "
+        "cluster these pairs, too"
+    ]
+
+
 def of_limit(limit: int, links: int, buckets: int) -> list[str]:
     """Return a warning if a bucket limit leaves out links."""
     if not links:

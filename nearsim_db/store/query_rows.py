@@ -109,6 +109,33 @@ def stream_pairs(connection: Connection, leaves: Leaves, bands: int, wanted: Pai
     )
 
 
+_SAMPLED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PairSample:
+    """Of at most 1,000 pairs of heads, how many there are, have other numbers, and lie within one source.
+
+    `sources` are those of as many documents, `features` their mean number.
+    """
+
+    pairs: int
+    numbers_differ: int
+    within_source: int
+    sources: int
+    features: float
+
+
+def sample_pairs(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> PairSample:
+    """Return figures of some pairs and documents of an index."""
+    return run(connection, "sample_pairs", leaves, collection_id=collection_id, most=_SAMPLED).one(PairSample)
+
+
+def count_review_pairs(connection: Connection, leaves: Leaves) -> int:
+    """Return the number of pairs that are stored to be reviewed, twins expanded."""
+    return int(run(connection, "count_review_pairs", leaves).value())
+
+
 @dataclass(frozen=True, slots=True)
 class StoredPair:
     """What an index has on two documents; `similarity` is None unless it is stored, as of pairs to be reviewed too."""

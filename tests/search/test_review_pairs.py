@@ -80,6 +80,7 @@ def test_pairs_below_the_threshold_are_stored_apart(database_url: str, connectio
         assert counted == as_found(list(plain.pairs())) == pytest.approx(expected(texts, 0.7, 1.1))
         assert {one.members for one in reviewed.clusters()} == {one.members for one in plain.clusters()}
         assert reviewed.stats()["pairs"] == plain.stats()["pairs"] == len(counted)
+        assert (reviewed.stats()["review_pairs"], plain.stats()["review_pairs"]) == (len(in_review), 0)
         kinds = [(one.kind, one.left, one.right) for one in reviewed.events() if one.kind == "pair_found"]
         assert kinds == [
             (one.kind, one.left, one.right) for one in plain.events() if one.kind == "pair_found"

@@ -99,6 +99,7 @@ def stats(
     def print_text() -> None:
         tables.print_named({name: one for name, one in found.items() if not isinstance(one, list | dict)})
         summaries.print_curve(found)
+        summaries.print_hints(found)
 
     result.show(found, print_text)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _OUTLINE = (
     *("profile", "state", "documents", "pairs", "clusters", "bands", "rows"),
-    *("linked_pairs_per_document", "candidates_per_document"),
+    *("linked_pairs_per_document", "candidates_per_document", "review_pairs", "hints"),
 )
 
 _DRY_RUN = "Dry run: nothing was written."
@@ -37,17 +37,28 @@ def outlines(profiles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
-    """Print the figures of the profiles, one per row; linked pairs if they are not the same as candidates."""
+    """Print the figures of the profiles, one per row, and hints; linked pairs if they are not those of candidates."""
     if not profiles:
         return
-    counts, ratios = [*_OUTLINE[:1], *_OUTLINE[2:5]], list(_OUTLINE[-2:])
+    counts, ratios = [*_OUTLINE[:1], *_OUTLINE[2:5]], list(_OUTLINE[7:9])
+    if any(one["review_pairs"] for one in profiles):
+        counts.append("review_pairs")
     if all(one[ratios[0]] == one[ratios[1]] for one in profiles):
         del ratios[0]
     headings = [name.replace("_", " ") for name in ratios]
     rows = [
         [*map(one.get, counts), f"{one['bands']} x {one['rows']}", *map(one.get, ratios)] for one in profiles
     ]
-    tables.print_table((*counts, "bands x rows", *headings), rows, decimals=dict.fromkeys(headings, 2))
+    shown = [name.replace("_", " ") for name in counts]
+    tables.print_table((*shown, "bands x rows", *headings), rows, decimals=dict.fromkeys(headings, 2))
+    for one in profiles:
+        print_hints(one)
+
+
+def print_hints(figures: dict[str, Any]) -> None:
+    """Print the hints of a profile's index."""
+    for hint in figures["hints"]:
+        terminal.print_line(f"hint: profile {figures['profile']}: {hint['message']}")
 
 
 def print_profile(description: dict[str, Any], name: str, state: str) -> None:
@@ -174,7 +185,7 @@ def dedupe_document(summary: "DedupeSummary", output: Path | None) -> dict[str, 
         "read": ingest.read,
         **values_of(summary, "unique", "duplicates"),
         **values_of(ingest, "rejected", "unreadable_dates", "replaced_characters"),
-        **values_of(summary, "pairs", "clusters"),
+        **values_of(summary, "pairs", "review_pairs", "clusters"),
         "threshold": profile.recipe.match.threshold,
         **values_of(profile, "bands", "rows"),
         "against": values_of(summary.against, "read", "rejected", "duplicates"),
@@ -197,6 +208,7 @@ def print_dedupe_summary(
             "read": ingest.read,
             "unique": f"{summary.unique:,}{written}",
             "duplicates": summary.duplicates,
+            **({"pairs to review": summary.review_pairs} if summary.review_pairs else {}),
             "rejected": ingest.rejected,
             "replaced characters": ingest.replaced_characters,
             **({"unreadable dates": ingest.unreadable_dates} if ingest.unreadable_dates else {}),

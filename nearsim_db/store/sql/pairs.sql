@@ -174,3 +174,27 @@ LEFT JOIN {stored_pair} AS pair
 LEFT JOIN {cluster_member} AS one ON one.doc_id = a.doc_id
 LEFT JOIN {cluster_member} AS other ON other.doc_id = b.doc_id
 ORDER BY asked.place
+
+-- name: sample_pairs
+-- Of some pairs of heads: how many there are, how many have other numbers, how many lie within one source; the number of
+-- sources of some documents; and the mean number of features. Reads so many rows at most, pairs and signatures in the
+-- order of their tables. Relies on signature_pkey, document_pkey and document_collection_doc.
+SELECT count(*), count(*) FILTER (WHERE a.numbers_digest <> b.numbers_digest), count(*) FILTER (WHERE l.source = r.source),
+    (SELECT count(DISTINCT source) FROM (
+        SELECT source FROM nearsim.document WHERE collection_id = %(collection_id)s ORDER BY doc_id LIMIT %(most)s) AS listed),
+    (SELECT coalesce(CAST(avg(feature_count) AS double precision), 0) FROM (
+        SELECT feature_count FROM {signature} AS signature LIMIT %(most)s) AS signed)
+FROM (SELECT left_id, right_id FROM {similar_pair} AS pair LIMIT %(most)s) AS pair
+JOIN {signature} AS a ON a.doc_id = pair.left_id JOIN {signature} AS b ON b.doc_id = pair.right_id
+JOIN nearsim.document AS l ON l.doc_id = pair.left_id JOIN nearsim.document AS r ON r.doc_id = pair.right_id
+
+-- name: count_review_pairs
+-- Pairs that are stored to be reviewed, twins expanded, as in answers. Reads all pairs; relies on the index on head_id.
+WITH family AS MATERIALIZED (
+    SELECT head_id, count(*) + 1 AS members FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
+)
+SELECT coalesce(sum(coalesce(l.members, 1) * coalesce(r.members, 1)), 0)
+FROM {stored_pair} AS pair
+LEFT JOIN family AS l ON l.head_id = pair.left_id
+LEFT JOIN family AS r ON r.head_id = pair.right_id
+WHERE in_review
