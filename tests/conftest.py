@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import signal
 from collections.abc import Iterator, Set
 from contextlib import ExitStack
@@ -105,6 +106,12 @@ def _why_left_out(config: pytest.Config) -> Iterator[str]:
         yield "tests marked slow were left out, all of tests/scale_out among them; --all runs them"
     if reason := why_no_citus():
         yield f"tests on Citus need it, too: {reason}"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Three processes on two cores, as tests wait for servers and other processes."""
+    return (os.cpu_count() or 2) * 3 // 2
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -160,6 +160,7 @@ def repeated(server: Server, tables: str) -> Iterator[World]:
         yield world
 
 
+@pytest.mark.slow("many estimates")
 def test_row_estimates_do_not_spell_texts_of_the_other_tenant(repeated: World) -> None:
     with psycopg.connect(repeated.reader, autocommit=True) as reader:
         assert search(reader, sql.Identifier("own", "document"), "title").startswith("own plum")

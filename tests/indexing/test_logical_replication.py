@@ -29,6 +29,7 @@ def body(number: int, own: str = "") -> str:
     return f"one text of some words that all others nearly are but for its end {number % 2} {own}"
 
 
+@pytest.mark.slow("every kind of write")
 @pytest.mark.each_major
 def test_a_publication_of_all_tables_stops_nothing(database_url: str) -> None:
     with Index.connect(database_url) as index, application(database_url) as app:

@@ -64,29 +64,29 @@ def test_documents_may_be_named_by_external_id(session: Session) -> None:
     assert [row[7] for row in ledger(session)] == [False, True]
 
 
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        ("pin_pair(1, 1, 'x')", "about two documents, not about 1 and itself"),
-        ("veto_pair(1, 99, 'x')", "there is no document 99"),
-        ("veto_pair(1, NULL, 'x')", "there is no document null"),
-        ("pin_pair(3, 4, 'x')", "documents 3 and 4 are in different collections"),
-        ("pin_pair(1, 2, ' ')", "needs a reason"),
-        ("pin_pair(1, 2, NULL)", "needs a reason"),
-        ("pin_pair(1, 2, 'x', '')", "an author"),
-        ("undo_verdict(1, 2, 'x')", "documents 1 and 2 have no verdict to undo"),
-        ("pin_pair('a', 'a', 'x', collection => 'one')", "about two documents, not about 'a' and itself"),
-        ("pin_pair('a', 'b', 'x')", "in several collections; name one of: one, two"),
-        ("pin_pair('a', 'z', 'x')", "there is no document 'z'"),
-        ("pin_pair('a', 'd', 'x', collection => 'one')", "there is no document 'd' in collection 'one'"),
-        ("pin_pair('c', 'd', 'x')", "documents 'c' and 'd' are in different collections"),
-        ("undo_verdict('c', 'a', 'x')", "documents 'c' and 'a' have no verdict to undo"),
-    ],
-)
-def test_invalid_verdicts_are_refused(session: Session, call: str, message: str) -> None:
-    with pytest.raises(psycopg.Error, match=message) as refused:
-        session.execute(sql.SQL("SELECT nearsim.") + sql.SQL(call))
-    assert refused.value.sqlstate in ("P0002", "22023")
+INVALID = [
+    ("pin_pair(1, 1, 'x')", "about two documents, not about 1 and itself"),
+    ("veto_pair(1, 99, 'x')", "there is no document 99"),
+    ("veto_pair(1, NULL, 'x')", "there is no document null"),
+    ("pin_pair(3, 4, 'x')", "documents 3 and 4 are in different collections"),
+    ("pin_pair(1, 2, ' ')", "needs a reason"),
+    ("pin_pair(1, 2, NULL)", "needs a reason"),
+    ("pin_pair(1, 2, 'x', '')", "an author"),
+    ("undo_verdict(1, 2, 'x')", "documents 1 and 2 have no verdict to undo"),
+    ("pin_pair('a', 'a', 'x', collection => 'one')", "about two documents, not about 'a' and itself"),
+    ("pin_pair('a', 'b', 'x')", "in several collections; name one of: one, two"),
+    ("pin_pair('a', 'z', 'x')", "there is no document 'z'"),
+    ("pin_pair('a', 'd', 'x', collection => 'one')", "there is no document 'd' in collection 'one'"),
+    ("pin_pair('c', 'd', 'x')", "documents 'c' and 'd' are in different collections"),
+    ("undo_verdict('c', 'a', 'x')", "documents 'c' and 'a' have no verdict to undo"),
+]
+
+
+def test_invalid_verdicts_are_refused(session: Session) -> None:
+    for call, message in INVALID:
+        with pytest.raises(psycopg.Error, match=message) as refused:
+            session.execute(sql.SQL("SELECT nearsim.") + sql.SQL(call))
+        assert refused.value.sqlstate in ("P0002", "22023")
     assert ledger(session) == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError
@@ -17,6 +17,7 @@ from nearsim_db.readers import Fields, Source
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.json_array import begin, elements, read_json
 from nearsim_db.records import ReadDocument, Reject
+from tests.builders.selection import examples
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
@@ -30,7 +31,7 @@ def in_pieces(content: bytes, size: int) -> InputFile:
     return InputFile(Path("a.json"), begun=pieces)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(100)
 @given(st.lists(VALUES, max_size=5), st.integers(1, 30), st.none() | st.integers(0, 3), st.booleans())
 def test_arrays_are_read_in_pieces_of_any_size(
     values: list[object], size: int, indent: int | None, ascii_only: bool

@@ -139,6 +139,7 @@ def test_a_grown_index_moves_to_its_own_tables(url: str) -> None:
     assert_moved(url)
 
 
+@pytest.mark.slow("changes at each step")
 @pytest.mark.parametrize("every", some([40, 7], "more changes"))
 def test_an_index_answers_and_follows_changes_while_it_moves(
     url: str, every: int, monkeypatch: pytest.MonkeyPatch

@@ -108,6 +108,7 @@ def test_an_altered_or_dropped_table_is_reported_everywhere(
     assert metrics["nearsim_tables_not_followed"] == 1
 
 
+@pytest.mark.slow("several workers")
 def test_a_revoked_privilege_is_reported_to_users_who_have_it(
     app: Application, database: Database, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
