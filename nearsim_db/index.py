@@ -261,7 +261,7 @@ class Index(Queries):
         with self.database.transaction() as connection:
             collection_id = collection_rows.get_collection(connection, self.collection).collection_id
             attachments.refuse_attached(connection, collection_id, "delete the rows")
-            deleted = document_writes.delete_documents(connection, collection_id, list(external_ids))
+            deleted = list(document_writes.delete_documents(connection, collection_id, list(external_ids)))
         self._index(collection_id)
         return deleted
 

@@ -8,17 +8,31 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 
-from nearsim_db.indexing import build_bands, build_plan, small_build, steps
+from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
-from nearsim_db.indexing.build_slices import taking
+from nearsim_db.indexing.build_slices import Taker, taking
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import discard_indexed
 from nearsim_db.records import Progress
-from nearsim_db.store import build_slices, collection_rows, generation_rows, generations, pairs, partitions
+from nearsim_db.store import (
+    build_slices,
+    collection_rows,
+    documents,
+    generation_rows,
+    generations,
+    pairs,
+    partitions,
+    signatures,
+)
+from nearsim_db.store.attached import attachments
 from nearsim_db.store.build_slices import SlicedStage
 from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.generation_rows import Generation
 
+MOST_DOCUMENTS = 8  # of a build in one transaction
 _POLL_SECONDS = 0.05
 _STEPS: dict[SlicedStage, str] = {"sign": "sign", "pairs": "candidates"}  # names in progress reports
 
@@ -31,7 +45,7 @@ def build(
     The first generation of a profile is live then, any other catches up. `check_helpers` is called while others work.
     Raises BuildStoppedError if it was paused or abandoned.
     """
-    if not small_build.build(engine, context):
+    if not build_few(engine, context):
         _build_by_stages(engine, context, progress, check_helpers)
     discard_indexed(engine, context.generation, context.retained_seconds)
 
@@ -113,12 +127,7 @@ class _Leader:
         with self._engine.connect() as connection:
             steps.rebuild_clusters(connection, self._context)
             partitions.attach(connection, leaves)
-            build_slices.delete_slices(connection, leaves)
-            # The row is locked from here on, so the build cannot be paused between this check and its end.
-            generation_rows.set_stage(connection, generation, "done")
-            build_plan.check_not_stopped(connection, generation)
-            generations.finish_build(connection, generation)
-            connection.commit()
+            _finish(connection, generation)
 
     def _report_whole(self, step: str) -> None:
         """Report a step that handles all documents at once."""
@@ -148,6 +157,68 @@ class _Leader:
             known = build_slices.read_progress(connection, self._context.leaves, stage)
         self._progress(_STEPS[stage], known.done, known.documents)
         return known.unfinished
+
+
+def build_few(engine: Engine, context: Context) -> bool:
+    """Build a generation whose build has not begun, if its collection has few documents; return whether it is built.
+
+    All stages are one transaction, as slices and their progress would cost more; nothing is left of one that is
+    interrupted. Raises BuildStoppedError if it was paused or abandoned.
+    """
+    generation, leaves = context.generation, context.leaves
+    with engine.connect() as connection:
+        # A purge waits for this transaction, or this for the purge.
+        take_transaction_lock(connection, Lock.STORE, leaves.generation_id, shared=True)
+        counted = _count_documents(connection, context)
+        if counted is None:
+            return False
+        taker = Taker(connection, connection, context, lambda: None)
+        context.found.clear()
+        _sign_few(connection, context)
+        build_plan.finish_signing(connection, context)
+        build_bands.load_few(connection, context)
+        taker.find_pairs(build_slices.WHOLE)
+        steps.rebuild_clusters(connection, context)
+        generation_rows.add_figures(connection, generation, {**context.found.counts, "documents": counted})
+        _finish(connection, generation)
+        context.found.clear()
+    return True
+
+
+def _sign_few(connection: Connection, context: Context) -> None:
+    """Sign the documents that have no signature."""
+    whole = (0, build_slices.WHOLE.high)
+    unsigned = documents.stream_unsigned(
+        connection, context.collection_id, context.leaves, whole, None, vectors=context.encoder.takes_vectors
+    )
+    # They are read before a signature is written, on the same session.
+    batch = list(chain.from_iterable(unsigned))
+    context.build.sample_texts(batch)
+    rows = steps.labelled(connection, context, steps.sign_documents(context, batch))
+    signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
+
+
+def _count_documents(connection: Connection, context: Context) -> int | None:
+    """Return the number of documents; None if they are many, expire or are elsewhere, or the build has begun."""
+    generation = generation_rows.reread(connection, context.generation)
+    is_new = generation.is_first_build and generation.stage == "sign" and "began" not in generation.figures
+    is_local = generation.leaves.are_shared and not generation.leaves.distributed
+    if not is_new or not is_local or context.retained_seconds is not None:
+        return None
+    if attachments.find_attachment(connection, generation.collection_id) is not None:
+        return None
+    counted = collection_rows.count_documents(connection, generation.collection_id, MOST_DOCUMENTS + 1)
+    return counted if counted <= MOST_DOCUMENTS else None
+
+
+def _finish(connection: Connection, generation: Generation) -> None:
+    """End a build, and commit."""
+    build_slices.delete_slices(connection, generation.leaves)
+    # The row is locked from here on, so the build cannot be paused between this check and its end.
+    generation_rows.set_stage(connection, generation, "done")
+    build_plan.check_not_stopped(connection, generation)
+    generations.finish_build(connection, generation)
+    connection.commit()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import RejectLines, split_rejects
 from nearsim_db.records import CollectionId, GenerationId
-from nearsim_db.store import events, generation_rows, lookup_requests, purges, signatures
+from nearsim_db.store import document_writes, events, generation_rows, lookup_requests, purges, signatures
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
@@ -146,7 +146,7 @@ def _purge_collection(
     It waits for workers that are storing. A worker that has only read a document cannot store it: its work row is
     deleted, or the signature that a pair needs.
     """
-    removed = _Removed(purges.delete_documents(connection, collection_id, external_ids))
+    removed = _Removed(document_writes.delete_documents(connection, collection_id, external_ids))
     removed.changes = purges.delete_changes(connection, removed.ids)
     existing = generation_rows.list_generations(connection, collection_id)
     _purge_generations(connection, collection_id, existing, removed.ids, removed, contexts)

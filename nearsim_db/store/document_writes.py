@@ -183,10 +183,10 @@ def is_stored(connection: Connection, collection_id: CollectionId, document: Doc
 
 def delete_documents(
     connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
-) -> list[str]:
-    """Delete documents by external id; return the ids of those that existed."""
+) -> dict[str, int]:
+    """Delete documents by external id; return the doc_ids of those that existed."""
     parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
-    return run(connection, "delete_documents", **parameters).values()
+    return dict(run(connection, "delete_documents", **parameters).rows())
 
 
 def _parameters(collection_id: CollectionId, document: Document) -> dict[str, object]:

@@ -36,14 +36,6 @@ class Traces:
     cluster_rows: int
 
 
-def delete_documents(
-    connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
-) -> dict[str, int]:
-    """Delete documents; return the doc_ids of those that existed."""
-    parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
-    return dict(run(connection, "purge_documents", **parameters).rows())
-
-
 def delete_expired(
     connection: Connection,
     collection_id: CollectionId,

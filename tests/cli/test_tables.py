@@ -9,7 +9,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.cli.output import plots, progress, reindex, tables
 from nearsim_db.cli.output.terminal import visible
-from nearsim_db.indexing import small_build
+from nearsim_db.indexing import build
 from nearsim_db.similarity.amplification import parse
 from tests.builders.command_line import STORM, STORM_AGAIN, Terminal
 
@@ -197,7 +197,7 @@ def test_a_complete_step_shows_its_total(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_every_step_of_an_ingest_is_named_and_writing_follows_reading(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(small_build, "MOST_DOCUMENTS", 0)
+    monkeypatch.setattr(build, "MOST_DOCUMENTS", 0)
     steps: dict[str, Any] = {}
     with Index.connect(
         database_url, progress=lambda step, done, total: steps.setdefault(step, total)

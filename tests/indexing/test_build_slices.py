@@ -10,7 +10,7 @@ from psycopg import sql
 from nearsim_db import Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.errors import BuildStoppedError
-from nearsim_db.indexing import build, build_plan, build_slices, small_build, steps
+from nearsim_db.indexing import build, build_plan, build_slices, steps
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
@@ -188,11 +188,11 @@ def test_one_transaction_gives_the_same_index(
     fill(database_url, [*recipe, "sketch.k=128"])
     monkeypatch.setenv("NEARSIM_BUILD_MEMORY", megabytes)
     with Index.connect(database_url) as index:
-        assert not small_build.build(index.database.engine, context_of(index))
+        assert not build.build_few(index.database.engine, context_of(index))
         build.build(index.database.engine, context_of(index), silent)
         add_profile(database_url, "together")
-        monkeypatch.setattr(small_build, "MOST_DOCUMENTS", COUNT)
-        assert small_build.build(index.database.engine, context_of(index))
+        monkeypatch.setattr(build, "MOST_DOCUMENTS", COUNT)
+        assert build.build_few(index.database.engine, context_of(index))
     first, second = (one.generation_id for one in leaves_of(database_url))
     assert rows_of(database_url, second) == rows_of(database_url, first)
     assert figures_of(database_url, second) == figures_of(database_url, first)

@@ -9,7 +9,7 @@ from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import InputError
-from nearsim_db.indexing import build, small_build
+from nearsim_db.indexing import build
 from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import generation_rows
@@ -186,7 +186,7 @@ def test_interrupted_build_is_purged_and_completed(
         context = index._contexts.make(generation)
         assert context is not None and generation.state == "building"
         with monkeypatch.context() as patch, pytest.raises(InterruptedError):
-            patch.setattr(small_build, "MOST_DOCUMENTS", 0)
+            patch.setattr(build, "MOST_DOCUMENTS", 0)
             patch.setattr(build, "_vacuum", _interrupting(stage))
             build.build(index.database.engine, context, silent)
         purged = index.purge([NAME])

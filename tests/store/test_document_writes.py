@@ -146,7 +146,7 @@ def test_ids_of_a_batch_are_probed_by_key(database_url: str) -> None:
         connection.commit()
         connection.execute("DELETE FROM pg_statistic WHERE starelid = 'nearsim.document'::regclass")
         connection.execute("ANALYZE nearsim.document")
-        for name in ("has_any_document", "delete_documents", "purge_documents"):
+        for name in ("has_any_document", "delete_documents"):
             explained = sql.SQL("EXPLAIN (COSTS OFF) {}").format(statement(name))
             given = {"collection_id": 1, "external_ids": names[:2_000]}
             plan = "\n".join(str(row[0]) for row in connection.execute(explained, given).fetchall())

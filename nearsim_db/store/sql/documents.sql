@@ -218,7 +218,7 @@ WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_id
             SELECT doc_id FROM nearsim.document
             WHERE collection_id = %(collection_id)s AND external_id = query.external_id LIMIT 1
         ) AS found))
-RETURNING external_id
+RETURNING external_id, doc_id
 
 -- name: read_values
 -- The values of a field of documents, NULL for none. Relies on document_pkey.

@@ -1,16 +1,3 @@
--- name: purge_documents
--- Delete documents of a collection by external id, looked up one by one. Relies on document_external_id_key and
--- document_pkey.
-DELETE FROM nearsim.document
-WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_ids)s AS text[]))
-    AND doc_id = ANY (ARRAY(
-        SELECT found.doc_id FROM unnest(CAST(%(external_ids)s AS text[])) AS query (external_id)
-        CROSS JOIN LATERAL (
-            SELECT doc_id FROM nearsim.document
-            WHERE collection_id = %(collection_id)s AND external_id = query.external_id LIMIT 1
-        ) AS found))
-RETURNING external_id, doc_id
-
 -- name: purge_changes
 -- Delete captured changes of documents, after any dispatcher that has taken some of them. Reads all of nearsim.change.
 DELETE FROM nearsim.change WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
