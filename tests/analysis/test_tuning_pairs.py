@@ -49,6 +49,7 @@ def test_few_sets_are_compared_completely() -> None:
     assert _estimate(pairs) == _true_counts(sets).tolist()
 
 
+@pytest.mark.slow("statistics")
 def test_the_weighted_sample_is_unbiased() -> None:
     sets = _sets([25, 10, 4, 2, 2, 2], 60, 30, 12)
     true = _true_counts(sets)

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.builders.command_line import HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
 from tests.builders.workers import application
 
@@ -68,7 +66,6 @@ def test_a_dry_run_refuses_a_keep_policy_by_source(nearsim: CommandLine, tmp_pat
     nearsim.succeed(*dry_run)
 
 
-@pytest.mark.slow("three commands that build")
 def test_first_builds_of_others_refuse_a_keep_policy_by_source(
     nearsim: CommandLine, database_url: str
 ) -> None:

@@ -134,6 +134,7 @@ def survivors(nearsim: CommandLine) -> list[str]:
     return [row["survivor"] for row in nearsim.succeed("clusters", "--format", "jsonl").rows()]
 
 
+@pytest.mark.slow("reindexes")
 def test_the_newest_choice_of_a_survivor_wins_and_outlives_reindexing(filled: CommandLine) -> None:
     assert survivors(filled) == ["storm"]
     done = filled.succeed("verdict", "keep", "storm-again", "--why", "the first", "--by", "anna", "--json")

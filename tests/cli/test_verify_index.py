@@ -25,7 +25,6 @@ def test_faults_exit_with_3_until_repaired(filled: CommandLine, database_url: st
     assert filled.succeed("verify-index", "--all", "--json").document()["faults"] == []
 
 
-@pytest.mark.slow("builds again")
 @pytest.mark.usefixtures("own_tables")
 def test_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:

@@ -204,6 +204,7 @@ INSERT_LATE = (
 )
 
 
+@pytest.mark.slow("several workers")
 def test_batches_at_verbose_and_a_summary_by_default(filled: CommandLine, database_url: str) -> None:
     def work(*options: str) -> list[dict[str, object]]:
         with application(database_url) as writing:

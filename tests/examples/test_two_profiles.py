@@ -45,6 +45,7 @@ def answers(url: str) -> dict[str, list[str]]:
     return found | {"psql session": [run_session(url).stdout]}
 
 
+@pytest.mark.slow("runs all queries twice")
 def test_a_second_profile_changes_no_answer(url: str) -> None:
     before = answers(url)
     assert len(before) > 15 and {name for name, rows in before.items() if not rows} == {"docs not_indexed"}

@@ -16,6 +16,7 @@ from nearsim_db.store import documents
 from nearsim_db.store.documents import StoredDocument
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, stories, texts_of, words
 from tests.builders.relations import leaves_of
+from tests.builders.selection import some
 
 COUNT = 40
 BATCH = 8
@@ -101,7 +102,7 @@ def test_the_default_profile_is_signed_too(database_url: str, signed_by_build: l
         assert index.stats(recount=True)["indexed"] == COUNT
 
 
-@pytest.mark.parametrize("others", [1, 0], ids=["more documents", "as many documents"])
+@pytest.mark.parametrize("others", some([1, 0], "either way"), ids=["more documents", "as many documents"])
 def test_other_writers_meanwhile(database_url: str, signed_by_build: list[str | None], others: int) -> None:
     """One adds a document, one edits and perhaps one deletes a document of an earlier batch."""
     insert = "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'other', %s)"
@@ -151,6 +152,7 @@ def test_an_ingest_that_ended_early_is_continued(
         assert signed_by_build == [words(number - 1) for number in (5, 10, 15, 20)]
 
 
+@pytest.mark.slow("several builds")
 def test_several_profiles_at_once(database_url: str, signed_by_build: list[str | None]) -> None:
     """A profile with a retention window is left to its build."""
     with Index.connect(database_url, profile="p0") as index:

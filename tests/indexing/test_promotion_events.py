@@ -156,6 +156,7 @@ def test_changes_committed_during_promotion_are_published(index: Index, database
         assert watcher.consumer.pairs == {(1, 2): (0.5, True)}
 
 
+@pytest.mark.slow("under load")
 @pytest.mark.usefixtures("slices")
 def test_generation_is_promoted_and_retired_under_load(index: Index, database_url: str) -> None:
     index.create_profile("default", override(Recipe(), RULES))

@@ -190,6 +190,7 @@ def test_existing_schemas_are_used_if_the_owner_may_not_create_them(bare: Bare, 
         fill(url)
 
 
+@pytest.mark.slow("installs several times")
 def test_concurrent_installations_in_several_databases(bare: Bare) -> None:
     folder = baseline.migrations_directory() / "schema"
     lines = (folder / "order.txt").read_text("utf-8").splitlines()

@@ -89,6 +89,7 @@ def test_documents_written_by_the_orm_are_indexed(engine: Engine, database_url: 
         assert [(one.state, one.profile) for one in profile.generations] == [("live", profile)]
 
 
+@pytest.mark.slow("starts a worker")
 def test_lookup_by_text_through_the_orm(engine: Engine, database_url: str) -> None:
     with NearsimIndex.connect(database_url) as index, Session(engine) as session:
         index.add([models_document("a"), models_document("b")])

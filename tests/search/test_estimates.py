@@ -15,6 +15,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.command_line import CommandLine
 from tests.builders.relations import leaves_of
 from tests.builders.scrambling import INSERT_PAIR, UPDATE_HEAD, change
+from tests.builders.selection import some
 from tests.builders.workers import running
 from tests.servers.databases import Server
 
@@ -64,7 +65,7 @@ def ask(url: str, query: LiteralString, **values: object) -> Any:
         return connection.execute(query, values).fetchall()
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", some(list(PROFILES), "every profile"))
 def test_sql_shows_what_is_verified(url: str, profile: str) -> None:
     is_exact = PROFILES[profile]
     found = ask(
@@ -159,7 +160,7 @@ def test_python_shows_what_is_verified(url: str, profile: str) -> None:
         assert events == {("0", "1"): is_exact, ("0", "2"): True, (None, None): None}
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", some(list(PROFILES), "every profile"))
 def test_commands_show_what_is_verified(url: str, profile: str, tmp_path: Path) -> None:
     is_exact = PROFILES[profile]
     nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_BACKEND": "numpy"})

@@ -7,6 +7,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import Recipe, override
+from tests.builders.selection import some
 
 pytestmark = pytest.mark.each_major
 
@@ -27,7 +28,7 @@ STORIES = [
 ]
 
 
-@pytest.mark.parametrize("keep", ["longest", "latest", "earliest"])
+@pytest.mark.parametrize("keep", some(["longest", "latest", "earliest"], "every policy"))
 def test_the_earliest_date_decides(database_url: str, keep: str) -> None:
     with Index.connect(database_url, collection="news", profile="p") as index:
         index.create_profile("p", override(Recipe(), [f"cluster.keep={keep}", "match.threshold=0.5"]))

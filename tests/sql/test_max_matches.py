@@ -33,6 +33,7 @@ def test_the_first_of_all_matches_are_returned(whole: World) -> None:
     assert len(ids) > 4 and [one for (one,) in found] == ids[2:5]
 
 
+@pytest.mark.slow("several workers")
 def test_texts_have_the_matches_of_the_package(whole: World) -> None:
     database_url = whole.index.database.engine.url
     check_limits_below_one(database_url)

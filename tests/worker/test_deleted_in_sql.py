@@ -61,6 +61,7 @@ def test_a_worker_drops_what_deleted_collections_leave(
     assert functions == []
 
 
+@pytest.mark.slow("several workers")
 @pytest.mark.usefixtures("own_tables")
 def test_remains_that_are_read_are_left_to_the_next_run(database_url: str) -> None:
     with Index.connect(database_url) as index:

@@ -127,6 +127,7 @@ def assert_moved(url: str, threshold: float = 0.5) -> Generation:
     return live
 
 
+@pytest.mark.slow("moves twice")
 def test_a_grown_index_moves_to_its_own_tables(url: str) -> None:
     with opened(url) as (database, _), database.transaction() as connection:
         (small,) = generation_rows.list_generations(connection)
@@ -139,7 +140,6 @@ def test_a_grown_index_moves_to_its_own_tables(url: str) -> None:
     assert_moved(url)
 
 
-@pytest.mark.slow("changes at each step")
 @pytest.mark.parametrize("every", some([40, 7], "more changes"))
 def test_an_index_answers_and_follows_changes_while_it_moves(
     url: str, every: int, monkeypatch: pytest.MonkeyPatch

@@ -149,7 +149,6 @@ def test_slow_and_silent_clients_are_disconnected(capsys: pytest.CaptureFixture[
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.slow("waits until clients are disconnected")
 def test_many_silent_clients_do_not_stop_the_server() -> None:
     with served(client_seconds=BRIEF_SECONDS) as address, ExitStack() as clients:
         for _ in range(metrics_server.CLIENTS_AT_ONCE):

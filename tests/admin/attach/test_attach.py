@@ -259,6 +259,7 @@ def test_primary_key_of_the_table_is_used(
             assert "story_pkey" in plan and "Seq Scan on story" not in plan, (name, plan)
 
 
+@pytest.mark.slow("builds twice")
 def test_split_batches_give_the_same_pairs(
     story: Index, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,7 @@ def test_a_trigger_that_is_disabled_on_one_partition_is_repaired_by_attaching_ag
     assert ask(app, "SELECT count(*) FROM nearsim.document") == 3
 
 
+@pytest.mark.slow("a rare table")
 def test_a_table_that_another_inherits_from_misses_its_rows(
     story: Index, app: Application, where: str
 ) -> None:

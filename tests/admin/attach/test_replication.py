@@ -35,6 +35,7 @@ def publisher(database_url: str) -> Iterator[Application]:
         admin.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(psycopg.sql.Identifier(name)))
 
 
+@pytest.mark.slow("replicates")
 def test_a_replicated_table_is_captured(database_url: str, publisher: Application) -> None:
     with Database.connect(database_url) as database, application(database_url) as subscriber:
         subscriber.execute(TABLE.encode())

@@ -47,6 +47,7 @@ def test_a_new_retention_is_applied(filled: Database) -> None:
     assert pairs_of(filled, 2) == jaccard_pairs(texts, 0.3)
 
 
+@pytest.mark.slow("attaches and reindexes")
 def test_both_generations_are_kept_current_with_an_attached_table(app: Application, story: Index) -> None:
     one = Reindex(story.database, story.collection)
 

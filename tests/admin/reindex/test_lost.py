@@ -29,6 +29,7 @@ from tests.builders.reindex_world import (
     states,
     texts_of,
 )
+from tests.builders.selection import some
 from tests.servers.databases import Server
 
 pytestmark = pytest.mark.usefixtures("either_tables")
@@ -47,7 +48,7 @@ def run(database: Database, *commands: str) -> None:
             connection.execute(command.encode())
 
 
-@pytest.mark.parametrize("how", ["paused", "killed"])
+@pytest.mark.parametrize("how", some(["killed", "paused"], "either way"))
 def test_documents_changed_during_verification_are_searched_again(
     url: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +175,7 @@ def test_work_of_an_abandoned_generation_is_not_backlog(url: str) -> None:
         assert [one.waiting for one in reindex.status()] == [0, 0]
 
 
-@pytest.mark.parametrize("how", ["rollback", "promote"])
+@pytest.mark.parametrize("how", some(["rollback", "promote"], "either way"))
 def test_a_rolled_back_generation_is_up_to_date(url: str, how: str) -> None:
     with opened(url) as (database, reindex):
         reindex.start(settings=LOWER)

@@ -74,7 +74,7 @@ def assert_promoted_is_right(url: str, reindex: Reindex) -> None:
         assert_bands_are_exact(index)
 
 
-@pytest.mark.parametrize("step", some(["sign", "bands", "candidates", "clusters"], "every stage", kept=2))
+@pytest.mark.parametrize("step", some(["sign", "bands", "candidates", "clusters"], "every stage"))
 def test_an_unattended_build_is_purged_at_once(url: str, step: str) -> None:
     with opened(url) as (database, reindex):
         with pytest.raises(Killed):
@@ -257,7 +257,7 @@ def overtake(reindex: Reindex) -> None:
 
 
 @pytest.mark.usefixtures("either_tables")
-@pytest.mark.parametrize("answer", ["pairs", "clusters", "similar"])
+@pytest.mark.parametrize("answer", some(["pairs", "clusters", "similar"], "every answer"))
 def test_an_answer_is_of_one_generation_if_its_own_is_dropped(url: str, answer: str) -> None:
     """Rows of shared tables stay in its snapshot; where tables are missing, it is of the new generation."""
     with opened(url) as (database, reindex):

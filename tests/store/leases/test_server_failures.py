@@ -178,6 +178,7 @@ def test_work_goes_on_when_the_cause_is_gone(index: Index, signatures: str, data
     assert signed(index) == 3
 
 
+@pytest.mark.slow("several workers")
 def test_too_few_connections_count_no_attempt(index: Index, signatures: str, database_url: str) -> None:
     """A worker has two sessions throughout, and a third one for all that it does."""
     with login(database_url, "nearsim_admin") as keeper:
