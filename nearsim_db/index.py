@@ -337,14 +337,15 @@ class Index(Queries):
         """Undo the verdict on two documents. Raises NotFoundError if there is none."""
         self._judge("undo", left, right, why, by)
 
-    def keep(self, external_id: str, why: str, by: str | None = None) -> None:
+    def keep(self, external_id: str, why: str, by: str | None = None, *, undo: bool = False) -> None:
         """Choose a document as the survivor of its cluster, before the keep policy; the newest choice counts.
 
-        It has no effect while the document is in no cluster. Raises as `pin` does.
+        With `undo` the document's newest choice is undone. It has no effect while the document is in no cluster.
+        Raises as `pin` does, and NotFoundError if there is nothing to undo.
         """
         collection = self._get_collection()
         with self.database.transaction() as connection:
-            verdicts.keep(connection, collection.name, external_id, why, by)
+            verdicts.keep(connection, collection.name, external_id, why, by, undo=undo)
         self._index(collection.collection_id)
 
     def import_labels(

@@ -174,7 +174,7 @@ def explain(
         remedy=find_remedy(figures, contents, needed)
         if figures and not evidence.is_pair and not is_excluded
         else None,
-        passages=_passages(profile.recipe, *sides),
+        passages=passages_of(profile.recipe, *(side.text for side in sides)),
     )
 
 
@@ -187,10 +187,11 @@ def find_two(
     return tuple(find_document(connection, generation, name) for name in (one, other))
 
 
-def _passages(recipe: Recipe, left: ExplainedDocument, right: ExplainedDocument) -> tuple[Passage, ...]:
+def passages_of(recipe: Recipe, left: str, right: str) -> tuple[Passage, ...]:
+    """Return the passages that two texts share, the longest first, under containment; else none."""
     if METRIC_OF_FAMILY[recipe.sketch.family] != "containment":
         return ()
-    return tuple(PassageFinder(recipe, backend.resolve()).find(left.text, right.text))
+    return tuple(PassageFinder(recipe, backend.resolve()).find(left, right))
 
 
 def _measure(

@@ -415,7 +415,7 @@ class Review(Base):
     left_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the earlier document")
     right_id: Mapped[int] = mapped_column(
         BigInteger,
-        comment="doc_id of the later document; that of the left one for a document shown with all that are similar to it",
+        comment="doc_id of the later document; that of the left one for a choice of a document to keep",
     )
     leased_until: Mapped[datetime | None] = mapped_column(
         DateTime(timezone=True),
@@ -425,7 +425,8 @@ class Review(Base):
         DateTime(timezone=True), server_default=text("clock_timestamp()"), comment="When it was shown"
     )
     answer: Mapped[str | None] = mapped_column(
-        Text, comment="same, different, unsure or skipped; NULL if it was seen only"
+        Text,
+        comment="same, different, unsure or skipped, kept for a choice of a document to keep; NULL if it was seen only",
     )
     why: Mapped[str | None] = mapped_column(Text, comment="Reason, if one was given; NULL otherwise")
     decided_at: Mapped[datetime | None] = mapped_column(
@@ -440,6 +441,9 @@ class Review(Base):
     )
     replaced_id: Mapped[int | None] = mapped_column(
         BigInteger, comment="The verdict that was replaced, which undo sets again; NULL if none"
+    )
+    pin_id: Mapped[int | None] = mapped_column(
+        BigInteger, comment="The choice of a document to keep that it made; NULL if none"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
         DateTime(timezone=True), comment="When the decision was undone; NULL while it is in force"
@@ -545,6 +549,13 @@ class SurvivorPin(Base):
     why: Mapped[str] = mapped_column(Text, comment="Reason")
     at: Mapped[datetime] = mapped_column(
         DateTime(timezone=True), server_default=text("now()"), comment="When it was chosen"
+    )
+    undone_by: Mapped[str | None] = mapped_column(Text, comment="Who undid it; NULL while it is in force")
+    undone_why: Mapped[str | None] = mapped_column(
+        Text, comment="Why it was undone; NULL while it is in force"
+    )
+    undone_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), comment="When it was undone; NULL while it is in force"
     )
 
 

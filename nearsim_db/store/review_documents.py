@@ -102,3 +102,9 @@ def find_clusters(connection: Connection, generation_id: int, doc_ids: Sequence[
     """Return the clusters of documents, without those in none."""
     parameters = {"generation_id": generation_id, "doc_ids": list(doc_ids)}
     return dict(run(connection, "find_cluster_ids", **parameters).rows())
+
+
+def has_visible_work(connection: Connection, collection_id: CollectionId, generation_id: int) -> bool:
+    """Whether changes of a collection or work of a generation wait for a worker, as far as the user may see them."""
+    parameters = {"collection_id": collection_id, "generation_id": generation_id}
+    return bool(run(connection, "has_visible_work", **parameters).value())

@@ -78,14 +78,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class DecidedRow:
-    """A row of a decision: a pair, the verdict set on it and the verdict that this replaced."""
+    """A row of a decision: a pair with the verdict set on it and the verdict that this replaced, or a document kept."""
 
     review_id: int
     left_id: int
     right_id: int
-    answer: Answer
+    answer: Answer | Literal["kept"]
     verdict_id: int | None
     replaced_id: int | None
+    pin_id: int | None
     queue: str
 
     @property
@@ -108,7 +109,7 @@ class PairReview:
     """Who saw a pair, and what they answered, None if they only saw it."""
 
     reviewer: str
-    answer: Answer | None
+    answer: Answer | Literal["kept"] | None
     why: str | None
     undone: bool
     at: datetime
@@ -226,16 +227,39 @@ class Desk:
         if len(rows) < len(answers):
             raise ConflictError("this pair is being judged by somebody else")
         reason = why.strip() or None
-        replaced, made = self._judge(connection, answers, reason)
+        self._record(connection, rows, answers, reason, *self._judge(connection, answers, reason))
+
+    def keep(self, connection: Connection, doc_id: int, why: str) -> None:
+        """Choose a document to keep in its cluster, as one decision. Raises NotFoundError."""
+        reason = why.strip() or None
+        parameters = {"why": reason or "chosen at the review desk", "by": self.reviewer}
+        ((pin_id,),) = change_verdicts(connection, "keep_document", doc_id=doc_id, **parameters)
+        rows = self._take(connection, "cluster", {(doc_id, doc_id): None})
+        if not rows:
+            raise ConflictError("somebody else is choosing this document")
+        self._record(connection, rows, dict.fromkeys(rows, "kept"), reason, pin_id=pin_id)
+
+    def _record(
+        self,
+        connection: Connection,
+        rows: Mapping[Pair, int],
+        answers: Mapping[Pair, str],
+        why: str | None,
+        replaced: Mapping[Pair, int] = {},
+        made: Mapping[Pair, int] = {},
+        pin_id: int | None = None,
+    ) -> None:
+        """Record a decision on the rows of its leases, and end all leases of this reviewer."""
         run(
             connection,
             "record_decision",
             review_ids=[rows[pair] for pair in answers],
             answers=list(answers.values()),
-            why=reason,
+            why=why,
             decision_id=min(rows.values()),
             verdict_ids=[made.get(pair) for pair in answers],
             replaced_ids=[replaced.get(pair) for pair in answers],
+            pin_id=pin_id,
         )
         self.release(connection)
 
@@ -271,17 +295,10 @@ class Desk:
         replaced = [row.replaced_id for row in own]
         given = ends_of([row.pair for row in own])
         change_verdicts(connection, "undo_verdicts", **given, replaced_ids=replaced, **parameters)
+        pin_ids = [row.pin_id for row in rows if row.pin_id is not None]
+        run(connection, "undo_keeps", pin_ids=pin_ids, **parameters)
         run(connection, "record_undo", review_ids=[row.review_id for row in rows])
         return rows
-
-    def keep(self, connection: Connection, doc_id: int, why: str) -> None:
-        """Choose a document to keep in its cluster. Raises NotFoundError."""
-        parameters = {
-            "doc_id": doc_id,
-            "why": why.strip() or "chosen at the review desk",
-            "by": self.reviewer,
-        }
-        change_verdicts(connection, "keep_document", **parameters)
 
     def sampled(self, connection: Connection, generation_id: int) -> list[tuple[float, bool, float]]:
         """Return similarity, whether it is the same, and probability of each decided pair of the queue sample."""

@@ -38,10 +38,12 @@ def judge(
     change_verdicts(connection, _STATEMENTS[decision], **parameters)
 
 
-def keep(connection: Connection, collection: str, document: str, why: str, by: str | None) -> None:
-    """Choose a document to keep in its cluster. Raises as `judge` does."""
+def keep(
+    connection: Connection, collection: str, document: str, why: str, by: str | None, *, undo: bool
+) -> None:
+    """Choose a document to keep in its cluster, or with `undo` undo that. Raises as `judge` does."""
     parameters = {"collection": collection, "document": document, "why": why, "by": by}
-    change_verdicts(connection, "pin_survivor", **parameters)
+    change_verdicts(connection, "unpin_survivor" if undo else "pin_survivor", **parameters)
 
 
 def ends_of(pairs: Sequence[Pair]) -> dict[str, object]:

@@ -95,6 +95,10 @@ WRITING: dict[str, LiteralString] = {
     "store_verdict(text,bigint,bigint,text,text)": "SELECT nearsim.store_verdict('pinned', {doc}, {like}, 'why', 'by')",
     "pin_survivor(bigint,text,text)": "SELECT nearsim.pin_survivor({doc}, 'why', 'by')",
     "pin_survivor(text,text,text,text)": "SELECT nearsim.pin_survivor({id}, 'why', 'by')",
+    "unpin_survivor(bigint,text,text)": "SELECT nearsim.unpin_survivor(doc_id, 'why', 'by') "
+    "FROM nearsim.pin_survivor({doc}, 'why', 'by')",
+    "unpin_survivor(text,text,text,text)": "SELECT nearsim.unpin_survivor({id}, 'why', 'by') "
+    "FROM nearsim.pin_survivor({id}, 'why', 'by')",
     "pin_pair(bigint,bigint,text,text)": "SELECT nearsim.pin_pair({doc}, {like}, 'why', 'by')",
     "pin_pair(text,text,text,text,text)": "SELECT nearsim.pin_pair({id}, {twin_id}, 'why', 'by')",
     "undo_current_verdict(bigint,bigint,text,text)": "SELECT nearsim.undo_current_verdict({doc}, {like}, 'why', 'by')",

@@ -92,6 +92,38 @@ def test_a_document_and_its_shortlist_are_one_decision(reviewed: CommandLine) ->
         assert verdicts(reviewed) == []
 
 
+def test_a_document_is_kept_and_that_is_undone(reviewed: CommandLine, database_url: str) -> None:
+    survivor = "SELECT survivor_external_id = '{}' FROM nearsim.clusters"
+    ((cluster, kept),) = [
+        (one["cluster"], one["survivor"]) for one in reviewed.succeed("clusters", "--format", "jsonl").rows()
+    ]
+    with desk(reviewed, "--by", "anna") as opened, application(database_url) as connection:
+        for document, name in ((2, "d1"), (3, "d2")):
+            opened.request("/keep", {"document": document, "cluster": cluster})
+            wait_until(connection, survivor.format(name))
+        opened.request("/keep", {"document": 3, "cluster": cluster})
+        for left in ("d2", "d1", kept):
+            assert opened.request("/undo", {}).headers["location"].startswith("/cluster/")
+            wait_until(connection, survivor.format(left))
+        assert "/?done=nothing" in opened.request("/undo", {}).headers["location"]
+        page = opened.request("/pair/1/2").body
+        assert "Cluster of left and right" in page and "Third" in page
+    reviewed.succeed("verdict", "keep", "d1", "--why", "the first", "-q")
+    reviewed.succeed("verdict", "keep", "d1", "--why", "not the first", "--undo", "-q")
+    assert reviewed.succeed("clusters", "--format", "jsonl").rows()[0]["survivor"] == kept
+    assert "was not chosen" in reviewed.fail("verdict", "keep", "d1", "--why", "x", "--undo")
+
+
+def test_passages_of_contained_texts_are_shown(nearsim: CommandLine, tmp_path: Path) -> None:
+    own = " ".join(f"own{at}" for at in range(40))
+    rows = [{"id": "part", "text": WORDS}, {"id": "whole", "text": f"{own} {WORDS} {own}"}]
+    nearsim.succeed("profile", "create", "default", "--preset", "embedded-stories", "-q")
+    nearsim.succeed("ingest", write_jsonl(tmp_path / "parts.jsonl", rows), "-q")
+    with desk(nearsim) as opened:
+        page = opened.request("/pair/1/2").body
+        assert "Passages that both have" in page and f'<q dir="auto">{WORDS}</q>' in page
+
+
 def test_only_a_browser_with_the_token_is_answered(reviewed: CommandLine) -> None:
     with desk(reviewed) as opened:
         attributes = opened.headers["set-cookie"].lower()
@@ -154,6 +186,10 @@ def test_a_tenant_judges_its_own_collection(reviewed: CommandLine, database_url:
         with desk(as_tenant, "--by", "anna") as opened:
             judge(opened, "same")
             assert "clusters wait for a worker" in opened.request("/").body
+            assert opened.request("/state").body == '{"state":"waiting"}'
+            with Index.connect(database_url) as index:
+                index.build()
+            assert opened.request("/state").body == '{"state":"current"}'
             assert opened.request("/pair/1/4").status == 404
         assert verdicts(as_tenant) == [("pinned", "anna")]
 

@@ -145,6 +145,9 @@ def test_a_cluster_is_split_and_a_document_taken_out_and_both_are_undone(
         assert page.locator("#parts").inner_text() == "1.000: 12 parts"
         press(page, "1")
         assert count(reviewed) == 1
+        # The page follows the clusters without being loaded again.
+        page.get_by_role("heading", name="Cluster of 12").wait_for(state="detached")
+        page.locator("#state[data-state=current]").wait_for()
         page.goto(f"{served.root}cluster/{largest['cluster']}")
         with page.expect_navigation():
             page.get_by_role("button", name="Take out").first.click()

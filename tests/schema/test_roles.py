@@ -41,12 +41,13 @@ WRITING = {
     ("verdict", "INSERT"): {"collection_id", "left_id", "right_id", "verdict", "by", "why"},
     ("verdict", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
     ("survivor_pin", "INSERT"): {"collection_id", "doc_id", "by", "why"},
+    ("survivor_pin", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
     ("review", "INSERT"): {
         *("collection_id", "reviewer", "queue", "left_id", "right_id", "leased_until", "probability"),
     },
     ("review", "UPDATE"): {
         *("leased_until", "answer", "why", "decided_at", "decision_id", "verdict_id", "replaced_id"),
-        "undone_at",
+        *("pin_id", "undone_at"),
     },
 }
 ASKED = {
@@ -61,7 +62,10 @@ ASKED = {
     "attached_text",
     "source_text",
 }
-WRITTEN = {"pin_pair", "veto_pair", "pin_survivor", "undo_verdict", "undo_current_verdict", "store_verdict"}
+WRITTEN = {
+    *("pin_pair", "veto_pair", "pin_survivor", "unpin_survivor"),
+    *("undo_verdict", "undo_current_verdict", "store_verdict"),
+}
 
 # Without a column the server asks for the right on any one of them.
 _TRIALS: dict[str, tuple[LiteralString, LiteralString]] = {

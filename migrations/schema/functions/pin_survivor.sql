@@ -32,3 +32,38 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION nearsim.pin_survivor(text, text, text, text) IS
     'pin_survivor by external_id; name the collection if several have the document';
+
+CREATE FUNCTION nearsim.unpin_survivor(document bigint, why text, by text DEFAULT current_user)
+RETURNS nearsim.survivor_pin
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    undone nearsim.survivor_pin;
+BEGIN
+    IF btrim(coalesce(why, '')) = '' OR btrim(coalesce(by, '')) = '' THEN
+        RAISE EXCEPTION 'undoing the choice of a document to keep needs a reason (why) and an author (by)'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    UPDATE nearsim.survivor_pin AS chosen
+    SET undone_by = unpin_survivor.by, undone_why = unpin_survivor.why, undone_at = now()
+    WHERE chosen.doc_id = document AND chosen.undone_at IS NULL
+        AND chosen.pin_id = (SELECT max(pin_id) FROM nearsim.survivor_pin AS one WHERE one.doc_id = document AND one.undone_at IS NULL)
+    RETURNING chosen.* INTO undone;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'document % was not chosen to be kept', coalesce(CAST(document AS text), 'null')
+            USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN undone;
+END
+$$;
+COMMENT ON FUNCTION nearsim.unpin_survivor(bigint, text, text) IS
+    'Undo the newest choice of a document to keep, which stays on record; an earlier one or the keep policy counts again. Returns the choice';
+
+CREATE FUNCTION nearsim.unpin_survivor(
+    document text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
+RETURNS nearsim.survivor_pin
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT nearsim.unpin_survivor(nearsim.document_named(document, collection), why, by);
+END;
+COMMENT ON FUNCTION nearsim.unpin_survivor(text, text, text, text) IS
+    'unpin_survivor by external_id; name the collection if several have the document';

@@ -54,6 +54,9 @@ CREATE POLICY granted_insert ON nearsim.survivor_pin FOR INSERT
         SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write))
         AND EXISTS (SELECT FROM nearsim.document
             WHERE document.doc_id = survivor_pin.doc_id AND document.collection_id = survivor_pin.collection_id));
+CREATE POLICY granted_update ON nearsim.survivor_pin FOR UPDATE
+    USING (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
 CREATE POLICY granted ON nearsim.review FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY granted_insert ON nearsim.review FOR INSERT

@@ -84,9 +84,10 @@ BEGIN
     END IF;
     GRANT INSERT (collection_id, left_id, right_id, verdict, by, why), UPDATE (undone_by, undone_why, undone_at)
         ON nearsim.verdict TO nearsim_writer;
-    GRANT INSERT (collection_id, doc_id, by, why) ON nearsim.survivor_pin TO nearsim_writer;
+    GRANT INSERT (collection_id, doc_id, by, why), UPDATE (undone_by, undone_why, undone_at)
+        ON nearsim.survivor_pin TO nearsim_writer;
     GRANT INSERT (collection_id, reviewer, queue, left_id, right_id, leased_until, probability),
-        UPDATE (leased_until, answer, why, decided_at, decision_id, verdict_id, replaced_id, undone_at)
+        UPDATE (leased_until, answer, why, decided_at, decision_id, verdict_id, replaced_id, pin_id, undone_at)
         ON nearsim.review TO nearsim_writer;
     GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline, max_matches, external_id, purpose)
         ON nearsim.probe TO nearsim_reader, nearsim_writer;
@@ -97,7 +98,8 @@ BEGIN
             ('nearsim_reader, nearsim_writer',
                 ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'ask_apart', 'check_text', 'check_insert', 'attached_text',
                     'source_text']),
-            ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'pin_survivor', 'undo_verdict', 'undo_current_verdict', 'store_verdict'])
+            ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'pin_survivor', 'unpin_survivor', 'undo_verdict',
+                'undo_current_verdict', 'store_verdict'])
         ) AS granted (role, names)
         JOIN pg_proc ON proname = ANY (CAST(names AS name[]))
         WHERE pronamespace = CAST('nearsim' AS regnamespace)

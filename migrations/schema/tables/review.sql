@@ -16,13 +16,15 @@ CREATE TABLE nearsim.review (
     decision_id bigint,
     verdict_id bigint,
     replaced_id bigint,
+    pin_id bigint,
     undone_at timestamptz,
     probability double precision,
     CONSTRAINT review_ordered CHECK (left_id <= right_id),
     CONSTRAINT review_by_somebody CHECK (btrim(reviewer) <> ''),
-    CONSTRAINT review_answer_known CHECK (answer IN ('same', 'different', 'unsure', 'skipped')),
+    CONSTRAINT review_answer_known CHECK (answer IN ('same', 'different', 'unsure', 'skipped', 'kept')),
     CONSTRAINT review_decided_whole CHECK ((answer IS NULL) = (decided_at IS NULL)),
     CONSTRAINT review_verdict_decided CHECK (verdict_id IS NULL OR answer IN ('same', 'different')),
+    CONSTRAINT review_pin_decided CHECK ((pin_id IS NOT NULL) = (answer IS NOT DISTINCT FROM 'kept')),
     CONSTRAINT review_undone_decided CHECK (undone_at IS NULL OR decided_at IS NOT NULL),
     CONSTRAINT review_lease_open CHECK (leased_until IS NULL OR decided_at IS NULL),
     CONSTRAINT review_probability_possible CHECK (probability > 0 AND probability <= 1)
@@ -40,17 +42,18 @@ COMMENT ON COLUMN nearsim.review.reviewer IS 'Who was shown it, as stated; the a
 COMMENT ON COLUMN nearsim.review.queue IS 'The queue that it was taken from, an argument of review_queue';
 COMMENT ON COLUMN nearsim.review.left_id IS 'doc_id of the earlier document';
 COMMENT ON COLUMN nearsim.review.right_id IS
-    'doc_id of the later document; that of the left one for a document shown with all that are similar to it';
+    'doc_id of the later document; that of the left one for a choice of a document to keep';
 COMMENT ON COLUMN nearsim.review.leased_until IS
     'Nobody else is shown it until then; NULL once it is decided or given back';
 COMMENT ON COLUMN nearsim.review.seen_at IS 'When it was shown';
-COMMENT ON COLUMN nearsim.review.answer IS 'same, different, unsure or skipped; NULL if it was seen only';
+COMMENT ON COLUMN nearsim.review.answer IS 'same, different, unsure or skipped, kept for a choice of a document to keep; NULL if it was seen only';
 COMMENT ON COLUMN nearsim.review.why IS 'Reason, if one was given; NULL otherwise';
 COMMENT ON COLUMN nearsim.review.decided_at IS 'When it was decided; NULL if it was not';
 COMMENT ON COLUMN nearsim.review.decision_id IS
     'Number of the decision: its smallest review_id. Rows of one decision are undone together; NULL if it was not decided';
 COMMENT ON COLUMN nearsim.review.verdict_id IS 'The verdict that it set; NULL if none';
 COMMENT ON COLUMN nearsim.review.replaced_id IS 'The verdict that was replaced, which undo sets again; NULL if none';
+COMMENT ON COLUMN nearsim.review.pin_id IS 'The choice of a document to keep that it made; NULL if none';
 COMMENT ON COLUMN nearsim.review.undone_at IS 'When the decision was undone; NULL while it is in force';
 COMMENT ON COLUMN nearsim.review.probability IS
     'Probability with which the queue sample draws this pair; NULL in other queues';

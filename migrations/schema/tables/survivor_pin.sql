@@ -7,7 +7,12 @@ CREATE TABLE nearsim.survivor_pin (
     by text NOT NULL,
     why text NOT NULL,
     at timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT survivor_pin_explained CHECK (btrim(why) <> '' AND btrim(by) <> '')
+    undone_by text,
+    undone_why text,
+    undone_at timestamptz,
+    CONSTRAINT survivor_pin_explained CHECK (btrim(why) <> '' AND btrim(by) <> ''),
+    CONSTRAINT survivor_pin_undone_whole CHECK
+        ((undone_at IS NULL) = (undone_by IS NULL) AND (undone_at IS NULL) = (undone_why IS NULL))
 );
 CREATE INDEX survivor_pin_document ON nearsim.survivor_pin (doc_id, pin_id);
 
@@ -19,3 +24,6 @@ COMMENT ON COLUMN nearsim.survivor_pin.doc_id IS 'The document to keep';
 COMMENT ON COLUMN nearsim.survivor_pin.by IS 'Author as stated; by default the database user';
 COMMENT ON COLUMN nearsim.survivor_pin.why IS 'Reason';
 COMMENT ON COLUMN nearsim.survivor_pin.at IS 'When it was chosen';
+COMMENT ON COLUMN nearsim.survivor_pin.undone_by IS 'Who undid it; NULL while it is in force';
+COMMENT ON COLUMN nearsim.survivor_pin.undone_why IS 'Why it was undone; NULL while it is in force';
+COMMENT ON COLUMN nearsim.survivor_pin.undone_at IS 'When it was undone; NULL while it is in force';

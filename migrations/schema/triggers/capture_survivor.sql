@@ -8,5 +8,5 @@ $$;
 COMMENT ON FUNCTION nearsim.capture_survivor() IS
     'Trigger on survivor_pin: captures that the cluster of the document must be updated';
 
-CREATE TRIGGER survivor_capture AFTER INSERT ON nearsim.survivor_pin
+CREATE TRIGGER survivor_capture AFTER INSERT OR UPDATE ON nearsim.survivor_pin
     FOR EACH ROW EXECUTE FUNCTION nearsim.capture_survivor();

@@ -67,6 +67,7 @@ def keep(
     by: Annotated[
         str | None, typer.Option(metavar="NAME", help="Author of the choice. (default: the database user)")
     ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the newest choice of this document.")] = False,
     collection: options.Collection = options.DEFAULT,
     outcome: options.Outcome,
 ) -> None:
@@ -74,9 +75,10 @@ def keep(
 
     The newest choice in a cluster counts. It outlives reindexing.
     """
+    done = "undone" if undo else "kept"
     with outcome.index(collection) as index:
-        index.keep(document, why, by)
-        outcome.show({"kept": document}, lambda: terminal.print_line(f"kept {document}"))
+        index.keep(document, why, by, undo=undo)
+        outcome.show({done: document}, lambda: terminal.print_line(f"{done} {document}"))
 
 
 @verdict.command("import", epilog="Example: nearsim verdict import judged.csv --collection news --dry-run")

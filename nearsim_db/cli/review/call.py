@@ -27,7 +27,7 @@ _DONE = {
     "different": "Marked as different.",
     "unsure": "Marked as unsure.",
     "skipped": "Skipped.",
-    "kept": "It will be kept, once the clusters are updated.",
+    "kept": "It is kept from now on.",
     "undone": "Undone; it is open again.",
     "nothing": "There is nothing to undo.",
 }

@@ -82,7 +82,7 @@ def undo(site: Site, call: Call) -> Response:
         rows = site.desk.undo(connection)
     if not rows:
         return _see("/", "", "nothing")
-    if any(row.verdict_id is not None for row in rows):
+    if any(row.verdict_id is not None or row.pin_id is not None for row in rows):
         site.changed()
     first = rows[0]
     if first.queue == "cluster":

@@ -10,11 +10,13 @@ from nearsim_db.cli.review.call import QUEUES, Call
 from nearsim_db.cli.review.clusters import SIDE, draw
 from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import NotFoundError
+from nearsim_db.search.explanation import passages_of
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.review_documents import (
+    ClusterDocument,
     ShownDocument,
     find_clusters,
     read_cluster,
@@ -27,6 +29,7 @@ from nearsim_db.store.reviews import Listed, pair_of
 _READ_CHARACTERS = 100_000
 _COUNTED = 1_000
 _LISTED, _COMPARED = 30, 10
+_PASSAGES, _REST = 10, 10
 MOST_MEMBERS = 1_000
 _SHORTLIST_CHARACTERS, _SHORTLIST_WORDS, _CONTEXT = 20_000, 400, 10
 
@@ -142,7 +145,7 @@ def _pair(
             raise NotFoundError(f"there is no document {doc_id} in this collection")
     left, right = shown[left_id], shown[right_id]
     recipe = from_mapping(live.recipe)
-    content = _content_of(recipe)
+    one, other = map(_content_of(recipe), (left, right))
     return site.render(
         "pair.html",
         queue=queue if queue in QUEUES else None,
@@ -150,15 +153,30 @@ def _pair(
         right=right,
         in_documents=call.in_documents,
         pair=read_pair(connection, site.desk.collection_id, live.profile, left_id, right_id),
-        diff=compare(content(left), content(right)),
+        diff=compare(one, other),
+        passages=passages_of(recipe, one, other)[:_PASSAGES],
         is_cut=any((one.characters or 0) > _READ_CHARACTERS for one in (left, right)),
-        clusters=sorted(set(find_clusters(connection, live.generation_id, [left_id, right_id]).values())),
+        clusters=_clusters(site, connection, live.generation_id, left_id, right_id),
         reviews=site.desk.reviews(connection, left_id, right_id),
         progress=site.desk.progress(connection),
         filters=call.filter_query(),
         done=call.done(),
         threshold=_least(recipe),
     )
+
+
+def _clusters(
+    site: Site, connection: Connection, generation_id: int, left_id: int, right_id: int
+) -> list[tuple[int, str, list[ClusterDocument]]]:
+    """Return the clusters of two documents: the number, whose it is, and the first of its other documents."""
+    own = find_clusters(connection, generation_id, [left_id, right_id])
+    found = []
+    for cluster_id in sorted(set(own.values())):
+        sides = [name for name, one in (("left", left_id), ("right", right_id)) if own.get(one) == cluster_id]
+        members = read_cluster(connection, site.desk.collection_id, generation_id, cluster_id, _REST + 2)
+        rest = [one for one in members if one.doc_id not in (left_id, right_id)]
+        found.append((cluster_id, " and ".join(sides), rest[:_REST]))
+    return found
 
 
 def cluster(site: Site, call: Call) -> Response:
@@ -199,7 +217,7 @@ def counts(site: Site, call: Call) -> Response:
 
 def state(site: Site, call: Call) -> Response:
     """Whether the clusters are up to date, for the script of the pages."""
-    return JSONResponse({"state": site.indexer.state})
+    return JSONResponse({"state": site.indexer.look()})
 
 
 def _least(recipe: Recipe) -> float:

@@ -5,6 +5,8 @@ from typing import Literal, Self
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.index import Index
+from nearsim_db.search.live_generation import find_live
+from nearsim_db.store.review_documents import has_visible_work
 
 State = Literal["current", "updating", "waiting", "failed"]
 
@@ -39,6 +41,17 @@ class Indexer:
         """Update the index soon; decisions made until then are updated together."""
         self.state = "updating" if self._may_index else "waiting"
         self._requested.set()
+
+    def look(self) -> State:
+        """Return the state; where a worker updates the clusters, that is current once nothing waits for it."""
+        if self.state == "waiting":
+            self._requested.clear()
+            with self._index.database.transaction() as connection:
+                live = find_live(connection, self._index.collection, self._index.profile)
+                is_waiting = has_visible_work(connection, live.collection_id, live.generation_id)
+            if not is_waiting and not self._requested.is_set():
+                self.state = "current"
+        return self.state
 
     def _run(self) -> None:
         while True:

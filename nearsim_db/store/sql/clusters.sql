@@ -159,7 +159,8 @@ WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 -- to the smaller doc_id, for latest to the larger one. Each is looked up, whatever the statistics: the table may count as empty. Relies on
 -- document_pkey.
 SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
-    (SELECT max(pin_id) FROM nearsim.survivor_pin WHERE survivor_pin.doc_id = document.doc_id) DESC NULLS LAST,
+    (SELECT max(pin_id) FROM nearsim.survivor_pin WHERE survivor_pin.doc_id = document.doc_id
+        AND undone_at IS NULL) DESC NULLS LAST,
     CASE WHEN %(policy)s = 'source' THEN array_position(CAST(%(sources)s AS text[]), document.source) END NULLS LAST,
     CASE WHEN %(policy)s = 'longest'
         THEN coalesce(length(document.title), 0) + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,

@@ -109,7 +109,7 @@ LEFT JOIN nearsim.verdict AS replaced ON replaced.verdict_id = decided.replaced_
 -- name: record_decision
 -- Record answers on the rows of one's leases. Relies on review_pkey.
 UPDATE nearsim.review SET leased_until = NULL, answer = decided.answer, why = %(why)s, decided_at = clock_timestamp(),
-    decision_id = %(decision_id)s, verdict_id = decided.verdict_id, replaced_id = decided.replaced_id
+    decision_id = %(decision_id)s, verdict_id = decided.verdict_id, replaced_id = decided.replaced_id, pin_id = %(pin_id)s
 FROM unnest(CAST(%(review_ids)s AS bigint[]), CAST(%(answers)s AS text[]), CAST(%(verdict_ids)s AS bigint[]),
     CAST(%(replaced_ids)s AS bigint[])) AS decided (review_id, answer, verdict_id, replaced_id)
 WHERE review.review_id = decided.review_id
@@ -117,7 +117,7 @@ WHERE review.review_id = decided.review_id
 -- name: lock_last_decision
 -- The last decision of a reviewer that is in force, if it is among the last fifty: its rows, locked. Relies on
 -- review_decisions.
-SELECT review_id, left_id, right_id, answer, verdict_id, replaced_id, queue FROM nearsim.review
+SELECT review_id, left_id, right_id, answer, verdict_id, replaced_id, pin_id, queue FROM nearsim.review
 WHERE review_id IN (
     SELECT review_id FROM nearsim.review
     WHERE collection_id = %(collection_id)s AND reviewer = %(reviewer)s AND decided_at IS NOT NULL
@@ -145,7 +145,7 @@ FROM (
         row_number() OVER (ORDER BY decided_at DESC) AS place
     FROM nearsim.review
     WHERE collection_id = %(collection_id)s AND reviewer = %(reviewer)s AND decided_at IS NOT NULL
-        AND undone_at IS NULL AND review_id = decision_id
+        AND undone_at IS NULL AND review_id = decision_id AND pin_id IS NULL
 ) AS own
 
 -- name: read_review_document
@@ -217,6 +217,18 @@ WHERE verdict = 'pinned' AND undone_at IS NULL AND left_id = ANY(CAST(%(doc_ids)
 SELECT doc_id, cluster_id FROM nearsim.cluster_member
 WHERE generation_id = %(generation_id)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
+-- name: has_visible_work
+-- Whether changes or work of a generation wait, as far as the caller sees them. Relies on work_pkey.
+SELECT EXISTS (
+        SELECT FROM nearsim_index.visible_changes WHERE collection_id = %(collection_id)s OR collection_id IS NULL)
+    OR EXISTS (
+        SELECT FROM nearsim_index.visible_work WHERE generation_id = %(generation_id)s AND set_aside_at IS NULL)
+
 -- name: keep_document
 -- Keep a document by doc_id.
 SELECT pin_id FROM nearsim.pin_survivor(CAST(%(doc_id)s AS bigint), %(why)s, %(by)s)
+
+-- name: undo_keeps
+-- Undo choices of documents to keep that are in force. Relies on survivor_pin_pkey.
+UPDATE nearsim.survivor_pin SET undone_by = %(by)s, undone_why = %(why)s, undone_at = now()
+WHERE pin_id = ANY(CAST(%(pin_ids)s AS bigint[])) AND undone_at IS NULL

@@ -77,6 +77,10 @@ SELECT verdict_id FROM nearsim.veto_pair(
 -- Keep a document of a collection by external_id.
 SELECT pin_id FROM nearsim.pin_survivor(CAST(%(document)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
 
+-- name: unpin_survivor
+-- Undo the newest choice of a document of a collection to keep, by external_id.
+SELECT pin_id FROM nearsim.unpin_survivor(CAST(%(document)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
+
 -- name: list_labels
 -- Verdicts in force on existing documents, as labelled pairs, in the order of the verdicts. Relies on
 -- verdict_collection.

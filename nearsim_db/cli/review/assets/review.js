@@ -44,17 +44,31 @@ if (done.dataset.text) {
 var TEXTS = {
   current: "clusters are up to date", updating: "clusters are being updated", waiting: "clusters wait for a worker",
 };
+var PAUSES = { updating: 300, waiting: 3000 };
 var state = document.getElementById("state");
+
+// What shows clusters is read anew; a page whose cluster is gone says so.
+function renew() {
+  fetch(location.href).then(function (response) { return response.text(); }).then(function (text) {
+    var page = new DOMParser().parseFromString(text, "text/html");
+    document.querySelectorAll("[data-live]").forEach(function (one) {
+      var fresh = page.getElementById(one.id);
+      if (fresh) one.replaceWith(fresh);
+      else document.getElementById("main").replaceWith(page.getElementById("main"));
+    });
+  });
+}
 
 function follow() {
   fetch("/state").then(function (response) { return response.json(); }).then(function (found) {
     state.dataset.state = found.state;
     if (TEXTS[found.state]) state.textContent = TEXTS[found.state];
-    if (found.state === "updating") window.setTimeout(follow, 500);
+    if (PAUSES[found.state]) window.setTimeout(follow, PAUSES[found.state]);
+    else if (found.state === "current" && document.querySelector("[data-live]")) renew();
   }, function () { state.textContent = "the desk does not answer"; });
 }
 
-if (state.dataset.state === "updating") window.setTimeout(follow, 300);
+if (PAUSES[state.dataset.state]) window.setTimeout(follow, PAUSES[state.dataset.state]);
 
 var counts = document.querySelectorAll("[data-count]");
 if (counts.length) {
@@ -64,18 +78,17 @@ if (counts.length) {
 }
 
 // A cluster: the slider hides ties below a threshold, and a click on a tie shows its documents.
-var slider = document.getElementById("threshold");
-if (slider) {
-  var strengths = slider.dataset.spanning.split(" ").map(Number);
-  slider.addEventListener("input", function () {
-    var threshold = Number(slider.value);
-    var parts = 1 + strengths.filter(function (one) { return one < threshold; }).length;
-    document.getElementById("parts").textContent = threshold.toFixed(3) + ": " + parts + (parts === 1 ? " part" : " parts");
-    document.querySelectorAll("#graph .tie").forEach(function (tie) {
-      tie.classList.toggle("gone", Number(tie.dataset.strength) < threshold);
-    });
+document.addEventListener("input", function (event) {
+  if (event.target.id !== "threshold") return;
+  var threshold = Number(event.target.value);
+  var strengths = event.target.dataset.spanning.split(" ").map(Number);
+  var parts = 1 + strengths.filter(function (one) { return one < threshold; }).length;
+  document.getElementById("parts").textContent = threshold.toFixed(3) + ": " + parts + (parts === 1 ? " part" : " parts");
+  document.querySelectorAll("#graph .tie").forEach(function (tie) {
+    tie.classList.toggle("gone", Number(tie.dataset.strength) < threshold);
   });
-}
-document.querySelectorAll("#graph .tie").forEach(function (tie) {
-  tie.addEventListener("click", function () { location.href = "/pair/" + tie.dataset.left + "/" + tie.dataset.right; });
+});
+document.addEventListener("click", function (event) {
+  var tie = event.target.closest("#graph .tie");
+  if (tie) location.href = "/pair/" + tie.dataset.left + "/" + tie.dataset.right;
 });
