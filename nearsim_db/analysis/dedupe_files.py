@@ -46,7 +46,7 @@ from nearsim_db.store.settings import encoding_from_environment
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Output files: the remaining documents, pairs, those to be reviewed, clusters and rejects; None: only counted.
+    """Output files: the remaining documents, pairs, those to be reviewed, clusters, rejects, cuts; None: only counted.
 
     `format` is that of the remaining documents if the suffix of their file names none, by default that of the input.
     `sharded`: `unique` is a folder for a file of each input file, with its name and format.
@@ -59,6 +59,7 @@ class Outputs:
     review: Path | None = None
     format: FileFormat | None = None
     sharded: bool = False
+    cuts: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,22 @@ class AgainstSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class CutCounts:
+    """The records of which something was cut, but not all; the passages and characters that were cut."""
+
+    changed: int
+    passages: int
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
 class DedupeSummary:
     """Counts of the input: read = unique + duplicates + rejected.
 
     `duplicates` counts removed records; `pairs` those of documents that count, copies included; `review_pairs` those to
     be reviewed, if a file is written for them; there are no `clusters` against another corpus. `rejected` says how many
-    records were rejected and why, None if none was.
+    records were rejected and why, None if none was. `cut` is what was cut, if passages are; `duplicates` are
+    then the records of which nothing was left.
     """
 
     ingest: IngestSummary
@@ -89,6 +100,7 @@ class DedupeSummary:
     profile: Profile
     warnings: tuple[str, ...]
     rejected: str | None
+    cut: CutCounts | None = None
 
 
 def dedupe(
@@ -154,10 +166,10 @@ def dedupe(
         if places is not None:
             ordered = records.ranks.earlier_first if earlier_later else found.ordered
             lines = PairLines(encoder.profile, found.twins, records, places, given.labels, ordered)
-            _write(outputs.pairs, chain(lines.of_heads(found.pairs), lines.of_twins(found.pairs)))
-            _write(outputs.review, lines.of_heads(found.in_review))
-            _write(outputs.clusters, cluster_lines(found.clusters, places))
-        unique = _copy(parts, outputs, shards, given.kept(found.match >= 0), progress)
+            write_lines(outputs.pairs, chain(lines.of_heads(found.pairs), lines.of_twins(found.pairs)))
+            write_lines(outputs.review, lines.of_heads(found.in_review))
+            write_lines(outputs.clusters, cluster_lines(found.clusters, places))
+        unique = copy_records(parts, outputs, shards, given.kept(found.match >= 0), progress)
         summary, of_recipe = given.summary, () if exact else recipe_warnings.of_profile(encoder.profile)
         return DedupeSummary(
             summary,
@@ -173,7 +185,7 @@ def dedupe(
         )
 
 
-def _copy(
+def copy_records(
     parts: Sequence[Input],
     outputs: Outputs,
     shards: Sequence[Shard],
@@ -203,7 +215,7 @@ def _copy_to_one(
         yield from copy_unique(parts, origins, writer, encoding.delimiter)
 
 
-def _write(path: Path | None, lines: Iterable[bytes]) -> None:
+def write_lines(path: Path | None, lines: Iterable[bytes]) -> None:
     if path is not None:
         with open_output(path) as stream:
             stream.writelines(lines)

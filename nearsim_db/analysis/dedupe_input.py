@@ -1,17 +1,17 @@
 """The records that are de-duplicated, and those of another corpus: read once, encoded, with where they are."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.analysis.counted_pairs import Comparison, Labels
-from nearsim_db.analysis.encoded_records import EncodedRecords, Ranks
+from nearsim_db.analysis.encoded_records import Ranks
 from nearsim_db.errors import InputError, none_usable
 from nearsim_db.readers import Fields, RejectWriter, VectorLengthCheck
 from nearsim_db.readers.columns import column_of
@@ -19,10 +19,12 @@ from nearsim_db.readers.contract import ID
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.rejects import RejectReasons, stopped
 from nearsim_db.readers.vector_files import VectorFile
-from nearsim_db.records import IngestSummary, Progress, ReadDocument, Reject
+from nearsim_db.records import Document, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.recipe import refuse_unusable_keep
 
 REPORT_EVERY = 1_000
+
+Item = TypeVar("Item")
 
 
 class Records(Protocol):
@@ -32,6 +34,17 @@ class Records(Protocol):
     def fields(self) -> Fields: ...
     def read(self, path: Path, /) -> Iterator[ReadDocument | Reject]: ...
     def __iter__(self) -> Iterator[ReadDocument | Reject]: ...
+
+
+class Added(Protocol):
+    """Where records are added as they are read, and the keep policy that needs a value of them."""
+
+    @property
+    def keep(self) -> str: ...
+    @property
+    def ranks(self) -> Ranks: ...
+    def add(self, document: Document, value: object = None, /) -> None: ...
+    def finish(self) -> None: ...
 
 
 class DedupeInput:
@@ -75,7 +88,7 @@ class DedupeInput:
 
     def read(
         self,
-        records: EncodedRecords,
+        records: Added,
         places: RecordPlaces | None,
         rejects: RejectWriter,
         progress: Progress,
@@ -115,9 +128,7 @@ class DedupeInput:
             )
 
         if self.labels.count:
-            refuse_unusable_keep(
-                records.encoder.profile.recipe.cluster.keep, partial(self._has, records.ranks)
-            )
+            refuse_unusable_keep(records.keep, partial(self._has, records.ranks))
 
     def _has(self, ranks: Ranks, policy: str) -> bool:
         """Whether any document has what a keep policy ranks by."""
@@ -180,6 +191,15 @@ class DedupeInput:
             found[part] = np.frombuffer(positions, np.int64)[~inside]
             first += len(positions)
         return {part: kept for part, kept in found.items() if len(kept)}
+
+    def placed(self, found: Mapping[int, Item]) -> list[dict[int, Item]]:
+        """Return what some documents have by their positions, for each input."""
+        first, placed = self.labels.against, []
+        for positions in self._positions:
+            numbers = enumerate(positions, first)
+            placed.append({position: found[number] for number, position in numbers if number in found})
+            first += len(positions)
+        return placed
 
 
 def _numbered(records: Iterable[ReadDocument | Reject]) -> Iterator[tuple[int, ReadDocument | Reject]]:

@@ -51,7 +51,8 @@ class EncodedRecords:
         self._parts: list[Encoded] = []
         self._sizes: list[int] = []  # of features
         self._sketches: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
-        self.ranks = Ranks(*keep_policy(encoder.profile.recipe.cluster.keep))
+        self.keep = encoder.profile.recipe.cluster.keep
+        self.ranks = Ranks(*keep_policy(self.keep))
         self._retained = encoder.profile.recipe.retain.seconds
         self.texts, self.heads = TextSample(), HeadSample()
 
@@ -95,7 +96,7 @@ class EncodedRecords:
     def _store(self, first: int, contents: Sequence[Content], waiting: Future[Encoded]) -> None:
         encoded = waiting.result()
         sketches, features = self._files
-        with _full_disk():
+        with full_disk():
             if self.encoder.family.ordered:
                 self._sketches.append(encoded.sketches)
             else:
@@ -128,7 +129,7 @@ class EncodedRecords:
         while self._waiting:
             self._store(*self._waiting.popleft())
         sketches, features = self._files
-        with _full_disk():
+        with full_disk():
             sketches.flush()
             features.flush()
         family, parts = self.encoder.family, self._parts or [self.encoder.encode([])]
@@ -158,7 +159,7 @@ class EncodedRecords:
 
 
 @contextmanager
-def _full_disk() -> Iterator[None]:
+def full_disk() -> Iterator[None]:
     """Raise NearsimError if a temporary file cannot be written."""
     try:
         yield

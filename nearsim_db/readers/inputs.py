@@ -63,6 +63,10 @@ class Input:
         """
         return self._file.blocks()
 
+    def record_of(self, line: bytes) -> Mapping[str, object]:
+        """Return the record of a line of JSON lines; an unusable one has no columns."""
+        return _cleaned_record(parse_line(line, self._file, "")[0])
+
     def header(self) -> tuple[bytes, list[str]]:
         """Return the first row of CSV, as it is and as names; nothing for an empty file."""
         with closing(raw_rows(self._file, self.delimiter)) as rows:
@@ -129,7 +133,7 @@ class Input:
             case FileFormat.JSONL:
                 for number, line in self._file.lines():
                     if line is not None:
-                        yield number, _cleaned_record(parse_line(line, self._file, "")[0])
+                        yield number, self.record_of(line)
             case FileFormat.JSON:
                 for position, (_, value) in enumerate(elements(begin(self._file)[1])):
                     yield position, _cleaned_record(value)

@@ -1,11 +1,14 @@
 """nearsim dedupe: files without their near-duplicates, outputs written atomically, no database."""
 
+import csv
 import gzip
 import json
 import tempfile
 from pathlib import Path
 
 import networkx
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tests.builders.command_line import (
@@ -292,3 +295,79 @@ def test_files_name_what_holds_what_was_removed(nearsim: CommandLine, tmp_path: 
     assert {frozenset(json.loads(line)["members"]) for line in clusters.read_text().splitlines()} == {
         frozenset(one) for one in networkx.connected_components(graph)
     }
+
+
+PASSAGE = " ".join(f"word{at}" for at in range(22)).capitalize() + ". 그리고 여기서 끝난다."
+CUT_ROWS: list[dict[str, str]] = [
+    {"id": "first", "text": f"Said here. {PASSAGE}"},
+    {"id": "plain", "text": '=nothing, "is" cut'},
+    {"id": "second", "text": f"{PASSAGE}\n\nSaid there."},
+    {"id": "whole", "text": PASSAGE},
+]
+
+
+def write_rows(path: Path) -> None:
+    match path.suffix:
+        case ".csv":
+            with path.open("w", newline="") as stream:
+                writer = csv.DictWriter(stream, ["id", "text"])
+                writer.writeheader()
+                writer.writerows(CUT_ROWS)
+        case ".parquet":
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(CUT_ROWS), path)
+        case ".json":
+            path.write_text(
+                json.dumps([{"id": one["id"], "meta": {"text": one["text"]}} for one in CUT_ROWS])
+            )
+        case _:
+            write_jsonl(path, CUT_ROWS)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".json"])
+def test_repeated_passages_are_cut_out(nearsim: CommandLine, tmp_path: Path, suffix: str) -> None:
+    source, output, cuts = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}", tmp_path / "cuts.jsonl"
+    write_rows(source)
+    fields = ["--body-field", "meta.text"] if suffix == ".json" else []
+    found = nearsim.succeed("dedupe", source, "--cut", "-o", output, "--cuts", cuts, "--json", *fields)
+    summary = json.loads(found.out)
+    assert [summary[name] for name in ("read", "unique", "duplicates")] == [4, 3, 1]
+    assert [summary["cut"][name] for name in ("changed", "passages")] == [1, 2]
+    nearsim.succeed("dedupe", output, "--dry-run", "--exact", *fields)
+    back = tmp_path / "back.jsonl"
+    nearsim.succeed("dedupe", output, "--exact", "-o", back, *fields)
+    rows = [json.loads(line) for line in back.read_text().splitlines()]
+    texts = {one["id"]: one["meta"]["text"] if fields else one["text"] for one in rows}
+    assert texts == {one["id"]: one["text"] for one in CUT_ROWS[:2]} | {"second": "Said there."}
+    lines = [json.loads(line) for line in cuts.read_text().splitlines()]
+    assert [(one["id"], one["kept_in"], one["removed"]) for one in lines] == [
+        ("second", "first", False),
+        ("whole", "first", True),
+    ]
+    assert CUT_ROWS[2]["text"][lines[0]["end"] :] == "Said there."
+    again = tmp_path / f"again{suffix}"
+    nearsim.succeed("dedupe", output, "--cut", "-o", again, *fields)
+    assert suffix == ".parquet" or again.read_bytes() == output.read_bytes()
+    if suffix in (".jsonl", ".csv"):
+        assert (
+            output.read_bytes().splitlines()[-2] == source.read_bytes().splitlines()[1 + (suffix == ".csv")]
+        )
+
+
+def test_cuts_go_to_a_folder_and_are_not_combined_with_pairs(nearsim: CommandLine, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    write_jsonl(source / "a.jsonl", CUT_ROWS[:2])
+    write_rows(source / "b.parquet")
+    nearsim.succeed("dedupe", source / "a.jsonl", source / "b.parquet", "--cut", "-o", f"{tmp_path / 'out'}/")
+    assert (tmp_path / "out/a.jsonl").read_bytes() == (source / "a.jsonl").read_bytes()
+    left = pyarrow.parquet.read_table(tmp_path / "out/b.parquet").to_pylist()
+    assert left == [
+        {"id": "plain", "text": CUT_ROWS[1]["text"]},
+        {"id": "second", "text": "Said there."},
+    ]
+    for option in (["--exact"], ["--pairs", tmp_path / "pairs.jsonl"], ["--against", source / "a.jsonl"]):
+        message = nearsim.fail("dedupe", source / "a.jsonl", "--cut", "--dry-run", *option, exit_code=2)
+        assert f"{option[0]} cannot be combined with --cut" in message
+    assert "--cuts requires --cut" in nearsim.fail(
+        "dedupe", source / "a.jsonl", "--cuts", tmp_path / "cuts.jsonl", "--dry-run", exit_code=2
+    )

@@ -77,6 +77,14 @@ class _Comparison:
     exact: Annotated[
         bool, typer.Option("--exact", help="Compare whole texts after normalisation, without sketches.")
     ] = False
+    cut: Annotated[
+        bool,
+        typer.Option(
+            "--cut",
+            help="Cut passages that earlier texts have out of the texts, as whole sentences, instead.",
+        ),
+    ] = False
+    cuts: Annotated[Path | None, _lines_option("places of what --cut has cut")] = None
 
     def check(self, clusters: Path | None, vectors: Path | None, threshold: float | None) -> None:
         """Raise UsageError for options that exclude each other."""
@@ -84,10 +92,19 @@ class _Comparison:
             raise UsageError("give either --exact or --threshold, not both")
         if self.only_against and not self.against:
             raise UsageError("--only-against requires --against")
+        if self.cuts is not None and not self.cut:
+            raise UsageError("--cuts requires --cut")
         for option, path in (("--clusters", clusters), ("--vectors", vectors)):
             if self.against and path is not None:
                 more = "; --pairs has the matches of each removed record" if option == "--clusters" else ""
                 raise UsageError(f"{option} cannot be combined with --against{more}")
+
+    def refuse_with_cut(self, **others: object) -> None:
+        """Raise UsageError for options of pairs of records, which --cut does not compare."""
+        own = ("against", "only_against", "across", "earlier_later", "exact")
+        for name, value in {**others, **{name: getattr(self, name) for name in own}}.items():
+            if value:
+                raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --cut")
 
     def sources(
         self, fields: "Fields", reading: "Reading", folder: Path, *, with_vectors: bool
@@ -144,15 +161,21 @@ def dedupe(
     of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. A record is known
     by its file and line, so that ids may recur or be absent. With --against, a record is removed that has a
     near-duplicate there or among the records before it. Files are read twice; standard input and pipes are copied
-    to TMPDIR first. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
+    to TMPDIR first. With --cut, passages of match.passage words (20 by default) that a record before has are cut
+    out instead. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
     """
     comparison.check(clusters, vectors, threshold)
+    if comparison.cut:
+        comparison.refuse_with_cut(
+            pairs=pairs, clusters=clusters, review=review, vectors=vectors, threshold=threshold
+        )
     if output is None and not dry_run:
         raise UsageError("give --output PATH (- for standard output), or --dry-run")
     to = None if output is None else Path(output)
     is_sharded = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
-    others = [one for one in (pairs, clusters, review) if one is not None]
+    others = [one for one in (pairs, clusters, review, comparison.cuts) if one is not None]
     _check_outputs(to, output_format, others, is_sharded=is_sharded)
+    from nearsim_db.analysis.dedupe_cut import cut_passages
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
     from nearsim_db.readers import Source
@@ -162,7 +185,9 @@ def dedupe(
     most_rejected = 0 if max_rejected is None and rejects is None else max_rejected
     reading = file_options.reading()
     outputs = (
-        Outputs() if dry_run else Outputs(to, pairs, clusters, rejects, review, output_format, is_sharded)
+        Outputs()
+        if dry_run
+        else Outputs(to, pairs, clusters, rejects, review, output_format, is_sharded, comparison.cuts)
     )
     with ExitStack() as stack:
         with outcome.progress() as progress:
@@ -175,22 +200,26 @@ def dedupe(
         )
         against = comparison.sources(fields, reading, folder, with_vectors=chosen.sketch.input == "vector")
         with outcome.progress(None if against else source) as progress:
-            summary = run(
-                source,
-                chosen,
-                outputs,
-                progress,
-                vectors,
-                against=against,
-                only_against=comparison.only_against,
-                across=comparison.across,
-                earlier_later=comparison.earlier_later,
-                exact=comparison.exact,
-                strict=strict,
-                most_rejected=most_rejected,
-                threads=jobs,
+            summary = (
+                cut_passages(source, chosen, outputs, progress, strict=strict, most_rejected=most_rejected)
+                if comparison.cut
+                else run(
+                    source,
+                    chosen,
+                    outputs,
+                    progress,
+                    vectors,
+                    against=against,
+                    only_against=comparison.only_against,
+                    across=comparison.across,
+                    earlier_later=comparison.earlier_later,
+                    exact=comparison.exact,
+                    strict=strict,
+                    most_rejected=most_rejected,
+                    threads=jobs,
+                )
             )
-    written = [outputs.unique, outputs.pairs, outputs.clusters, outputs.review]
+    written = [outputs.unique, outputs.pairs, outputs.clusters, outputs.review, outputs.cuts]
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     done = summaries.dedupe_document(summary, outputs.unique)
     outcome.show(
@@ -227,4 +256,4 @@ def _check_outputs(
                 f"cannot write {path}: pairs and clusters are written as plain JSON lines; end the name in .jsonl"
             )
     if len({output, *others}) <= len(others):
-        raise UsageError("--output, --pairs, --clusters and --review must be different files")
+        raise UsageError("--output, --pairs, --clusters, --review and --cuts must be different files")

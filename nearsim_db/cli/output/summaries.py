@@ -11,7 +11,7 @@ from nearsim_db.errors import NearsimError, count_of
 from nearsim_db.records import STANDARD_OUTPUT, IngestSummary, OnDuplicate
 
 if TYPE_CHECKING:
-    from nearsim_db.analysis.dedupe_files import DedupeSummary
+    from nearsim_db.analysis.dedupe_files import CutCounts, DedupeSummary
     from nearsim_db.index import Index
     from nearsim_db.indexing.purge import Purged
     from nearsim_db.store.generation_rows import Generation
@@ -189,6 +189,11 @@ def dedupe_document(summary: "DedupeSummary", output: Path | None) -> dict[str, 
         "threshold": profile.recipe.match.threshold,
         **values_of(profile, "bands", "rows"),
         "against": values_of(summary.against, "read", "rejected", "duplicates"),
+        **(
+            {}
+            if summary.cut is None
+            else {"cut": values_of(summary.cut, "changed", "passages", "characters")}
+        ),
         "output": None if output is None else str(output),
         "dry_run": output is None,
     }
@@ -212,12 +217,22 @@ def print_dedupe_summary(
             "rejected": ingest.rejected,
             "replaced characters": ingest.replaced_characters,
             **({"unreadable dates": ingest.unreadable_dates} if ingest.unreadable_dates else {}),
-            **_of_against(summary),
-            "bands x rows": f"{profile.bands} x {profile.rows}",
+            **(
+                _of_cuts(summary.cut)
+                if summary.cut
+                else {**_of_against(summary), "bands x rows": f"{profile.bands} x {profile.rows}"}
+            ),
         },
         stream,
     )
     print_rejects(ingest, rejects, stream)
+
+
+def _of_cuts(cut: "CutCounts") -> dict[str, object]:
+    return {
+        "changed": cut.changed,
+        "cut": f"{count_of(cut.passages, 'passage')}, {cut.characters:,} characters",
+    }
 
 
 def _of_against(summary: "DedupeSummary") -> dict[str, object]:

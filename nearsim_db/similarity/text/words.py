@@ -4,6 +4,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -154,12 +155,12 @@ _END = re.compile(
 )
 
 
+def sentence_ends(text: str) -> list[int]:
+    """Return the places in a text after which a sentence begins, in order."""
+    return [end.end() for end in _END.finditer(text)]
+
+
 def split(text: str) -> list[str]:
     """Return the sentences of a text in order, without blank ones."""
-    parts: list[str] = []
-    begin = 0
-    for end in _END.finditer(text):
-        parts.append(text[begin : end.end()])
-        begin = end.end()
-    parts.append(text[begin:])
+    parts = [text[begin:end] for begin, end in pairwise([0, *sentence_ends(text), len(text)])]
     return [part for part in parts if part.strip()]

@@ -1,0 +1,217 @@
+"""Cut repeated passages out of the records of files: read, cut, write; no database is used."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import orjson
+
+from nearsim_db.analysis.counted_pairs import Comparison
+from nearsim_db.analysis.dedupe_files import (
+    AgainstSummary,
+    CutCounts,
+    DedupeSummary,
+    Outputs,
+    check_readable_twice,
+    copy_records,
+    write_lines,
+)
+from nearsim_db.analysis.dedupe_input import DedupeInput
+from nearsim_db.analysis.dedupe_shards import find_shards
+from nearsim_db.analysis.encoded_records import Ranks
+from nearsim_db.analysis.repetition import Cut, PassageCutter, WindowIndex, without
+from nearsim_db.errors import InputError
+from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
+from nearsim_db.readers.delimited import raw_rows
+from nearsim_db.readers.document_maker import DocumentMaker, value_at
+from nearsim_db.readers.inputs import Input
+from nearsim_db.readers.output import json_line
+from nearsim_db.readers.places import RecordPlaces
+from nearsim_db.readers.values import encodable
+from nearsim_db.readers.writers.delimited import DelimitedLines
+from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.records import Document, Progress, silent
+from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store.settings import encoding_from_environment
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+
+class CutRecords:
+    """Records in the order in which they are read: what is cut of each, and of which nothing is left."""
+
+    def __init__(self, cutter: PassageCutter) -> None:
+        self._cutter = cutter
+        self.ranks = Ranks("earliest", ())
+        self.keep = "earliest"
+        self.cuts: dict[int, list[Cut]] = {}
+        self.emptied: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def add(self, document: Document, value: object = None) -> None:
+        """Cut the text of a document, without its title."""
+        number = len(self)
+        self.ranks.add(document)
+        cuts, left = self._cutter.cut(document.body or "", number)
+        if cuts:
+            self.cuts[number] = cuts
+            if not left.strip():
+                self.emptied.add(number)
+
+    def finish(self) -> None:
+        """Do nothing: a record is complete when it is added."""
+
+
+def cut_passages(
+    source: Source,
+    recipe: Recipe,
+    outputs: Outputs,
+    progress: Progress = silent,
+    *,
+    strict: bool = False,
+    most_rejected: int | None = None,
+) -> DedupeSummary:
+    """Write all records, without the passages that others before them have, as whole sentences.
+
+    A record of which nothing is left is not written; what was cut is listed in `outputs.cuts`. Records are read and
+    written as by `dedupe`. Raises InputError for a recipe that does not compare plain text.
+    """
+    check_readable_twice(source.paths)
+    parts = [Input(source, path) for path in source.paths]
+    refuse_overwriting_inputs((outputs.cuts, outputs.rejects), source.paths)
+    backend, _ = encoding_from_environment()
+    with (
+        RecordPlaces() if outputs.cuts else nullcontext() as places,
+        RejectWriter(outputs.rejects) as rejects,
+        open_vectors(None) as beside,
+    ):
+        records = CutRecords(PassageCutter(recipe, backends.resolve(backend), WindowIndex()))
+        by_line = [(one.path, one.format is FileFormat.JSONL) for one in parts]
+        given = DedupeInput(source, by_line, beside, (), Comparison(None, False, False))
+        given.read(records, places, rejects, progress, strict=strict)
+        given.refuse_unusable()
+        placed = given.placed(records.cuts)
+        inputs = [CutInput(source, one.path, cuts) for one, cuts in zip(parts, placed, strict=True)]
+        shards = find_shards(source, inputs, outputs.unique) if outputs.unique and outputs.sharded else []
+        written: list[Path | None] = [one.path for one in shards] if outputs.sharded else [outputs.unique]
+        given.refuse_replacing(written, source.paths, most_rejected)
+        removed = np.zeros(len(records), bool)
+        removed[sorted(records.emptied)] = True
+        if places is not None:
+            write_lines(outputs.cuts, _lines(records, places))
+        unique = copy_records(inputs, outputs, shards, given.kept(removed), progress)
+        every = [one for cuts in records.cuts.values() for one in cuts]
+        emptied, characters = len(records.emptied), sum(one.end - one.start for one in every)
+        return DedupeSummary(
+            given.summary,
+            AgainstSummary(0, 0, 0),
+            unique,
+            emptied,
+            *(0, 0, 0),
+            resolve(recipe),
+            tuple(given.warnings()),
+            given.reasons.rejected(),
+            CutCounts(len(records.cuts) - emptied, len(every), characters),
+        )
+
+
+def _lines(records: CutRecords, places: RecordPlaces) -> Iterator[bytes]:
+    """Yield what was cut, in the order of the records."""
+    for number, cuts in records.cuts.items():
+        place, external_id, _ = places.find(number)
+        for one in cuts:
+            kept_place, kept_in, _ = places.find(one.document)
+            yield json_line(
+                {
+                    **{"id": external_id, "start": one.start, "end": one.end, "kept_in": kept_in},
+                    **{"removed": number in records.emptied, "place": place, "kept_place": kept_place},
+                }
+            )
+
+
+class CutInput(Input):
+    """An input whose texts are cut as it is read, by the positions of records; all other records are as they are."""
+
+    def __init__(self, source: Source, path: Path, cuts: Mapping[int, list[Cut]]) -> None:
+        super().__init__(source, path)
+        self._cuts = cuts
+        self._names = DocumentMaker(str(path), source.fields).body_names
+
+    def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
+        """Yield lines as `Input.blocks` does."""
+        for first, lines in super().blocks():
+            for position in range(first, first + len(lines)):
+                line = lines[position - first]
+                if line is not None and position in self._cuts:
+                    record = self._cut(position, self.record_of(line))
+                    lines[position - first] = orjson.dumps(encodable(record))
+            yield first, lines
+
+    def rows(self) -> Iterator[tuple[int, bytes]]:
+        """Yield rows as `Input.rows` does."""
+        _, names = self.header()
+        written = DelimitedLines(self.delimiter, marked=False)
+        rows = raw_rows(self._file, self.delimiter)
+        next(rows, None)
+        for position, (raw, cells) in enumerate(rows):
+            if position in self._cuts and cells is not None:
+                end = b"\r\n" if raw.endswith(b"\r\n") else b"\n"
+                cut = self._cut(position, dict(zip(names, cells, strict=False)))
+                raw = written.line(list(cut.values())).encode().removesuffix(b"\n") + end
+            yield position, raw
+
+    def batches(self) -> Iterator[tuple[int, "RecordBatch"]]:
+        """Yield batches as `Input.batches` does."""
+        for begin, batch in super().batches():
+            inside = [position for position in range(begin, begin + batch.num_rows) if position in self._cuts]
+            yield begin, self._cut_batch(batch, begin, inside) if inside else batch
+
+    def _cut_batch(self, batch: "RecordBatch", begin: int, inside: Sequence[int]) -> "RecordBatch":
+        import pyarrow
+
+        for name in dict.fromkeys(name.partition(".")[0] for name in self._names):
+            if name not in batch.schema.names:
+                continue
+            values = batch.column(name).to_pylist()
+            for position in inside:
+                at = position - begin
+                values[at] = self._cut(position, {**batch.slice(at, 1).to_pylist()[0]})[name]
+            field = batch.schema.field(name)
+            batch = batch.set_column(
+                batch.schema.get_field_index(name), field, pyarrow.array(values, field.type)
+            )
+        return batch
+
+    def records(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+        """Yield records as `Input.records` does."""
+        for position, record in super().records():
+            yield position, self._cut(position, record) if position in self._cuts else record
+
+    def files(self) -> Iterator[tuple[Input, int, int | None]]:
+        """Yield the files as `Input.files` does."""
+        for one, begin, end in super().files():
+            own = {at - begin: cuts for at, cuts in self._cuts.items() if end is None or begin <= at < end}
+            yield one if one is self else CutInput(self._source, one.path, own), begin, end
+
+    def _cut(self, position: int, record: Mapping[str, object]) -> Mapping[str, object]:
+        for name in self._names:
+            text = record[name] if name in record else value_at(record, name)
+            if isinstance(text, str) and text:
+                cut = without(text, self._cuts[position])
+                return {**record, name: cut} if name in record else _with_value(record, name, cut)
+        raise InputError(f"{self.path} changed between two readings; run the command again")
+
+
+def _with_value(record: Mapping[str, object], path: str, text: str) -> Mapping[str, object]:
+    """Return a record with another text at a path such as 'meta.text'."""
+    first, dot, rest = path.partition(".")
+    inner = record[first]
+    assert not dot or isinstance(inner, Mapping), "the text is at this path"
+    return {**record, first: _with_value(inner, rest, text) if isinstance(inner, Mapping) and dot else text}

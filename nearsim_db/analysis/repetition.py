@@ -1,0 +1,222 @@
+"""Repeated passages of a corpus: found as texts come in, and cut out of all but the first that has them.
+
+A window is a run of `length` tokens. It is repeated if the kept text of an earlier document has it, or the same text at
+an earlier place that is not cut itself. A sentence is cut if it lies in a repeated window or, if it is longer than one,
+if all windows in it are repeated; so no sentence is cut in part. What is left is looked at again until nothing is cut:
+a corpus that was cut stays as it is if it is cut again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from tempfile import TemporaryFile
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from nearsim_db.analysis.encoded_records import full_disk
+from nearsim_db.errors import InputError
+from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.passages import grams
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
+from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
+from nearsim_db.similarity.text.words import sentence_ends
+
+Ids = NDArray[np.uint64]
+Places = NDArray[np.int64]
+
+_RECENT = 1 << 16  # windows in memory
+_MERGED = 1 << 20  # windows in memory while two runs are merged
+
+
+class WindowIndex:
+    """The document that had each window first, by the ids of windows.
+
+    The latest are in memory, all others in sorted runs in temporary files, of which each is more than twice as long as
+    the next.
+    """
+
+    def __init__(self) -> None:
+        self._recent = _Run(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+        self._runs: list[_Run] = []
+
+    def find(self, windows: Ids) -> Places:
+        """Return the document of each window, int64, -1 for none."""
+        order = np.argsort(windows)
+        ordered, found = windows[order], np.full(len(windows), -1, np.int64)
+        for run in (*self._runs, self._recent):
+            if len(run.windows):
+                at = np.minimum(np.searchsorted(run.windows, ordered), len(run.windows) - 1)
+                known = np.flatnonzero(run.windows[at] == ordered)
+                found[order[known]] = run.documents[at[known]]
+        return found
+
+    def add(self, windows: Ids, document: int) -> None:
+        """Add windows that are not in the index yet. Raises NearsimError if the disk is full."""
+        new, recent = np.unique(windows), self._recent
+        at = np.searchsorted(recent.windows, new)
+        self._recent = _Run(np.insert(recent.windows, at, new), np.insert(recent.documents, at, document))
+        if len(self._recent.windows) < _RECENT:
+            return
+        self._runs.append(self._recent)
+        self._recent = _Run(new[:0], recent.documents[:0])
+        while len(self._runs) > 1 and len(self._runs[-2].windows) <= 2 * len(self._runs[-1].windows):
+            self._runs[-2:] = [_merged(*self._runs[-2:])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Sorted windows, uint64, and the document of each, int64."""
+
+    windows: Ids
+    documents: Places
+
+
+def _merged(one: _Run, other: _Run) -> _Run:
+    size = len(one.windows) + len(other.windows)
+    parts = size // _MERGED + 1
+    edges = np.array([2**64 * part // parts for part in range(1, parts)], np.uint64)
+    bounds = [[0, *np.searchsorted(run.windows, edges).tolist(), len(run.windows)] for run in (one, other)]
+    with full_disk(), TemporaryFile(prefix="nearsim-") as ids, TemporaryFile(prefix="nearsim-") as numbers:
+        for (begin, end), (first, last) in zip(*map(pairwise, bounds), strict=True):
+            windows = np.concatenate((one.windows[begin:end], other.windows[first:last]))
+            documents = np.concatenate((one.documents[begin:end], other.documents[first:last]))
+            order = np.argsort(windows, kind="stable")
+            ids.write(windows[order].tobytes())
+            numbers.write(documents[order].tobytes())
+        ids.flush()
+        numbers.flush()
+        return _Run(np.memmap(ids, np.uint64, "r", shape=size), np.memmap(numbers, np.int64, "r", shape=size))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Characters of a text that are cut, the end excluded, and the document that keeps them."""
+
+    start: int
+    end: int
+    document: int
+
+
+class PassageCutter:
+    """Cuts texts, one after another, under the normalisation of a recipe.
+
+    Windows have `match.passage` words, or characters under shingle.scheme = char. Words are not stemmed or dropped.
+    """
+
+    def __init__(self, recipe: Recipe, backend: Backend, index: WindowIndex) -> None:
+        """Raises InputError for a recipe that does not compare plain text."""
+        if recipe.normalise.html or recipe.shingle.language or recipe.sketch.input == "vector":
+            raise InputError(
+                "--cut cuts plain text; choose a recipe without normalise.html, shingle.tokens = code and "
+                "sketch.input = vector"
+            )
+        plain = replace(recipe.shingle, stopwords="none", stem="none", min_token_length=1)
+        self.length = recipe.match.passage or DEFAULT_PASSAGE
+        self._tokeniser = Tokeniser(replace(recipe, shingle=plain), backend)
+        self._index = index
+
+    def cut(self, text: str, document: int) -> tuple[list[Cut], str]:
+        """Return what is cut of a cleaned text, in order, and what is left; the rest counts for later texts."""
+        given, cuts = text, list[Cut]()
+        places = np.zeros(0, np.int64)  # in the text as given, of what is left of it
+        while True:
+            tokens = self._tokeniser.tokens(text)
+            windows = grams(tokens.ids, self.length)
+            known = self._index.find(windows)
+            found = list(_cuts(text, tokens, _holders(windows, known, self.length, document), self.length))
+            if not found:
+                self._index.add(windows[known < 0], document)
+                return _joined(given, cuts), text
+            places = places if cuts else np.arange(len(text))
+            cuts += [piece for one in found for piece in _pieces(places, one)]
+            kept = np.ones(len(text), bool)
+            for one in found:
+                kept[one.start : one.end] = False
+            places, text = places[kept], without(text, found)
+
+
+def without(text: str, cuts: list[Cut]) -> str:
+    """Return a text without what is cut, in order."""
+    begins, ends = [0, *(one.end for one in cuts)], [*(one.start for one in cuts), len(text)]
+    return "".join([text[begin:end] for begin, end in zip(begins, ends, strict=True)])
+
+
+def _pieces(places: Places, cut: Cut) -> Iterator[Cut]:
+    """Yield a cut of what is left of a text as cuts of the text as it was given."""
+    own = places[cut.start : cut.end]
+    firsts = np.flatnonzero(np.diff(own, prepend=-2) != 1)
+    lasts = np.append(firsts[1:], len(own)) - 1
+    for begin, end in zip(own[firsts].tolist(), own[lasts].tolist(), strict=True):
+        yield Cut(begin, end + 1, cut.document)
+
+
+def _joined(text: str, cuts: list[Cut]) -> list[Cut]:
+    """Join cuts that touch if one document keeps both, or one is of spaces only."""
+    joined: list[Cut] = []
+    for one in sorted(cuts, key=lambda one: one.start):
+        last = joined[-1] if joined else None
+        if last is None or last.end < one.start:
+            joined.append(one)
+        elif last.document == one.document or text[one.start : one.end].isspace():
+            joined[-1] = Cut(last.start, one.end, last.document)
+        elif text[last.start : last.end].isspace():
+            joined[-1] = Cut(last.start, one.end, one.document)
+        else:
+            joined.append(one)
+    return joined
+
+
+def _holders(windows: Ids, known: Places, length: int, document: int) -> Places:
+    """Return the document that keeps each window: one that is known, the same one, or -1 for none.
+
+    The same one keeps it at the earlier place if no window that is repeated touches that.
+    """
+    _, firsts, same = np.unique(windows, return_index=True, return_inverse=True)
+    earlier, numbers = firsts[same], np.arange(len(windows))
+    is_again = earlier + length <= numbers
+    edges = np.zeros(len(windows) + length + 1, np.int64)
+    repeated = numbers[is_again | (known >= 0)]
+    np.add.at(edges, repeated, 1)
+    np.add.at(edges, repeated + length, -1)
+    touched = np.concatenate(([0], np.cumsum(np.cumsum(edges) > 0)))
+    is_kept = touched[earlier + length] == touched[earlier]
+    return np.where((known < 0) & is_again & is_kept, document, known)
+
+
+def _cuts(text: str, tokens: Tokens, holders: Places, length: int) -> Iterator[Cut]:
+    """Yield runs of sentences that other places keep, with the spaces on one side."""
+    repeated = np.flatnonzero(holders >= 0)
+    if not len(repeated):
+        return
+    bounds = np.unique([0, *sentence_ends(text), len(text)])
+    firsts = np.searchsorted(tokens.begins, bounds)
+    is_between = (firsts == 0) | (tokens.ends[firsts - 1] <= bounds)  # no token is on both sides
+    bounds, firsts = bounds[is_between], firsts[is_between]
+    begins, ends = firsts[:-1], firsts[1:]
+    is_long = ends - begins > length
+    low = np.where(is_long, begins, np.maximum(ends - length, 0))
+    high = np.where(is_long, ends - length, np.minimum(begins, len(holders) - 1)) + 1
+    first, last = np.searchsorted(repeated, low), np.searchsorted(repeated, high)
+    is_cut = np.where(is_long, last - first == high - low, last > first) & (ends > begins)
+    keepers = holders[repeated[np.minimum(first, len(repeated) - 1)]]
+    for begin, end in np.flatnonzero(np.diff(is_cut, prepend=False, append=False)).reshape(-1, 2).tolist():
+        start, stop = _with_spaces(text, int(bounds[begin]), int(bounds[end]))
+        changes = begin + 1 + np.flatnonzero(np.diff(keepers[begin:end]))
+        for one, other in pairwise([begin, *changes.tolist(), end]):
+            before = start if one == begin else int(bounds[one])
+            yield Cut(before, stop if other == end else int(bounds[other]), int(keepers[one]))
+
+
+def _with_spaces(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where to cut, so that of the spaces on both sides those stay that have more line ends."""
+    before, last = start, end
+    while before and text[before - 1].isspace():
+        before -= 1
+    while last > start and text[last - 1].isspace():
+        last -= 1
+    if before and (end == len(text) or text.count("\n", last, end) > text.count("\n", before, start)):
+        return before, last
+    return start, end
