@@ -35,7 +35,7 @@ def place(connection: Connection, generation: Generation, *, is_large: bool = Fa
     The caller holds the build lock.
     """
     may_move = generation.is_first_build and generation.leaves.are_shared and generation.stage == "sign"
-    if may_move and (is_large or not partitions.is_small(connection, generation.collection_id)):
+    if may_move and (is_large or partitions.choose_tables(connection, generation.collection_id) == "own"):
         return generation_rows.give_own_tables(connection, generation)
     return generation
 

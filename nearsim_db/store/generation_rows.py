@@ -73,12 +73,9 @@ def create_generation(
     replaces: GenerationId | None = None,
     *,
     detached: bool = False,
-    is_small: bool = False,
+    tables: partitions.Tables = "own",
 ) -> Generation:
-    """Create a generation of a profile, in state `building`, beside the one it is to replace.
-
-    `is_small` ones share their tables (`partitions.is_small`).
-    """
+    """Create a generation of a profile, in state `building`, beside the one it is to replace."""
     from nearsim_db.similarity.recipe import to_mapping
 
     parameters = {
@@ -90,7 +87,7 @@ def create_generation(
         "expected_recall": profile.expected_recall,
         "replaces": replaces,
         "detached": detached,
-        "is_small": is_small,
+        "numbers": partitions.NUMBERS[tables],
     }
     return get_generation(connection, run(connection, "create_generation", **parameters).value())
 
@@ -203,8 +200,8 @@ def create_profile(
     profile_id = run(connection, "create_profile", collection_id=collection_id, name=name).value()
     if profile_id is None:
         raise ConflictError(f"profile {name!r} already exists in the collection")
-    is_small = partitions.is_small(connection, collection_id)
-    return create_generation(connection, ProfileId(profile_id), profile, is_small=is_small)
+    tables = partitions.choose_tables(connection, collection_id)
+    return create_generation(connection, ProfileId(profile_id), profile, tables=tables)
 
 
 def profile_names(connection: Connection, collection_id: CollectionId) -> set[str]:

@@ -76,7 +76,7 @@ class LeafState:
     is_attached: bool
     indexes: Sequence[str]
     unusable: Sequence[str]
-    foreign_keys: int
+    triggers: int
 
 
 def ids_after(
@@ -178,6 +178,19 @@ def checksum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[
     command = statement("checksum_leaf", first=first, second=second, leaf=leaves.rows(parent))
     number, checksum = run(connection, command).row()
     return number, checksum
+
+
+COPIES = "signed_document"  # what views read of signatures in tables of their own
+
+
+def count_differing_copies(connection: Connection, leaves: Leaves) -> int:
+    """Return how many signatures and their copies for views have no equal."""
+    return int(run(connection, "count_differing_copies", leaves).value())
+
+
+def restore_copies(connection: Connection) -> None:
+    """Copy the signatures of all large generations again."""
+    run(connection, "restore_copies")
 
 
 def read_leaf_state(connection: Connection, leaves: Leaves, parent: str) -> LeafState | None:

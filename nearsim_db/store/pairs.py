@@ -93,8 +93,8 @@ def _lock_heads(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") 
 
 
 def finish_pairs(connection: Connection, leaves: Leaves) -> None:
-    """Index the right side after a bulk load, and add the foreign keys to signatures."""
-    if not leaves.are_shared:
+    """Index pairs after a bulk load into a table of their own."""
+    if not leaves.is_shared("similar_pair"):
         run(connection, "finish_pairs", leaves)
 
 

@@ -1,6 +1,8 @@
 """The tables of one generation: create, attach, detach, count, drop."""
 
+from collections.abc import Iterator
 from functools import partial
+from typing import Literal
 
 import psycopg
 from psycopg import sql
@@ -23,6 +25,12 @@ MOST_SHARED = 20_000  # documents of a collection whose index shares its tables
 
 _ROWS_AT_ONCE = 20_000
 _ANALYZE_ONLY_SINCE = 18_00_00
+_DELETING = {
+    "cluster_member": "delete_some_members",
+    "similar_pair": "delete_some_pairs",
+    "band": "delete_some_bands",
+    "signature": "delete_some_signatures",
+}
 _COUNTS = (
     "indexed",
     "no_features",
@@ -37,9 +45,19 @@ _COUNTS = (
 )
 
 
-def is_small(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether an index of a collection shares its tables with others: of few documents."""
-    return bool(run(connection, "is_small", collection_id=collection_id, most=MOST_SHARED).value())
+# shared: shares all tables; own: those of pairs and members; apart: none, as one was damaged
+Tables = Literal["shared", "own", "apart"]
+NUMBERS: dict[Tables, str] = {
+    "shared": "nearsim.generation_generation_id_seq",
+    "own": "nearsim.own_generation",
+    "apart": "nearsim.apart_generation",
+}
+
+
+def choose_tables(connection: Connection, collection_id: CollectionId) -> Tables:
+    """Return the tables that a new index of a collection has: those of few documents share all."""
+    is_small = run(connection, "is_small", collection_id=collection_id, most=MOST_SHARED).value()
+    return "shared" if is_small else "own"
 
 
 def create(connection: Connection, leaves: Leaves) -> None:
@@ -52,18 +70,17 @@ def create(connection: Connection, leaves: Leaves) -> None:
     if leaves.distributed and placement.has_shards(connection, leaves.qualified("band")):
         return  # created and distributed in one transaction
     run(connection, "create_leaves", leaves)
+    if not leaves.is_shared("similar_pair"):
+        run(connection, "create_pair_leaves", leaves)
     if leaves.distributed:
         placement.distribute_leaf(connection, leaves)
 
 
 def attach(connection: Connection, leaves: Leaves) -> None:
     """Attach a generation's loaded tables to their parents."""
-    if leaves.are_shared:
-        return
-    for name in PARENTS:
+    for name in leaves.own:
         parent = sql.Identifier(SCHEMA, name)
         run(connection, statement("attach_leaf", leaves, parent=parent, leaf=leaves.table(name)))
-    run(connection, "create_capture_triggers", leaves)
 
 
 def detach(connection: Connection, leaves: Leaves) -> None:
@@ -72,10 +89,8 @@ def detach(connection: Connection, leaves: Leaves) -> None:
     The connection must be in autocommit. Interrupted detaches, also of other generations, are finished first, as a
     parent can have only one. Tables that are not attached are skipped.
     """
-    if leaves.are_shared:
-        return
     inner = autocommitting(connection)
-    for name in PARENTS:
+    for name in leaves.own:
         parent, leaf = sql.Identifier(SCHEMA, name), leaves.qualified(name)
         for pending in run(connection, "find_pending_detaches", parent=f"{SCHEMA}.{name}").values():
             unfinished = sql.Identifier(INDEX_SCHEMA, pending)
@@ -88,8 +103,8 @@ def detach(connection: Connection, leaves: Leaves) -> None:
 
 
 def empty(connection: Connection, leaves: Leaves) -> None:
-    """Delete the rows of a generation that shares its tables, in slices; the connection must be in autocommit."""
-    while leaves.are_shared and retry_conflicts(connection, partial(_delete_some, connection, leaves)):
+    """Delete the rows of a generation from tables that it shares, in slices; the connection must be in autocommit."""
+    while retry_conflicts(connection, partial(_delete_some, connection, leaves)):
         pass
 
 
@@ -97,30 +112,32 @@ def _delete_some(connection: Connection, leaves: Leaves) -> int:
     """Delete some rows of a generation; return how many; 0 also if the table is damaged and cannot be read."""
     try:
         with connection.backend.transaction():
-            for name in ("delete_some_members", "delete_some_pairs"):
+            for name in _deletions(leaves):
                 if deleted := run(connection, name, leaves, most=_ROWS_AT_ONCE).count:
                     return deleted
-            if deleted := _delete_some_bands(connection, leaves):
-                return deleted
-            return run(connection, "delete_some_signatures", leaves, most=_ROWS_AT_ONCE).count
+        return 0
     except psycopg.Error as error:
         if corruption_message(error) is None:
             raise
         return 0
 
 
-def _delete_some_bands(connection: Connection, leaves: Leaves) -> int:
-    if leaves.distributed:
-        return run(connection, "delete_next_band", leaves).count
-    return run(connection, "delete_some_bands", leaves, most=_ROWS_AT_ONCE).count
+def _deletions(leaves: Leaves) -> Iterator[str]:
+    """Yield the statements that delete some rows of a generation from tables that it shares, in their order."""
+    for parent, name in _DELETING.items():
+        if leaves.is_shared(parent):
+            yield "delete_next_band" if parent == "band" and leaves.distributed else name
+    yield "delete_some_copies"
 
 
 def drop(connection: Connection, leaves: Leaves) -> None:
-    """Drop the tables of a generation that exist, or what is left of its rows in tables that it shares."""
+    """Drop the tables of a generation that exist, and what is left of its rows in tables that it shares."""
+    while _delete_some(connection, leaves):
+        pass
+    if not leaves.is_shared("similar_pair"):
+        run(connection, "drop_pair_leaves", leaves)
     if not leaves.are_shared:
         run(connection, "drop_leaves", leaves)
-    while leaves.are_shared and _delete_some(connection, leaves):
-        pass
 
 
 def list_remains(connection: Connection) -> list[Leaves]:
@@ -143,21 +160,27 @@ def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
             f"a node of the cluster does not answer: {error.diag.message_primary}"
         ) from error
     counts = dict(zip(_COUNTS, row, strict=True))
-    share = _share(connection, leaves)
-    return {name: int(counts[name] * (share if name.endswith("_bytes") else 1)) for name in _COUNTS}
+    shares = {f"{name}_bytes": _share(connection, leaves, parent) for name, parent in sizes.items()}
+    return {name: int(counts[name] * shares.get(name, 1)) for name in _COUNTS}
 
 
-def _share(connection: Connection, leaves: Leaves) -> float:
-    """Return the share of a generation in the bytes of its tables: an estimate where it shares them, 0 to 1."""
-    if not leaves.are_shared:
+def _share(connection: Connection, leaves: Leaves, parent: str) -> float:
+    """Return the share of a generation in the bytes of a table: an estimate where it shares it, 0 to 1.
+
+    That of band rows is taken to be that of signatures.
+    """
+    if not leaves.is_shared(parent):
         return 1.0
-    return float(run(connection, "read_share", leaves, leaf=leaves.qualified("signature")).value())
+    counted = "signature" if parent == "band" else parent
+    command = statement("read_share", rows=leaves.rows(counted))
+    return float(run(connection, command, leaf=leaves.qualified(counted)).value())
 
 
 def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
     """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit.
 
-    One that it shares is vacuumed only once as many rows have changed as it has, and not if it is vacuumed already.
+    One that small generations share is vacuumed only once as many rows have changed as it has, and not if it is
+    vacuumed already.
     """
     if not leaves.are_shared:
         autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
@@ -167,9 +190,9 @@ def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
 
 def reuse_space(connection: Connection, leaves: Leaves) -> None:
     """Vacuum the tables that a dropped generation shared, as `vacuum` does; the connection must be in autocommit."""
-    if leaves.are_shared:
-        report_changes(connection)
-        for parent in PARENTS:
+    report_changes(connection)
+    for parent in PARENTS:
+        if leaves.is_shared(parent):
             vacuum(connection, leaves, parent)
 
 
@@ -216,8 +239,11 @@ def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
 
 def read_bytes(connection: Connection, leaves: Leaves) -> int:
     """Return the size of a generation's tables with indexes as of their last VACUUM; takes no locks."""
-    tables = [leaves.qualified(parent) for parent in PARENTS]
-    return int(int(run(connection, "read_leaf_bytes", tables=tables).value()) * _share(connection, leaves))
+    total = 0
+    for parent in PARENTS:
+        size = run(connection, "read_leaf_bytes", tables=[leaves.qualified(parent)]).value()
+        total += int(float(size) * _share(connection, leaves, parent))
+    return total
 
 
 def list_lock_holders(connection: Connection, leaves: Leaves) -> list[str]:

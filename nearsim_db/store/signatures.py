@@ -71,10 +71,12 @@ def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, in
 
 
 def index_signatures(connection: Connection, leaves: Leaves) -> None:
-    """Create the indexes of loaded signatures, and assign twins their heads."""
+    """Create the indexes of loaded signatures, assign twins their heads, and have triggers follow changes."""
     if not leaves.are_shared:
         run(connection, "index_signatures", leaves)
     run(connection, "assign_heads", leaves)
+    if not leaves.are_shared:
+        run(connection, "copy_signatures", leaves)
 
 
 def stream_head_sketches(

@@ -228,7 +228,8 @@ def test_views_do_not_read_rows_of_the_other_tenant(world: World) -> None:
                 most = stored.get(str(node.get("Relation Name")))
                 if most is not None and node["Actual Loops"]:
                     read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
-                    assert read <= most[0], (name, json.dumps(node))
+                    # Averages of loops, of which the second is rounded.
+                    assert int(read) <= most[0], (name, json.dumps(node))
 
 
 def test_functions_of_a_user_see_no_row_of_the_other_tenant(world: World) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import sql
 
 from nearsim_db.records import GenerationId
-from nearsim_db.store import pairs, partitions, signatures
+from nearsim_db.store import partitions, signatures
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 
@@ -71,6 +71,7 @@ class Written:
             [(one, 1, 5, 0, UUID(int=head), b"", head) for one, head in self.heads.items()]
             + [(one, 1, 0, 0, None, None, None) for one in self.featureless],
         )
+        signatures.index_signatures(connection, leaves)
         insert(
             "similar_pair",
             "left_id, right_id, shared_bands, estimate, similarity, verified_at",
@@ -81,8 +82,6 @@ class Written:
             "doc_id, cluster_id, is_survivor",
             [(one, cluster, self.survivors[cluster] == one) for one, cluster in self.clusters.items()],
         )
-        signatures.index_signatures(connection, leaves)
-        pairs.finish_pairs(connection, leaves)
 
     def expanded(self) -> dict[Ids, float]:
         """All pairs of documents with their similarity."""

@@ -10,7 +10,16 @@ from nearsim_db.store.driver.statements import Leaves
 
 _INTERNAL = {
     *("attachment", "attached_texts", "build_slice", "collection_access", "granted_generations", "lease"),
-    *("pending_event", "queued_work", "schema_floor", "visible_changes", "visible_profiles", "visible_work"),
+    *(
+        "pending_event",
+        "queued_work",
+        "schema_floor",
+        "signed",
+        "signed_document",
+        "visible_changes",
+        "visible_profiles",
+        "visible_work",
+    ),
 }
 
 

@@ -28,7 +28,7 @@ def test_faults_exit_with_3_until_repaired(filled: CommandLine, database_url: st
 @pytest.mark.usefixtures("own_tables")
 def test_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
-        connection.execute("DROP TABLE nearsim_index.cluster_member_100000001")
+        connection.execute("DROP TABLE nearsim_index.band_100000001")
     outcome = filled.run("verify-index", "--quiet")
     assert outcome.exit_code == 3
     assert "profile default differs; to repair it: nearsim verify-index --repair\n" in outcome.err

@@ -43,7 +43,7 @@ BREAKING = {
     "similar_pair_counts": "UPDATE nearsim.similar_pair SET intersection_size = union_size + 1",
     "similar_pair_count.": "UPDATE nearsim.similar_pair SET intersection_size = NULL",
     "similar_pair_distance_possible": "UPDATE nearsim.similar_pair SET distance = -1",
-    "similar_pair_shared_generation_id_left_id_fkey": "UPDATE nearsim.similar_pair SET left_id = -1",
+    "similar_pair_signed": "UPDATE nearsim.similar_pair SET left_id = -1",
     "band_shared_bucket": "INSERT INTO nearsim.band (bucket_hash, doc_id, generation_id) "
     "SELECT bucket_hash, doc_id, generation_id FROM nearsim.band",
     "work_batch_leased": "INSERT INTO nearsim.work (generation_id, doc_id, stage, doc_ids) SELECT generation_id, -1, "

@@ -17,7 +17,7 @@ from nearsim_db.store import partitions
 from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
+from nearsim_db.store.driver.statements import FIRST_APART, Leaves, statement
 from nearsim_db.store.schema import revisions
 from tests.builders.command_line import CommandLine
 from tests.builders.relations import identifier
@@ -37,7 +37,7 @@ STORIES = [
     Document("a", body="a story of some length that is told in exactly the same words twice over"),
     Document("b", body="a story of some length that is told in exactly the same words twice more"),
 ]
-UNATTACHED = Leaves(GenerationId(FIRST_OWN + 77))
+UNATTACHED = Leaves(GenerationId(FIRST_APART + 77))
 
 
 @pytest.fixture

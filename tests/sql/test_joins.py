@@ -37,8 +37,8 @@ UNION ALL
 SELECT {documents} + 10 * c + n, c, n, 'Title' FROM generate_series(2, 200) AS c, generate_series(0, 9) AS n;
 INSERT INTO {signature} (doc_id, revision, feature_count, feature_digest, sketch, numbers_digest, head_id)
 SELECT doc_id, revision, 1, gen_random_uuid(), '\\x00', 0, doc_id FROM nearsim.document WHERE collection_id = 1;
-INSERT INTO {cluster_member} (doc_id, cluster_id, is_survivor)
-SELECT n, n - n % 20, n % 20 = 0 FROM generate_series(20, {documents}) AS n;
+INSERT INTO {cluster_member} (generation_id, doc_id, cluster_id, is_survivor)
+SELECT {generation_id}, n, n - n % 20, n % 20 = 0 FROM generate_series(20, {documents}) AS n;
 CREATE SCHEMA news
     CREATE TABLE story (story_id integer PRIMARY KEY, headline text, day date)
     CREATE INDEX ON story (day DESC, story_id);
@@ -59,7 +59,7 @@ def fill(url: str) -> None:
         numbers = {"generation_id": sql.Literal(LARGE.generation_id), "documents": sql.Literal(DOCUMENTS)}
         connection.execute(sql.SQL(CONTENTS).format(**parts, **numbers))
         connection.execute("RESET session_replication_role")
-        for name in ("index_signatures", "finish_pairs"):
+        for name in ("index_signatures", "copy_signatures"):
             connection.execute(statement(name, leaves))
         partitions.attach(connection, leaves)
     engine.dispose()
@@ -85,7 +85,7 @@ PAGES = {
 def rows_read(connection: Connection, page: str) -> float:
     """How many rows of tables of the index the page reads."""
     counts = read_by_table(explained(connection, page))
-    return sum(counts.get(table, 0) for table in ("document", *(LARGE.name(parent) for parent in PARENTS)))
+    return sum(counts.get(table, 0) for table in ("document", "signed_document", *map(LARGE.name, PARENTS)))
 
 
 def in_subquery(page: str) -> str:

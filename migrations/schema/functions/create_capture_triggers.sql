@@ -4,6 +4,7 @@ CREATE FUNCTION nearsim.create_capture_triggers(suffix text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     given record;
+    named text;
 BEGIN
     FOR given IN
         SELECT * FROM (VALUES
@@ -15,17 +16,20 @@ BEGIN
             ('signature', 'capture_update_from', 'UPDATE', 'OLD TABLE AS before_rows', 'capture_twins_before'),
             ('signature', 'capture_update_to', 'UPDATE', 'NEW TABLE AS after_rows', 'capture_twins_after'),
             ('signature', 'capture_delete', 'DELETE', 'OLD TABLE AS before_rows', 'capture_twins_before'),
+            ('signature', 'follow_insert', 'INSERT', 'NEW TABLE AS after_rows', 'follow_signatures'),
+            ('signature', 'follow_update', 'UPDATE', 'NEW TABLE AS after_rows', 'follow_signatures'),
+            ('signature', 'follow_delete', 'DELETE', 'OLD TABLE AS before_rows', 'follow_signatures'),
             ('cluster_member', 'capture_insert', 'INSERT', 'NEW TABLE AS after_rows', 'capture_members_inserted'),
             ('cluster_member', 'capture_update_from', 'UPDATE', 'OLD TABLE AS before_rows', 'capture_members_before'),
             ('cluster_member', 'capture_delete', 'DELETE', 'OLD TABLE AS before_rows', 'capture_members_before')
         ) AS wanted (parent, name, operation, rows, function)
     LOOP
-        EXECUTE format(
-            'CREATE TRIGGER %I AFTER %s ON %I.%I REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION nearsim.%I()',
-            given.name, given.operation,
-            CASE suffix WHEN '' THEN 'nearsim' ELSE 'nearsim_index' END, given.parent || suffix, given.rows, given.function);
+        named := format('%I.%I', CASE suffix WHEN '' THEN 'nearsim' ELSE 'nearsim_index' END, given.parent || suffix);
+        CONTINUE WHEN to_regclass(named) IS NULL;
+        EXECUTE format('CREATE TRIGGER %I AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION nearsim.%I()',
+            given.name, given.operation, named, given.rows, given.function);
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_capture_triggers(text) IS
-    'Internal (used by every build): creates the triggers that capture changes of the tables with a suffix';
+    'Internal (used by every build of a large collection): creates the triggers that capture changes of those tables with a suffix that exist';

@@ -46,8 +46,8 @@ BEGIN
             condition := near;
             ordering := 'pair.similarity';
         WHEN 'numbers' THEN
-            condition := 'NOT pair.in_review AND (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = pair.left_id)'
-                ' <> (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = pair.right_id)';
+            condition := 'NOT pair.in_review AND (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = $1 AND doc_id = pair.left_id)'
+                ' <> (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = $1 AND doc_id = pair.right_id)';
             ordering := 'pair.similarity DESC';
         WHEN 'ties' THEN
             condition := near || ' AND EXISTS (SELECT FROM nearsim.cluster_member AS one '
@@ -115,8 +115,8 @@ BEGIN
         SELECT open.left_id, open.right_id, open.left_external_id, open.right_external_id, open.left_title,
             open.right_title, open.left_source, open.right_source, open.similarity, open.intersection_size,
             open.union_size, open.estimate, open.shared_bands,
-            (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = open.left_id)
-                <> (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = $1 AND doc_id = open.right_id),
+            (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = $1 AND doc_id = open.left_id)
+                <> (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = $1 AND doc_id = open.right_id),
             (SELECT judged.verdict FROM nearsim.verdict AS judged WHERE judged.left_id = open.left_id
                 AND judged.right_id = open.right_id AND judged.undone_at IS NULL),
             ARRAY(SELECT DISTINCT seen.reviewer FROM nearsim.review AS seen WHERE seen.left_id = open.left_id

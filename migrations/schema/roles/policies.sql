@@ -28,6 +28,8 @@ CREATE POLICY granted ON nearsim.cluster_member FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim_index.signature_shared FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
+CREATE POLICY granted ON nearsim_index.signed_document FOR SELECT
+    USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim_index.similar_pair_shared FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim_index.cluster_member_shared FOR SELECT

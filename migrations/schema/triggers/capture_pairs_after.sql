@@ -1,6 +1,19 @@
+-- Instead of foreign keys to signatures, which are partitions: one statement checks all of its pairs, by the keys. Writers of
+-- pairs lock the signatures of both documents before, and follow_signatures deletes the pairs of deleted ones.
 CREATE FUNCTION nearsim.capture_pairs_after() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
+    IF EXISTS (
+        SELECT FROM after_rows AS pair CROSS JOIN LATERAL (VALUES (pair.left_id), (pair.right_id)) AS own (doc_id)
+        WHERE NOT CASE WHEN pair.generation_id < 100000000
+            THEN EXISTS (SELECT FROM nearsim_index.signature_shared AS signed
+                WHERE signed.generation_id = pair.generation_id AND signed.doc_id = own.doc_id OFFSET 0)
+            ELSE EXISTS (SELECT FROM nearsim_index.signed_document AS signed
+                WHERE signed.generation_id = pair.generation_id AND signed.doc_id = own.doc_id OFFSET 0) END)
+    THEN
+        RAISE EXCEPTION 'pairs of documents without signatures violate the constraint "similar_pair_signed"'
+            USING ERRCODE = 'foreign_key_violation', CONSTRAINT = 'similar_pair_signed';
+    END IF;
     INSERT INTO nearsim_index.pending_event (generation_id, kind, left_ids, right_ids, similarities)
     SELECT generation_id, 'pairs_after', array_agg(left_id), array_agg(right_id), array_agg(similarity)
     FROM after_rows WHERE NOT in_review GROUP BY generation_id;
@@ -8,4 +21,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_pairs_after() IS
-    'Trigger: captures pairs that a statement inserted or updated, in their new state';
+    'Trigger: captures pairs that a statement inserted or updated, in their new state, and refuses pairs of documents without signatures';

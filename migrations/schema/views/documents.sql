@@ -24,7 +24,7 @@ JOIN nearsim.document ON document.collection_id = collection.collection_id
 LEFT JOIN (
     LATERAL (SELECT generation.generation_id OFFSET 0) AS live
     CROSS JOIN LATERAL (
-        SELECT signature.*, coalesce(live.generation_id, 0) AS parameter FROM nearsim.signature
+        SELECT signature.*, coalesce(live.generation_id, 0) AS parameter FROM nearsim_index.signed AS signature
         WHERE signature.generation_id = live.generation_id
     ) AS signature
 ) ON signature.doc_id = document.doc_id

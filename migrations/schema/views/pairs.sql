@@ -1,6 +1,6 @@
 -- All stored pairs with twins expanded; the document with the smaller doc_id is on the left. A stored pair of heads is read in
--- both orders, as twins of its heads may be in either; the index of signature on (head_id, doc_id) finds all documents of a
--- head. So what a condition names (a document on one side, by number or by name) is looked up first, then its signature, pairs
+-- both orders, as twins of its heads may be in either; the indexes of signatures on (head_id, doc_id) find all documents of
+-- a head. So what a condition names (a document on one side, by number or by name) is looked up first, then its signature, pairs
 -- and the other documents by keys and indexes; without a condition they are hash joins. A condition on generation_id reaches
 -- each table, which spares the planner all other partitions; otherwise the generation is a parameter. The recipe is read in
 -- subqueries of their own, which run once per generation instead of once per row.
@@ -32,8 +32,8 @@ CROSS JOIN LATERAL (
         UNION ALL
         SELECT right_id, left_id, false, stored.* FROM nearsim.similar_pair AS stored
     ) AS pair
-    JOIN nearsim.signature AS l ON l.generation_id = pair.generation_id AND l.head_id = pair.head_id
-    JOIN nearsim.signature AS r ON r.generation_id = pair.generation_id AND r.head_id = pair.other_head_id
+    JOIN nearsim_index.signed AS l ON l.generation_id = pair.generation_id AND l.head_id = pair.head_id
+    JOIN nearsim_index.signed AS r ON r.generation_id = pair.generation_id AND r.head_id = pair.other_head_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
     JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
     WHERE pair.generation_id = live.generation_id AND l.doc_id < r.doc_id
@@ -46,8 +46,8 @@ CROSS JOIN LATERAL (
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, true, false,
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN CAST(1 AS double precision) END,
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN CAST(1 AS double precision) END
-    FROM nearsim.signature AS r
-    JOIN nearsim.signature AS l ON l.generation_id = r.generation_id AND l.head_id = r.head_id AND l.doc_id < r.doc_id
+    FROM nearsim_index.signed AS r
+    JOIN nearsim_index.signed AS l ON l.generation_id = r.generation_id AND l.head_id = r.head_id AND l.doc_id < r.doc_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
     JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
     WHERE r.generation_id = live.generation_id AND r.head_id <> r.doc_id

@@ -56,17 +56,17 @@ class Reindex:
         settings: list[str] | None = None,
         *,
         detached: bool = False,
-        own_tables: bool = False,
+        tables: partitions.Tables | None = None,
     ) -> Generation:
         """Create a generation beside the live one; unless `detached`, build it until it is ready.
 
-        Its recipe is `recipe`, or the live one with `settings` ("match.threshold=0.7") applied. With `own_tables` it
-        shares none with other small collections. Raises ConflictError if another generation is pending or none is live,
-        BuildStoppedError if it is paused or abandoned meanwhile.
+        Its recipe is `recipe`, or the live one with `settings` ("match.threshold=0.7") applied, its tables
+        `tables`, else those that suit the collection. Raises ConflictError if another generation is pending or none is
+        live, BuildStoppedError if it is paused or abandoned meanwhile.
         """
 
         def create(connection: Connection) -> Generation:
-            return self._create(connection, recipe, settings, detached=detached, own_tables=own_tables)
+            return self._create(connection, recipe, settings, detached=detached, tables=tables)
 
         if detached:
             with self.database.transaction() as connection:
@@ -80,7 +80,7 @@ class Reindex:
         settings: list[str] | None,
         *,
         detached: bool,
-        own_tables: bool,
+        tables: partitions.Tables | None,
     ) -> Generation:
         """Create and commit a generation before its first document is read, so that later changes are queued for it."""
         generations.lock_profile(connection, self._generations(connection)[0].profile_id)
@@ -102,7 +102,7 @@ class Reindex:
             profile,
             live.generation_id,
             detached=detached,
-            is_small=not own_tables and partitions.is_small(connection, live.collection_id),
+            tables=tables or partitions.choose_tables(connection, live.collection_id),
         )
 
     def resume(self, *, detached: bool = False) -> Generation:

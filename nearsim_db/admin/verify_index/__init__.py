@@ -17,12 +17,13 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search import live_generation
-from nearsim_db.store import index_checks, lookups, pairs, signatures
+from nearsim_db.store import index_checks, lookups, pairs, partitions, signatures
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED
 from nearsim_db.store.work import queue
@@ -118,17 +119,31 @@ class _Repair:
     def run(self, findings: Findings) -> VerifyResult:
         """Repair until no faults are left, or until further attempts do not help."""
         after = self.found
-        if findings.damaged_tables and self.generation.leaves.are_shared:
-            self._rebuild_indexes(findings.damaged_tables)
+        if shared := self._damaged_shared(findings):
+            self._rebuild_indexes(shared)
             after, findings = self.checker.check(self.generation)
         for _ in range(_ATTEMPTS):
             if not after.faults:
                 break
             if is_beyond_repair(findings):
-                return self._rebuild(own_tables=bool(findings.damaged_tables))
+                return self._rebuild(self._tables(findings))
             self._repair_in_place(findings)
             after, findings = self.checker.check(self.generation)
         return VerifyResult(self.collection, self.generation.profile, self.found, after)
+
+    def _damaged_shared(self, findings: Findings) -> list[str]:
+        """Return the damaged tables that other generations need as well."""
+        leaves = self.generation.leaves
+        shared = {leaves.name(parent) for parent in PARENTS if leaves.is_shared(parent)} | {
+            index_checks.COPIES
+        }
+        return [table for table in findings.damaged_tables if table in shared]
+
+    def _tables(self, findings: Findings) -> partitions.Tables | None:
+        """Return the tables that do without the damaged ones."""
+        if not (damaged := self._damaged_shared(findings)):
+            return None
+        return "own" if all(table.startswith(("signature", "band")) for table in damaged) else "apart"
 
     def _rebuild_indexes(self, tables: list[str]) -> None:
         """Build the indexes of tables again that other generations need as well, those of band rows on all shards."""
@@ -140,7 +155,10 @@ class _Repair:
                 if leaves.distributed:
                     placement.restore_shards(connection, leaves)
                 for table in tables:
-                    index_checks.rebuild_indexes(connection, table)
+                    if table == index_checks.COPIES:
+                        index_checks.restore_copies(connection)
+                    else:
+                        index_checks.rebuild_indexes(connection, table)
         except DatabaseError as error:
             self.checker.contexts.warn(f"indexes of {', '.join(tables)} cannot be rebuilt: {error}")
 
@@ -155,11 +173,8 @@ class _Repair:
         repair_in_place(self.database, contexts.make(generation), findings)
         CatchUp(self.database, contexts, self.checker.progress).catch_up(generation)
 
-    def _rebuild(self, *, own_tables: bool) -> VerifyResult:
-        """Build a generation of the same recipe, and promote it if its check finds no faults.
-
-        With `own_tables` it shares no tables, as these are damaged.
-        """
+    def _rebuild(self, tables: partitions.Tables | None) -> VerifyResult:
+        """Build a generation of the same recipe, in such tables, and promote it if its check finds no faults."""
         generation, warn = self.generation, self.checker.contexts.warn
         if generation.state != "live":
             drop = generation.advice("reindex drop", "--generation", str(generation.generation_id))
@@ -170,7 +185,7 @@ class _Repair:
         if generation.distributed:
             self._refuse_missing_shards()
         reindex = Reindex(self.database, self.collection, generation.profile, self.checker.progress, warn)
-        rebuilt = reindex.start(own_tables=own_tables)
+        rebuilt = reindex.start(tables=tables)
         after, _ = self.checker.check(rebuilt)
         if after.faults:
             warn(f"generation {rebuilt.generation_id} was rebuilt and has faults too; it was not promoted")

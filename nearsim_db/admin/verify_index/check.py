@@ -1,6 +1,7 @@
 """One check of a generation: its tables, then all documents or a sample, with bands, pairs and clusters."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,11 +27,11 @@ _INDEXES = {
     "similar_pair": ("left_id, right_id", "right_id", "similarity"),
     "cluster_member": ("doc_id", "cluster_id, is_survivor, doc_id"),
 }
-_FOREIGN_KEYS = {"similar_pair": 2}
+_TRIGGERS = {"signature": 7, "similar_pair": 4, "cluster_member": 3}
 
 
 def check_catalog(connection: Connection, findings: Findings) -> None:
-    """Check that every table exists, is attached and logged, and has its indexes and foreign keys."""
+    """Check that every table exists, is attached and logged, and has its indexes and triggers."""
     leaves = findings.generation.leaves
     for parent in PARENTS:
         name, state = leaves.name(parent), index_checks.read_leaf_state(connection, leaves, parent)
@@ -41,8 +42,8 @@ def check_catalog(connection: Connection, findings: Findings) -> None:
         if not state.is_attached:
             findings.add_table("detached_table", name, f"it is not a partition of nearsim.{parent}")
         _check_storage(findings, parent, name, state)
-        if state.foreign_keys < _FOREIGN_KEYS.get(parent, 0):
-            findings.add_table("missing_constraint", name, "a foreign key to its signatures does not exist")
+        if state.triggers < _TRIGGERS.get(parent, 0):
+            findings.add_table("missing_constraint", name, "a trigger does not exist, or is disabled")
         if parent == "band" and leaves.distributed:
             _check_shards(connection, findings)
 
@@ -68,7 +69,7 @@ def _check_storage(
         findings.add_table("unlogged_table", name, f"it is unlogged{where}: a server crash would empty it")
     for columns in state.unusable:
         findings.add_table("unusable_index", name, f"the index on ({columns}) is not valid{where}")
-    key = "generation_id, " if findings.generation.leaves.are_shared else ""
+    key = "generation_id, " if findings.generation.leaves.is_shared(parent) else ""
     for columns in (key + own for own in _INDEXES[parent]):
         if columns not in (*state.indexes, *state.unusable):
             findings.add_table("missing_index", name, f"the index on ({columns}) does not exist{where}")
@@ -81,21 +82,33 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
         progress("tables", number, len(PARENTS))
         sums = []
         for by_index in (False, True):
-            try:
+            with _finding_unreadable(connection, findings, leaves.name(parent)):
                 index_checks.set_scan_method(connection, leaves, by_index=by_index)
                 sums.append(index_checks.checksum_leaf(connection, leaves, parent))
-            except Exception as error:
-                damage = corruption_message(error)
-                if damage is None:
-                    raise
-                findings.add_table("unreadable_table", leaves.name(parent), damage)
-                connection.rollback()
-                break
         if len(set(sums)) > 1:
             rows, entries = sums[0][0], sums[1][0]
             description = f"its index has {entries:,} entries that differ from its {rows:,} rows"
             findings.add_table("wrong_index", leaves.name(parent), description)
+    if not leaves.are_shared and not findings.is_damaged:
+        with _finding_unreadable(connection, findings, index_checks.COPIES):
+            if differing := index_checks.count_differing_copies(connection, leaves):
+                description = f"{differing:,} of its rows differ from {leaves.name('signature')}"
+                findings.add_table("wrong_index", index_checks.COPIES, description)
     connection.rollback()
+
+
+@contextmanager
+def _finding_unreadable(connection: Connection, findings: Findings, table: str) -> Iterator[None]:
+    """Record a table that the server cannot read."""
+    try:
+        yield
+    except Exception as error:
+        damage = corruption_message(error)
+        if damage is None:
+            raise
+        connection.rollback()
+        if table not in findings.damaged_tables:
+            findings.add_table("unreadable_table", table, damage)
 
 
 def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:

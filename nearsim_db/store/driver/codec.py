@@ -147,7 +147,7 @@ def copy_rows(
     connection: Connection, leaves: Leaves, parent: str, columns: Sequence[Column], *, freeze: bool = False
 ) -> int:
     """Load rows of a generation into its table, as `copy_columns` does."""
-    if leaves.are_shared:
+    if leaves.is_shared(parent):
         generation = np.full(len(columns[0][1]), leaves.generation_id, np.int32)
         columns = [*columns, ("generation_id", generation)]
     return copy_columns(connection.backend, leaves.table(parent), columns, freeze=freeze)

@@ -21,17 +21,21 @@ SCHEMA = "nearsim"
 INDEX_SCHEMA = "nearsim_index"
 
 
-# Generations with tables of their own have numbers from here on; those of small collections have smaller ones and share
-# their tables (migrations/schema/shared_tables.sql).
+# Generations with own tables of signatures and bands have numbers from here on; those of small collections have smaller
+# ones and share all their tables (migrations/schema/shared_tables.sql).
 FIRST_OWN = 100_000_000
+# From here on those that share no table at all, as one was damaged
+FIRST_APART = 200_000_000
+_SHARED_LONGER = ("similar_pair", "cluster_member")
 
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
     """Names of the tables of one generation, for statements that must not go through the parents.
 
-    A generation of a small collection shares its tables with others. The band table of a `distributed` one is on the
-    nodes of a Citus cluster: its statements are those of citus/sql.
+    A generation of a small collection shares its tables with others, one of a large collection those of its pairs and
+    clusters. The band table of a `distributed` one is on the nodes of a Citus cluster: its statements are those of
+    citus/sql.
     """
 
     generation_id: GenerationId
@@ -39,8 +43,17 @@ class Leaves:
 
     @property
     def are_shared(self) -> bool:
-        """Whether the tables have rows of other generations as well."""
+        """Whether all tables have rows of other generations as well."""
         return self.generation_id < FIRST_OWN
+
+    def is_shared(self, parent: str) -> bool:
+        """Whether the leaf of a parent has rows of other generations as well."""
+        return self.generation_id < (FIRST_APART if parent in _SHARED_LONGER else FIRST_OWN)
+
+    @property
+    def own(self) -> list[str]:
+        """Return the parents whose leaves are of this generation only."""
+        return [parent for parent in PARENTS if not self.is_shared(parent)]
 
     def table(self, parent: str) -> sql.Identifier:
         """Return the leaf of a parent, such as nearsim_index.signature_shared."""
@@ -49,7 +62,7 @@ class Leaves:
     def rows(self, parent: str) -> sql.Composable:
         """Return what has the rows of this generation only, to be read under an alias; of pairs, those that count."""
         if parent == "similar_pair":
-            table, condition = self.table(parent), self.condition
+            table, condition = self.table(parent), self.condition(parent)
             return sql.SQL("(SELECT * FROM {} WHERE {} AND NOT in_review)").format(table, condition)
         return self.all_rows(parent)
 
@@ -57,29 +70,29 @@ class Leaves:
     def ties(self) -> sql.Composable:
         """Return the pairs that count, without those that tie no documents because only a passage makes them pairs."""
         return sql.SQL("(SELECT * FROM {} WHERE {} AND NOT (in_review OR by_passage))").format(
-            self.table("similar_pair"), self.condition
+            self.table("similar_pair"), self.condition("similar_pair")
         )
 
     def all_rows(self, parent: str) -> sql.Composable:
         """Return what `rows` does, and pairs to be reviewed."""
-        if not self.are_shared:
+        if not self.is_shared(parent):
             return self.table(parent)
-        return sql.SQL("(SELECT * FROM {} WHERE {})").format(self.table(parent), self.condition)
+        return sql.SQL("(SELECT * FROM {} WHERE {})").format(self.table(parent), self.condition(parent))
 
-    @property
-    def condition(self) -> sql.Composable:
-        """Return the condition on the rows of the tables that are of this generation.
+    def condition(self, parent: str) -> sql.Composable:
+        """Return the condition on the rows of a leaf that are of this generation.
 
         Of a subquery's number the planner expects as many rows as a generation has on average; of the number itself
-        one, if the table's statistics have others only.
+        one, if the table's statistics have others only, which are collected when a large one is built.
         """
-        if not self.are_shared:
+        if not self.is_shared(parent):
             return sql.SQL("true")
-        return sql.SQL("generation_id = (SELECT {})").format(sql.Literal(self.generation_id))
+        number = sql.SQL("generation_id = (SELECT {})" if self.are_shared else "generation_id = {}")
+        return number.format(sql.Literal(self.generation_id))
 
     def name(self, parent: str) -> str:
         """Return the leaf's name without its schema."""
-        return f"{parent}_shared" if self.are_shared else f"{parent}_{self.generation_id}"
+        return f"{parent}_shared" if self.is_shared(parent) else f"{parent}_{self.generation_id}"
 
     def qualified(self, parent: str) -> str:
         """Return the leaf's name with its schema, for a parameter that is cast to regclass."""
@@ -100,7 +113,8 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
     """Return the statement of that name.
 
     `{signature}`, `{band}` and so on become the rows of the generation, to be read under an alias, `{signature_leaf}`
-    and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`.
+    and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`, or
+    `{of_pairs}` for pairs and members.
     `{similar_pair}` has the pairs that count, `{stored_pair}` those to be reviewed as well,
     `{tying_pair}` those that tie documents.
     A statement that has placeholders must be executed with parameters, any other without.
@@ -112,11 +126,12 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts["tying_pair"] = leaves.ties
         parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
-        parts["of_generation"] = leaves.condition
+        parts["of_generation"] = leaves.condition("signature")
+        parts["of_pairs"] = leaves.condition("similar_pair")
         parts["generation_id"] = sql.Literal(leaves.generation_id)
         parts["in_buckets"] = _IN_BUCKETS
-        # Before the other columns of a key
-        parts["shared_key"] = sql.SQL("generation_id, " if leaves.are_shared else "")
+        # Before the other columns of a key of pairs or members
+        parts["shared_key"] = sql.SQL("generation_id, " if leaves.is_shared("similar_pair") else "")
         parts["leaf_comment"] = sql.Literal(
             f"partition of generation {leaves.generation_id}, see nearsim.generations"
         )

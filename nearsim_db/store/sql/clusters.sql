@@ -174,11 +174,11 @@ LEFT JOIN LATERAL (SELECT * FROM nearsim.document WHERE doc_id = requested.doc_i
 -- Give merged clusters the id of the cluster they are merged into. Relies on the leaf's index on cluster_id.
 UPDATE {cluster_member_leaf} AS member SET cluster_id = moved.new_id
 FROM unnest(CAST(%(old_ids)s AS bigint[]), CAST(%(new_ids)s AS bigint[])) AS moved (old_id, new_id)
-WHERE {of_generation} AND member.cluster_id = moved.old_id
+WHERE {of_pairs} AND member.cluster_id = moved.old_id
 
 -- name: delete_members
 -- Delete members that are in no cluster. Relies on the leaf's key.
-DELETE FROM {cluster_member_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+DELETE FROM {cluster_member_leaf} WHERE {of_pairs} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: upsert_members
 -- Upsert cluster members. Relies on the leaf's key.

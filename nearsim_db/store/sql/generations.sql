@@ -36,12 +36,11 @@ UPDATE nearsim.generation SET figures = figures || (
 WHERE generation_id = %(generation_id)s
 
 -- name: create_generation
--- Create a generation, in state building; its number says whether it shares its tables.
+-- Create a generation, in state building; its number says which tables it shares.
 INSERT INTO nearsim.generation
     (generation_id, profile_id, recipe, fingerprint, bands, rows, expected_recall, replaces, detached)
 OVERRIDING SYSTEM VALUE VALUES
-    (CASE WHEN %(is_small)s THEN nextval('nearsim.generation_generation_id_seq')
-        ELSE nextval('nearsim.own_generation') END, %(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s, %(expected_recall)s, %(replaces)s, %(detached)s)
+    (nextval(CAST(%(numbers)s AS regclass)), %(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s, %(expected_recall)s, %(replaces)s, %(detached)s)
 RETURNING generation_id
 
 -- name: give_own_tables

@@ -83,9 +83,20 @@ CROSS JOIN nearsim.generation WHERE generation.generation_id = {generation_id}
 -- Number of rows of a leaf and XOR of their hashed keys. Reads the whole table or index.
 SELECT count(*), coalesce(bit_xor(hashint8extended({first}, hashint8extended({second}, 0))), 0) FROM {leaf} AS leaf
 
+-- name: count_differing_copies
+-- Signatures that differ from their rows in signed_document, or that only one of the two has. Reads both.
+SELECT count(*) FROM {signature} AS signature
+FULL JOIN (SELECT * FROM nearsim_index.signed_document WHERE generation_id = {generation_id}) AS copy USING (doc_id)
+WHERE (signature.feature_count, signature.head_id, signature.revision, signature.numbers_digest)
+    IS DISTINCT FROM (copy.feature_count, copy.head_id, copy.revision, copy.numbers_digest)
+
+-- name: restore_copies
+-- Fill signed_document again, which queries wait for.
+SELECT nearsim.restore_copies()
+
 -- name: read_leaf_state
 -- Catalog state of a leaf, no row if it is missing: persistence, attachment, indexed columns of usable and of unusable
--- indexes, and number of foreign keys. Catalog only.
+-- indexes, and number of triggers that fire. Catalog only.
 WITH own AS (
     SELECT indisvalid AND indisready AND indislive AS is_usable, (
         SELECT string_agg(attname, ', ' ORDER BY place) FROM unnest(CAST(indkey AS smallint[])) WITH ORDINALITY AS k (attnum, place)
@@ -97,7 +108,7 @@ SELECT relpersistence = 'p',
         SELECT FROM pg_catalog.pg_inherits
         WHERE inhrelid = pg_class.oid AND inhparent = CAST(%(parent)s AS regclass) AND NOT inhdetachpending),
     ARRAY(SELECT columns FROM own WHERE is_usable), ARRAY(SELECT columns FROM own WHERE NOT is_usable),
-    (SELECT count(*) FROM pg_catalog.pg_constraint WHERE conrelid = pg_class.oid AND contype = 'f' AND convalidated)
+    (SELECT count(*) FROM pg_catalog.pg_trigger WHERE tgrelid = pg_class.oid AND NOT tgisinternal AND tgenabled IN ('O', 'A'))
 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass(%(leaf)s)
 
 -- name: list_indexes
@@ -140,7 +151,7 @@ SELECT DISTINCT bucket_hash FROM deleted
 -- Delete pairs by both ends. Relies on the key.
 DELETE FROM {similar_pair_leaf} AS pair
 USING unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS target (left_id, right_id)
-WHERE {of_generation} AND pair.left_id = target.left_id AND pair.right_id = target.right_id
+WHERE {of_pairs} AND pair.left_id = target.left_id AND pair.right_id = target.right_id
 
 -- name: read_external_ids
 -- External ids of some documents. Relies on document_pkey.

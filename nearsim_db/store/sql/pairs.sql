@@ -37,16 +37,14 @@ WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_i
 ORDER BY doc_id FOR KEY SHARE
 
 -- name: finish_pairs
--- Index the right side after the bulk load, and add the foreign keys to signatures.
+-- Index the right side and the similarity after the bulk load.
 CREATE INDEX ON {similar_pair_leaf} (right_id);
-CREATE INDEX ON {similar_pair_leaf} (similarity);
-ALTER TABLE {similar_pair_leaf} ADD FOREIGN KEY (left_id) REFERENCES {signature_leaf} (doc_id) ON DELETE CASCADE;
-ALTER TABLE {similar_pair_leaf} ADD FOREIGN KEY (right_id) REFERENCES {signature_leaf} (doc_id) ON DELETE CASCADE
+CREATE INDEX ON {similar_pair_leaf} (similarity)
 
 -- name: delete_pairs_of
 -- Delete pairs of documents that are no longer heads. Relies on the key and on the index on right_id.
 DELETE FROM {similar_pair_leaf}
-WHERE {of_generation}
+WHERE {of_pairs}
     AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: read_pairs

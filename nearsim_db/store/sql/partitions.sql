@@ -1,6 +1,6 @@
 -- name: create_leaves
--- A generation's own tables, standalone until loaded: attaching them later locks the parents only briefly. The CHECK
--- on generation_id spares ATTACH its scan. The parents' owner owns them, and readers get their rights.
+-- A generation's own tables of signatures and bands, standalone until loaded: attaching them later locks the parents only
+-- briefly. The CHECK on generation_id spares ATTACH its scan. The parents' owner owns them, and readers get their rights.
 CREATE TABLE IF NOT EXISTS {signature_leaf} (
     LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
     PRIMARY KEY (doc_id),
@@ -10,6 +10,12 @@ CREATE TABLE IF NOT EXISTS {band_leaf} (
     LIKE nearsim.band INCLUDING DEFAULTS INCLUDING GENERATED,
     CHECK (generation_id = {generation_id}));
 ALTER TABLE {band_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
+COMMENT ON TABLE {signature_leaf} IS {leaf_comment};
+COMMENT ON TABLE {band_leaf} IS {leaf_comment};
+SELECT nearsim.grant_partition_rights({generation_id})
+
+-- name: create_pair_leaves
+-- Own tables of pairs and members for a generation that shares none: empty until the stages that load them.
 CREATE TABLE IF NOT EXISTS {similar_pair_leaf} (
     LIKE nearsim.similar_pair INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
     PRIMARY KEY (left_id, right_id),
@@ -21,8 +27,6 @@ CREATE TABLE IF NOT EXISTS {cluster_member_leaf} (
     UNIQUE (cluster_id, is_survivor, doc_id),
     CHECK (generation_id = {generation_id}));
 ALTER TABLE {cluster_member_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-COMMENT ON TABLE {signature_leaf} IS {leaf_comment};
-COMMENT ON TABLE {band_leaf} IS {leaf_comment};
 COMMENT ON TABLE {similar_pair_leaf} IS {leaf_comment};
 COMMENT ON TABLE {cluster_member_leaf} IS {leaf_comment};
 SELECT nearsim.grant_partition_rights({generation_id})
@@ -30,10 +34,6 @@ SELECT nearsim.grant_partition_rights({generation_id})
 -- name: attach_leaf
 -- Attach a loaded leaf; its CHECK spares the scan.
 ALTER TABLE {parent} ATTACH PARTITION {leaf} FOR VALUES FROM ({generation_id}) TO ({generation_id} + 1)
-
--- name: create_capture_triggers
--- Have triggers capture changes for events.
-SELECT nearsim.create_capture_triggers('_' || {generation_id})
 
 -- name: find_pending_detaches
 -- Partitions of a parent with an interrupted detach, which must be finished before another can begin. Catalog only.
@@ -53,9 +53,13 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = pg_catalog.to
 ALTER TABLE {parent} DETACH PARTITION {leaf} CONCURRENTLY
 
 -- name: drop_leaves
--- Drop a generation's own tables and the functions that read them.
+-- Drop a generation's own tables of signatures and bands, and the functions that read them.
 DROP ROUTINE IF EXISTS {pairs_of}, {evidence_of};
-DROP TABLE IF EXISTS {cluster_member_leaf}, {similar_pair_leaf}, {band_leaf}, {signature_leaf}
+DROP TABLE IF EXISTS {band_leaf}, {signature_leaf}
+
+-- name: drop_pair_leaves
+-- Drop the tables of pairs and members of a generation that shares none.
+DROP TABLE IF EXISTS {cluster_member_leaf}, {similar_pair_leaf}
 
 -- name: is_small
 -- Whether a collection has few documents, so that an index of it shares tables with others. Relies on
@@ -65,13 +69,13 @@ FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT
 
 -- name: delete_some_members
 -- Delete some cluster members of a generation that is being dropped from a table that it shares. Relies on the key.
-DELETE FROM {cluster_member_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
-    SELECT ctid FROM {cluster_member_leaf} WHERE {of_generation} LIMIT %(most)s))
+DELETE FROM {cluster_member_leaf} WHERE {of_pairs} AND ctid = ANY (ARRAY(
+    SELECT ctid FROM {cluster_member_leaf} WHERE {of_pairs} LIMIT %(most)s))
 
 -- name: delete_some_pairs
 -- Delete some pairs of a generation that is being dropped, before their signatures. Relies on the key.
-DELETE FROM {similar_pair_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
-    SELECT ctid FROM {similar_pair_leaf} WHERE {of_generation} LIMIT %(most)s))
+DELETE FROM {similar_pair_leaf} WHERE {of_pairs} AND ctid = ANY (ARRAY(
+    SELECT ctid FROM {similar_pair_leaf} WHERE {of_pairs} LIMIT %(most)s))
 
 -- name: delete_some_bands
 -- Delete some band rows of a generation that is being dropped. Relies on the key.
@@ -83,21 +87,26 @@ DELETE FROM {band_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
 DELETE FROM {signature_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
     SELECT ctid FROM {signature_leaf} WHERE {of_generation} LIMIT %(most)s))
 
+-- name: delete_some_copies
+-- Delete some copies of the signatures of a large generation that is being dropped. Relies on the key.
+DELETE FROM nearsim_index.signed_document WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
+    SELECT ctid FROM nearsim_index.signed_document WHERE generation_id = {generation_id} LIMIT %(most)s))
+
 -- name: list_remains
 -- Numbers of generations that do not exist, but have tables or rows in shared ones, for users that row-level security hides
 -- nothing from. Signatures are deleted last, so the others are not read: one step through their key for each generation.
 WITH RECURSIVE present AS (
-    (SELECT generation_id FROM nearsim_index.signature_shared ORDER BY generation_id LIMIT 1)
+    (SELECT generation_id FROM nearsim_index.signed ORDER BY generation_id LIMIT 1)
     UNION ALL
     SELECT next.generation_id FROM present CROSS JOIN LATERAL (
-        SELECT generation_id FROM nearsim_index.signature_shared AS signature
+        SELECT generation_id FROM nearsim_index.signed AS signature
         WHERE signature.generation_id > present.generation_id ORDER BY generation_id LIMIT 1) AS next
 ), named AS (
     SELECT DISTINCT CAST(right(relname, 9) AS integer) AS generation_id FROM pg_catalog.pg_class
     WHERE relnamespace = pg_catalog.to_regnamespace('nearsim_index') AND relkind = 'r'
         AND relname ~ '^(signature|band|similar_pair|cluster_member)_[1-9][0-9]{{8}}$'
 )
-SELECT generation_id FROM (SELECT generation_id FROM present UNION ALL SELECT generation_id FROM named) AS found
+SELECT generation_id FROM (SELECT generation_id FROM present UNION SELECT generation_id FROM named) AS found
 WHERE NOT EXISTS (SELECT FROM nearsim.generation WHERE generation.generation_id = found.generation_id)
     AND (SELECT pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class WHERE oid = CAST('nearsim.generation' AS regclass))
 ORDER BY generation_id
@@ -108,10 +117,10 @@ SELECT pg_catalog.pg_stat_get_mod_since_analyze(oid) > 1000 + greatest(reltuples
 FROM pg_catalog.pg_class WHERE oid = CAST(%(leaf)s AS regclass)
 
 -- name: read_share
--- The share that a generation has of the signatures in a table, as far as statistics know. Relies on the key.
+-- The share that a generation has of the rows of a table, as far as statistics know. Relies on the key.
 SELECT count(*) / greatest(count(*), 1, (
     SELECT reltuples FROM pg_catalog.pg_class WHERE oid = CAST(%(leaf)s AS regclass)))
-FROM {signature} AS signature
+FROM {rows} AS own
 
 -- name: count_generation
 -- Row counts and sizes of a generation; pairs with twins expanded, as in answers. Relies on the index on head_id.

@@ -27,8 +27,8 @@ ORDER BY review_id LIMIT 1
 -- Relies on the keys of similar_pair and on review_pair.
 SELECT document.doc_id, document.external_id, document.title, document.source, document.url,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), pair.similarity,
-    (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = %(generation_id)s AND doc_id = pair.left_id)
-        <> (SELECT numbers_digest FROM nearsim.signature WHERE generation_id = %(generation_id)s AND doc_id = pair.right_id),
+    (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = %(generation_id)s AND doc_id = pair.left_id)
+        <> (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = %(generation_id)s AND doc_id = pair.right_id),
     (SELECT held.reviewer FROM nearsim.review AS held WHERE held.left_id = pair.left_id AND held.right_id = pair.right_id
         AND held.collection_id = %(collection_id)s AND held.leased_until > now() AND held.reviewer <> %(reviewer)s)
 FROM (
@@ -201,7 +201,7 @@ WHERE pair.generation_id = %(generation_id)s AND NOT pair.in_review
         SELECT FROM nearsim.verdict WHERE verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id
             AND undone_at IS NULL)
 UNION ALL
-SELECT head_id, doc_id, 1, 'twin' FROM nearsim.signature
+SELECT head_id, doc_id, 1, 'twin' FROM nearsim_index.signed AS signature
 WHERE generation_id = %(generation_id)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id < doc_id
     AND head_id = ANY(CAST(%(doc_ids)s AS bigint[]))
     AND NOT EXISTS (

@@ -33,6 +33,11 @@ WITH twins AS (
 UPDATE {signature_leaf} AS signature SET head_id = twins.first_id
 FROM twins WHERE {of_generation} AND signature.feature_digest = twins.feature_digest AND signature.head_id IS DISTINCT FROM twins.first_id
 
+-- name: copy_signatures
+-- Copy the signatures of a large generation, without sketches, to signed_document, and create the triggers that follow
+-- changes of its own tables.
+SELECT nearsim.copy_signatures({generation_id}), nearsim.create_capture_triggers('_' || {generation_id})
+
 -- name: read_head_sketches
 -- Sketches of all heads in order, for their band rows. Reads the whole table; relies on the leaf's key for the order.
 SELECT doc_id, sketch FROM {signature} AS signature WHERE head_id = doc_id ORDER BY doc_id

@@ -70,7 +70,7 @@ def nothing_is_left(database: Database) -> bool:
 
 
 @pytest.mark.usefixtures("own_tables")
-@pytest.mark.parametrize("table", some([f"band_{OWN}", "similar_pair"], "either table"))
+@pytest.mark.parametrize("table", some([f"band_{OWN}", "signature"], "either table"))
 def test_readers_are_not_blocked_by_a_drop_and_are_named(url: str, database: Database, table: str) -> None:
     with reader(url, table) as reading:
         (dropped,) = Reindex(database, "default").drop(patience_seconds=SHORTLY)

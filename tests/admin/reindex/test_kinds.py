@@ -6,7 +6,7 @@ import pytest
 
 from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.store.driver.statements import PARENTS, run
+from nearsim_db.store.driver.statements import run
 from tests.builders.followed_table import assert_as_ingested, words, write
 from tests.builders.reindex_world import LOWER, fill, jaccard_pairs, pairs_of, texts_of
 from tests.builders.workers import Application
@@ -69,4 +69,6 @@ def test_tables_of_a_new_generation_are_logged(filled: Database) -> None:
     made = Reindex(filled, "default").start()
     tables = "SELECT relpersistence, count(*) FROM pg_class WHERE relname ~ %(ending)s AND relkind = 'r' GROUP BY 1"
     with filled.transaction() as connection:
-        assert run(connection, tables, ending=f"_{made.generation_id}$").rows() == [("p", len(PARENTS))]
+        assert run(connection, tables, ending=f"_{made.generation_id}$").rows() == [
+            ("p", len(made.leaves.own))
+        ]

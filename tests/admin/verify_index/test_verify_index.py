@@ -243,15 +243,12 @@ _DAMAGE: dict[str, tuple[list[LiteralString], str]] = {
         "wrong_index",
     ),
     "as after a crash": (["ALTER TABLE {band} SET UNLOGGED", "TRUNCATE {band}"], "unlogged_table"),
-    "a dropped table": (["DROP TABLE {cluster_member}"], "missing_table"),
+    "a dropped table": (["DROP TABLE {band}"], "missing_table"),
     "a table is no partition": (
-        ["ALTER TABLE nearsim.similar_pair DETACH PARTITION {similar_pair}"],
+        ["ALTER TABLE nearsim.signature DETACH PARTITION {signature}"],
         "detached_table",
     ),
-    "a dropped key": (
-        ["ALTER TABLE {similar_pair} DROP CONSTRAINT similar_pair_100000001_left_id_fkey"],
-        "missing_constraint",
-    ),
+    "a dropped trigger": (["DROP TRIGGER follow_delete ON {signature}"], "missing_constraint"),
 }  # fmt: skip
 
 
@@ -294,9 +291,29 @@ def test_an_index_of_another_scheme_is_reported_and_rebuilt(database: Database) 
 
 
 @pytest.mark.usefixtures("own_tables")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE nearsim_index.signed_document SET head_id = NULL WHERE doc_id % 2 = 0",
+        "DELETE FROM nearsim_index.signed_document WHERE doc_id = {a}",
+    ],
+)
+def test_copies_of_signatures_for_views_are_restored(database: Database, damage: LiteralString) -> None:
+    Reindex(database, "default").start()
+    _run(database, damage)
+    assert {(fault.kind, fault.table) for fault in _all(database).found.faults} == {
+        ("wrong_index", "signed_document")
+    }
+    repaired = _all(database, repair=True)
+    assert repaired.is_repaired and repaired.rebuilt is None
+    for number in (1, 2):
+        assert verify_index(database, generation=FIRST_OWN + number, sample=None).found.faults == ()
+
+
+@pytest.mark.usefixtures("own_tables")
 def test_an_index_that_is_not_live_is_not_rebuilt(database: Database) -> None:
     begun, first = Reindex(database, "default").start(), FIRST_OWN + 1
-    _run(database, "DROP TABLE {cluster_member}", generation=begun.generation_id)
+    _run(database, "DROP TABLE {band}", generation=begun.generation_id)
     with pytest.raises(ConflictError, match="is ready and cannot be repaired"):
         verify_index(database, generation=begun.generation_id, repair=True)
     Reindex(database, "default").pause()

@@ -1,0 +1,26 @@
+-- Before it is called for a generation, nothing reads the copies, and no pairs are stored.
+CREATE FUNCTION nearsim.copy_signatures(generation_id integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('INSERT INTO nearsim_index.signed_document '
+        '(generation_id, feature_count, doc_id, head_id, revision, numbers_digest) '
+        'SELECT generation_id, feature_count, doc_id, head_id, revision, numbers_digest FROM nearsim_index.%I '
+        'ORDER BY doc_id', nearsim.leaf_of('signature', generation_id));
+END
+$$;
+COMMENT ON FUNCTION nearsim.copy_signatures(integer) IS
+    'Internal (used by every build of a large collection): copies its signatures to signed_document';
+
+-- Copies of those whose tables have the triggers, so that builds before that copy theirs themselves.
+CREATE FUNCTION nearsim.restore_copies() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    TRUNCATE nearsim_index.signed_document;
+    PERFORM nearsim.copy_signatures(generation.generation_id) FROM nearsim.generation
+    WHERE EXISTS (
+        SELECT FROM pg_trigger WHERE tgname = 'follow_insert'
+            AND tgrelid = to_regclass('nearsim_index.signature_' || generation.generation_id));
+END
+$$;
+COMMENT ON FUNCTION nearsim.restore_copies() IS
+    'Internal (used by verify-index): copies the signatures of all large collections to signed_document again, in place of what it has';

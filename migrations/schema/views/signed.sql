@@ -1,0 +1,14 @@
+-- Relies on the keys and on the indexes on (generation_id, head_id, doc_id) of both tables.
+CREATE VIEW nearsim_index.signed WITH (security_invoker = true) AS
+SELECT generation_id, doc_id, head_id, revision, feature_count, numbers_digest FROM nearsim_index.signature_shared
+UNION ALL
+SELECT generation_id, doc_id, head_id, revision, feature_count, numbers_digest FROM nearsim_index.signed_document;
+
+COMMENT ON VIEW nearsim_index.signed IS
+    'Internal (used by the views of pairs and documents): nearsim.signature without sketches and digests, from two tables';
+COMMENT ON COLUMN nearsim_index.signed.generation_id IS 'The generation';
+COMMENT ON COLUMN nearsim_index.signed.doc_id IS 'The document';
+COMMENT ON COLUMN nearsim_index.signed.head_id IS 'The first document with the same features; NULL without features';
+COMMENT ON COLUMN nearsim_index.signed.revision IS 'Revision of the document that was sketched';
+COMMENT ON COLUMN nearsim_index.signed.feature_count IS 'Number of distinct features';
+COMMENT ON COLUMN nearsim_index.signed.numbers_digest IS 'Digest of the runs of digits in the text';
