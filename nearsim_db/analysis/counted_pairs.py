@@ -107,20 +107,20 @@ class Nodes:
         found &= lowest.min(axis=0) != highest.max(axis=0)
         return found
 
-    def counted(self, edges: Ids) -> tuple[Ids, Ids]:
-        """Return the edges, and the ties of records with their nodes, that connect what the counted pairs connect.
+    def counted(self, edges: Ids) -> tuple[Mask, Ids]:
+        """Return which edges count, and the ties of records with their nodes that connect what they connect.
 
         There is no other corpus. A node with a counted edge or several values is connected as a whole.
         """
         nodes = self.node_of[self.records]
-        tied = nodes != self.records
+        tied, counts = nodes != self.records, np.ones(len(edges), bool)
         if not self.counts_all:
-            edges = edges[self.may_count(edges[:, 0], edges[:, 1])]
+            counts = self.may_count(edges[:, 0], edges[:, 1])
             is_used = np.zeros(len(self.node_of), bool)
             is_used[nodes] = self.may_count(nodes, nodes)
-            is_used[edges] = True
+            is_used[edges[counts]] = True
             tied &= is_used[nodes]
-        return edges, np.stack((nodes[tied], self.records[tied]), axis=1)
+        return counts, np.stack((nodes[tied], self.records[tied]), axis=1)
 
     def count(self, edges: Ids) -> int:
         """Return the number of pairs of records that count."""

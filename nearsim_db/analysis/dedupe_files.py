@@ -240,8 +240,8 @@ def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: He
         encoder.band_keys(sketches), profile.amplification, len(heads)
     )
     yield from filter(None, (short, recipe_warnings.of_candidates(expected, profile.recipe.match.verify)))
-    left, right = records.numbers[pairs.ties].T
-    yield from recipe_warnings.of_numbers(profile.recipe, int((left != right).sum()), len(pairs.ties))
+    left, right = records.numbers[pairs.edges[pairs.tying]].T
+    yield from recipe_warnings.of_numbers(profile.recipe, int((left != right).sum()), len(left))
     full, limit = pairs.full, profile.recipe.match.bucket_limit
     yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))
 

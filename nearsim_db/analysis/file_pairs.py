@@ -16,7 +16,12 @@ from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.records import Progress
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.candidates import FullBuckets, find_full_buckets, linked_pairs
-from nearsim_db.similarity.clustering import choose_survivors, connected_components, star_clusters
+from nearsim_db.similarity.clustering import (
+    average_clusters,
+    choose_survivors,
+    connected_components,
+    star_clusters,
+)
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.ragged import Keys, Ragged
@@ -68,9 +73,10 @@ class HeadPairs(Screened):
         return np.stack((self.left, self.right), axis=1)
 
     @property
-    def ties(self) -> Ids:
-        """Both ends of those for which a record may be removed: not if only a passage makes them a pair."""
-        return self.edges if self.scores.by_passage is None else self.edges[~self.scores.by_passage]
+    def tying(self) -> Ids:
+        """The places of those for which a record may be removed: not if only a passage makes them a pair."""
+        by_passage = self.scores.by_passage
+        return np.arange(len(self.left)) if by_passage is None else np.flatnonzero(~by_passage)
 
 
 def find_pairs(
@@ -199,10 +205,10 @@ def find(
     progress("clusters", 0, len(records))
     if records.ranks.policy == "central":
         records.ranks.rank_by(_total_similarity(twins, pairs))
-    nodes, edges = alike(encoder, records, twins, heads, pairs)
+    nodes, edges, rows = alike(encoder, records, twins, heads, pairs)
     nothing = np.zeros(0, np.int64)
     if not labels.comparison.against:
-        clusters = cluster(encoder, records, nodes, edges)
+        clusters = cluster(encoder, records, nodes, edges, pairs.scores.similarity[rows])
         return Found(twins, heads, pairs, in_review, clusters, clusters.survivors(len(records)), 0, nothing)
     order = records.ranks.order(np.arange(labels.count))
     order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
@@ -236,23 +242,34 @@ class Clusters:
 
 def alike(
     encoder: Encoder, records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: HeadPairs
-) -> tuple[Nodes, Ids]:
-    """Return the records that are alike, which are twins, or those of the same numbers, and the edges between them."""
+) -> tuple[Nodes, Ids, Ids]:
+    """Return the records that are alike, which are twins, or those of the same numbers, and the edges between them.
+
+    Also returns the row of `pairs` that each edge derives from.
+    """
+    rows = pairs.tying
     if encoder.profile.recipe.cluster.numbers_differ == "link":
-        return nodes, pairs.ties
-    edges, ties = _of_same_numbers(pairs.ties, twins, records.numbers)
+        return nodes, pairs.edges[rows], rows
+    edges, derived, ties = _of_same_numbers(pairs.edges[rows], twins, records.numbers)
     node_of = np.where(twins.head_of >= 0, np.arange(len(records)), -1)
     node_of[ties[:, 1]] = ties[:, 0]
-    return Nodes(nodes.labels, node_of), edges
+    return Nodes(nodes.labels, node_of), edges, rows[derived]
 
 
-def cluster(encoder: Encoder, records: EncodedRecords, nodes: Nodes, edges: Ids) -> Clusters:
+def cluster(
+    encoder: Encoder, records: EncodedRecords, nodes: Nodes, edges: Ids, similarities: NDArray[np.float64]
+) -> Clusters:
     """Cluster records that are alike, and pairs of them, by the recipe's linkage, and choose the survivors."""
     rules = encoder.profile.recipe.cluster
-    edges, twin_edges = nodes.counted(edges)
+    counts, twin_edges = nodes.counted(edges)
+    edges, similarities = edges[counts], similarities[counts]
     both = np.concatenate((edges, twin_edges))
     if rules.linkage == "representative":
-        numbers, cluster_ids = star_clusters(edges, twin_edges, records.ranks.order(np.unique(both)))
+        order = records.ranks.order(np.unique(both))
+        numbers, cluster_ids = star_clusters(edges, similarities, twin_edges, order)
+    elif rules.linkage == "average":
+        least = encoder.profile.similarity_at_threshold
+        numbers, cluster_ids = average_clusters(edges, similarities, twin_edges, twin_edges, least)
     else:
         numbers, cluster_ids = connected_components(both)
     _, which, sizes = np.unique(cluster_ids, return_inverse=True, return_counts=True)
@@ -263,8 +280,11 @@ def cluster(encoder: Encoder, records: EncodedRecords, nodes: Nodes, edges: Ids)
     )
 
 
-def _of_same_numbers(edges: Ids, twins: Twins, digests: NDArray[np.uint64]) -> tuple[Ids, Ids]:
-    """Return ties of documents with equal numbers: of the first twins of each number, and of these with the others."""
+def _of_same_numbers(edges: Ids, twins: Twins, digests: NDArray[np.uint64]) -> tuple[Ids, Ids, Ids]:
+    """Return ties of documents with equal numbers: of the first twins of each number, and of these with the others.
+
+    The ties of first twins are followed by the rows of `edges` that they derive from.
+    """
     firsts: dict[int, dict[int, int]] = {}
     tied = []
     for number in np.flatnonzero(twins.head_of >= 0).tolist():
@@ -273,9 +293,10 @@ def _of_same_numbers(edges: Ids, twins: Twins, digests: NDArray[np.uint64]) -> t
         if first != number:
             tied.append((first, number))
     pairs = [
-        (first, firsts[right][digest])
-        for left, right in edges.tolist()
+        (first, firsts[right][digest], row)
+        for row, (left, right) in enumerate(edges.tolist())
         for digest, first in firsts[left].items()
         if digest in firsts[right]
     ]
-    return np.array(pairs, np.int64).reshape(-1, 2), np.array(tied, np.int64).reshape(-1, 2)
+    derived = np.array(pairs, np.int64).reshape(-1, 3)
+    return derived[:, :2], derived[:, 2], np.array(tied, np.int64).reshape(-1, 2)

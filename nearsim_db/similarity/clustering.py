@@ -1,12 +1,13 @@
 """Clusters: the documents connected by pairs and twins, and the one to keep of each. All ids are int64, 1 or more."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
 NO_EDGES: Ids = np.zeros((0, 2), np.int64)
 
 _EDGES_AT_ONCE = 1 << 20
@@ -75,16 +76,17 @@ class _Groups:
             parents[number] = number = parents[parents[number]]
         return number
 
-    def unite(self, left: int, right: int) -> None:
-        """Unite the groups of two numbers, unless a veto separates them."""
+    def unite(self, left: int, right: int) -> bool:
+        """Unite the groups of two numbers, unless a veto separates them; return whether they were and now are."""
         first, later = sorted((self.first(left), self.first(right)))
         if first == later or later in self._vetoed.get(first, ()):
-            return
+            return False
         self._parents[later] = first
         for vetoed in self._vetoed.pop(later, ()):
             self._vetoed[vetoed].discard(later)
             self._vetoed[vetoed].add(first)
             self._vetoed[first].add(vetoed)
+        return True
 
 
 def edges_within(edges: Ids, documents: Ids) -> Ids:
@@ -124,66 +126,125 @@ def binding_edges(pins: Ids, twins: Ids, judged: Ids) -> Ids:
     return np.concatenate((sort_edges(pins), sort_edges(np.concatenate((twins, expand_twins(own, own)[0])))))
 
 
-def sort_edges(edges: Ids, similarities: NDArray[np.float64] | None = None) -> Ids:
+def sort_edges(edges: Ids, similarities: Floats | None = None) -> Ids:
     """Sort edges by similarity, highest first, then by documents."""
     edges = np.sort(edges)
     keys = [edges[:, 1], edges[:, 0]] + ([] if similarities is None else [-similarities])
     return edges[np.lexsort(keys)]
 
 
-def star_clusters(pairs: Ids, twins: Ids, order: Ids, vetoes: Ids = NO_EDGES) -> tuple[Ids, Ids]:
+def star_clusters(
+    pairs: Ids, similarities: Floats, bonds: Ids, order: Ids, vetoes: Ids = NO_EDGES
+) -> tuple[Ids, Ids]:
     """Return the documents of `order`, sorted, and for each the smallest of its cluster, where a cluster is a
     star.
 
-    `pairs` is (m, 2); `twins` (t, 2), and other edges that bind like them, merge documents into one node, which
+    `pairs` is (m, 2), `similarities` m; `bonds`, (t, 2), of twins and pins merge documents into one node, which
     ranks as its best document; `order` has all their documents, best first. In that order a node becomes a
-    representative unless it has a pair with an earlier one; otherwise it joins the best of those. This is
-    greedy star, or leader, clustering (Hartigan 1975; Aslam, Pelekhov and Rus 2004); the representatives are
-    the lexicographically first maximal independent set. With vetoes, twins are merged in their order as far as
-    vetoes allow, and a node does not join a star that it has a veto with.
+    representative unless it has a pair with an earlier one; otherwise it joins the most similar of those, of equally
+    similar ones the best. This is greedy star, or leader, clustering (Hartigan 1975; Aslam, Pelekhov and Rus 2004); the
+    representatives are the lexicographically first maximal independent set. With vetoes, bonds are merged in their
+    order as far as vetoes allow, and a node does not join a star that it has a veto with.
     """
     documents = np.sort(order)
     place = np.empty(len(order), np.int64)
     place[np.searchsorted(documents, order)] = np.arange(len(order))
-    merged, first = constrained_components(twins, vetoes) if len(vetoes) else connected_components(twins)
-    node = np.arange(len(documents))
-    node[np.searchsorted(documents, merged)] = np.searchsorted(documents, first)
+    node = _nodes(documents, bonds, vetoes)
     best = place.copy()
     np.minimum.at(best, node, place)
     rank = best[node]
     vetoed = rank[np.searchsorted(documents, edges_within(vetoes, documents))]
-    leader = _leaders(rank[np.searchsorted(documents, pairs)], vetoed, len(documents))[rank]
+    leader = _leaders(rank[np.searchsorted(documents, pairs)], similarities, vetoed, len(documents))[rank]
     smallest = np.full(len(documents), np.iinfo(np.int64).max)
     np.minimum.at(smallest, leader, documents)
     return documents, smallest[leader]
 
 
-def _leaders(edges: Ids, vetoes: Ids, count: int) -> Ids:
+def _nodes(documents: Ids, bonds: Ids, vetoes: Ids) -> Ids:
+    """Return for each document the row of the first one that bonds, as far as vetoes allow, merge it with."""
+    merged, first = constrained_components(bonds, vetoes) if len(vetoes) else connected_components(bonds)
+    node = np.arange(len(documents))
+    node[np.searchsorted(documents, merged)] = np.searchsorted(documents, first)
+    return node
+
+
+def _leaders(edges: Ids, similarities: Floats, vetoes: Ids, count: int) -> Ids:
     """Return for each of the nodes 0 to count - 1, in order of rank, the representative that it is or joins."""
     first, second = edges.min(axis=1), edges.max(axis=1)
-    order = np.lexsort((second, first))
-    later = second[order]
-    bounds = np.searchsorted(first[order], np.arange(count + 1)).tolist()
+    order = np.lexsort((first, -similarities, second))
+    order = order[first[order] < second[order]]
+    earlier = first[order].tolist()
+    bounds = np.searchsorted(second[order], np.arange(count + 1)).tolist()
     vetoed: dict[int, set[int]] = defaultdict(set)
     for left, right in (*vetoes.tolist(), *vetoes[:, ::-1].tolist()):
         vetoed[left].add(right)
-    leader = np.full(count, -1)
+    leader = list(range(count))
+    stars: dict[int, set[int]] = defaultdict(set)  # their documents with a veto
     for node in range(count):
-        if leader[node] < 0:
-            leader[node] = node
-            neighbours = later[bounds[node] : bounds[node + 1]]
-            free = neighbours[leader[neighbours] < 0]
-            leader[_without_vetoes(node, free, vetoed) if vetoed else free] = node
-    return leader
+        apart = vetoed.get(node, set())
+        for other in earlier[bounds[node] : bounds[node + 1]]:
+            if leader[other] == other and stars[other].isdisjoint(apart):
+                leader[node] = other
+                break
+        if apart:
+            stars[leader[node]].add(node)
+    return np.array(leader, np.int64)
 
 
-def _without_vetoes(node: int, candidates: Ids, vetoed: Mapping[int, set[int]]) -> list[int]:
-    """Add candidates to the star of a node, skipping those with a veto against an earlier member."""
-    star = {node}
-    for candidate in candidates.tolist():
-        if star.isdisjoint(vetoed.get(candidate, ())):
-            star.add(candidate)
-    return sorted(star)
+_TOLERANCE = 1e-12  # of averages
+
+
+def average_clusters(
+    pairs: Ids, similarities: Floats, bonds: Ids, twins: Ids, least: float, vetoes: Ids = NO_EDGES
+) -> tuple[Ids, Ids]:
+    """Return the documents of pairs and bonds, sorted, and for each the smallest of its cluster, by average linkage.
+
+    The two clusters whose texts are most similar on average are merged, as long as the average is `least` or more; of
+    equal averages those with the smallest documents. Two texts that are no pair count as 0, `twins`, (t, 2) of (head,
+    twin), as one text. This is UPGMA (Sokal and Michener 1958) on a sparse graph. Documents with bonds are one
+    node, as in `star_clusters`; clusters with a veto between them are not merged.
+    """
+    documents = np.unique(np.concatenate((pairs, bonds)))
+    node = _nodes(documents, bonds, vetoes)
+    text = np.arange(len(documents))
+    text[np.searchsorted(documents, twins[:, 1])] = np.searchsorted(documents, twins[:, 0])
+    sizes = np.bincount(np.unique(np.stack((node, text), axis=1), axis=0)[:, 0], minlength=len(documents))
+    ends = np.searchsorted(documents, pairs)
+    ends = np.take_along_axis(ends, np.argsort(node[ends], axis=1, kind="stable"), axis=1)
+    _, distinct = np.unique(np.concatenate((node[ends], text[ends]), axis=1), axis=0, return_index=True)
+    links, weights = node[ends[distinct]], similarities[distinct]
+    groups = _Groups(len(documents), node[np.searchsorted(documents, edges_within(vetoes, documents))])
+    _unite_by_average(groups, sizes.tolist(), links, weights, least)
+    return documents, documents[[groups.first(row) for row in node.tolist()]]
+
+
+def _unite_by_average(groups: "_Groups", sizes: list[int], links: Ids, weights: Floats, least: float) -> None:
+    """Unite groups of nodes of these sizes; `weights` are the similarities of links, (m, 2), summed for each two."""
+    totals: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for (left, right), weight in zip(links.tolist(), weights.tolist(), strict=True):
+        if left != right:
+            totals[left][right] += weight
+            totals[right][left] += weight
+
+    def entry(one: int, other: int) -> tuple[float, int, int]:
+        average = totals[one][other] / (sizes[one] * sizes[other])
+        return -round(average, 12), min(one, other), max(one, other)
+
+    waiting = [entry(one, other) for one, others in totals.items() for other in others if one < other]
+    heapify(waiting)
+    while waiting and -waiting[0][0] >= least - _TOLERANCE:
+        best = heappop(waiting)
+        _, one, other = best
+        if other not in totals[one] or best != entry(one, other) or not groups.unite(one, other):
+            continue
+        sizes[one] += sizes[other]
+        for third, weight in totals.pop(other).items():
+            del totals[third][other]
+            if third != one:
+                totals[one][third] += weight
+                totals[third][one] = totals[one][third]
+        for third in totals[one]:
+            heappush(waiting, entry(one, third))
 
 
 def choose_survivors(documents: Ids, clusters: Ids, order: Ids) -> NDArray[np.bool_]:

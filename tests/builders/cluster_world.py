@@ -151,7 +151,9 @@ class World:
     def expected(self) -> dict[int, tuple[int, bool]]:
         """The clusters by definition, in plain Python."""
         pairs = {pair: similarity(*pair) for pair in self.pairs}
-        return Evidence(self.rules, self.heads, self.numbers, self.facts, pairs, self.verdicts).clusters()
+        threshold = self.context.encoder.profile.recipe.match.threshold
+        evidence = Evidence(self.rules, self.heads, self.numbers, self.facts, pairs, self.verdicts, threshold)
+        return evidence.clusters()
 
     def _drop_pairs(self, head: int) -> None:
         self.run("DELETE FROM {similar_pair} WHERE left_id = %s OR right_id = %s", head, head)

@@ -1,5 +1,6 @@
 """Clusters by definition, in plain Python: an oracle."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ class Evidence:
     facts: Mapping[int, tuple[str | None, datetime, int]]
     pairs: Mapping[Tie, float]
     verdicts: Mapping[Tie, str]
+    threshold: float = 0.7
 
     def clusters(self) -> dict[int, tuple[int, bool]]:
         """The cluster of each member, and whether it survives: every tie of every twin, strongest first."""
@@ -41,7 +43,9 @@ class Evidence:
                     (part for part in nx.connected_components(graph) if len(part) > 1), key=min
                 )
         else:
-            groups = self._stars(united(self.numbers, self._bonds(), vetoes), pairs, vetoes)
+            nodes = united(self.numbers, self._bonds(), vetoes)
+            by_linkage = {"representative": self._stars, "average": self._averages}
+            groups = by_linkage[self.rules.linkage](nodes, pairs, vetoes)
         found: dict[int, tuple[int, bool]] = {}
         for members in groups:
             if len(members) > 1:
@@ -77,19 +81,56 @@ class Evidence:
         tied = {*pairs, *((right, left) for left, right in pairs)}
         stars: list[tuple[set[int], set[int]]] = []  # the representative, and all of its star
         for node in sorted(nodes, key=lambda one: min(map(self._rank, one))):
-            joined = next(
-                (
-                    star
-                    for centre, star in stars
-                    if not tied.isdisjoint(product(centre, node)) and not is_between(vetoes, star, node)
-                ),
-                None,
-            )
-            if joined is None:
-                stars.append((node, set(node)))
+            possible = {
+                place: max(self.pairs[self._heads(tie)] for tie in product(centre, node) if tie in tied)
+                for place, (centre, star) in enumerate(stars)
+                if not tied.isdisjoint(product(centre, node)) and not is_between(vetoes, star, node)
+            }
+            if possible:
+                stars[max(possible, key=lambda place: (possible[place], -place))][1].update(node)
             else:
-                joined |= node
+                stars.append((node, set(node)))
         return [star for _, star in stars]
+
+    def _averages(self, nodes: list[set[int]], pairs: list[Tie], vetoes: list[Tie]) -> list[set[int]]:
+        """The two clusters of the highest average are merged, until none reaches the threshold.
+
+        Averages are of texts: twins are one, and two texts that are no pair count as 0.
+        """
+        texts = [{*map(self._text, node)} for node in nodes]
+        place = {doc_id: at for at, node in enumerate(nodes) for doc_id in node}
+        similar = {
+            (place[a], self._text(a), place[b], self._text(b)): self.pairs[self._heads(tie)]
+            for tie in pairs
+            for a, b in (tie, tie[::-1])
+        }
+        totals: dict[Tie, float] = defaultdict(float)
+        for (one, _, other, _), similarity in similar.items():
+            totals[one, other] += similarity
+        clusters = [[at] for at in range(len(nodes))]
+
+        def members(cluster: list[int]) -> set[int]:
+            return set().union(*(nodes[at] for at in cluster))
+
+        def average(one: list[int], other: list[int]) -> float:
+            size = sum(len(texts[a]) for a in one) * sum(len(texts[b]) for b in other)
+            return round(sum(totals[tie] for tie in product(one, other)) / size, 9)
+
+        while True:
+            possible = {
+                (-average(one, other), min(members(one)), min(members(other))): (one, other)
+                for one, other in combinations(sorted(clusters, key=lambda one: min(members(one))), 2)
+                if not is_between(vetoes, members(one), members(other))
+            }
+            best = min(possible, default=(0.0, 0, 0))
+            if -best[0] < self.threshold - 1e-9:
+                return [members(cluster) for cluster in clusters]
+            both = possible[best]
+            clusters = [cluster for cluster in clusters if cluster not in both] + [[*both[0], *both[1]]]
+
+    def _text(self, doc_id: int) -> tuple[object, object]:
+        numbers = self.numbers[doc_id] if self.rules.numbers_differ == "keep-apart" else None
+        return self.heads.get(doc_id, doc_id), numbers
 
     def _rank(self, doc_id: int) -> tuple[object, ...]:
         policy, sources = keep_policy(self.rules.keep)

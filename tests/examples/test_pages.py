@@ -22,7 +22,7 @@ NOT_RUN = {
     "needs a Citus cluster": 6,
     "needs a container engine": 1,
     "needs a server of the reader's own": 7,
-    "needs files of the reader's own": 1,
+    "needs files of the reader's own": 3,
     "needs vectors of a model": 1,
     "runs until it is stopped": 2,
     "shows processes that are interrupted": 2,

@@ -76,20 +76,21 @@ def open_connection(either_tables: None, connection: Connection) -> Iterator[Con
     ("keep", ["earliest", "latest", "longest", "source:B,A"]),
     (
         "linked",
-        [("connected", False), ("representative", True), ("connected", True), ("representative", False)],
+        [(one, judged) for judged in (False, True) for one in ("connected", "representative", "average")],
     ),
     ("numbers_differ", ["link", "keep-apart"]),
 )
 def test_incremental_clusters_equal_a_full_link(
     open_connection: Connection, keep: str, linked: tuple[str, bool], numbers_differ: str
 ) -> None:
-    """By either linkage, and where people pin and veto pairs meanwhile or not."""
+    """By each linkage, and where people pin and veto pairs meanwhile or not."""
     linkage, is_judged = linked
     rng = random.Random(f"{keep} {linkage} {numbers_differ} {is_judged}")
     settings = [
         f"cluster.keep={keep}",
         f"cluster.linkage={linkage}",
         f"cluster.numbers_differ={numbers_differ}",
+        "match.threshold=0.4",  # below some averages of pairs and documents that are no pair
     ]
     world = World(open_connection, settings)
     for step in range(1, 151):
@@ -196,7 +197,12 @@ def test_cluster_id_is_the_smallest_document(open_connection: Connection) -> Non
 
 @pytest.mark.parametrize("one_by_one", some([False, True], "both"))
 @pytest.mark.parametrize(
-    "linkage, clusters", [("connected", {("a", "b", "c", "d")}), ("representative", {("a", "b"), ("c", "d")})]
+    "linkage, clusters",
+    [
+        ("connected", {("a", "b", "c", "d")}),
+        ("representative", {("a", "b"), ("c", "d")}),
+        ("average", {("a", "b"), ("c", "d")}),
+    ],
 )
 def test_a_chain_of_headlines(
     database_url: str, linkage: str, clusters: set[tuple[str, ...]], one_by_one: bool

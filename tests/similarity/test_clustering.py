@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from datetime import UTC, datetime
 from itertools import combinations, pairwise, product
 
 import networkx
@@ -13,15 +14,18 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity import clustering
 from nearsim_db.similarity.clustering import (
+    average_clusters,
     choose_survivors,
     connected_components,
     find_split_off,
     star_clusters,
 )
-from tests.builders.plain_clusters import united
+from nearsim_db.similarity.recipe import ClusterRules
+from tests.builders.plain_clusters import Evidence, united
 from tests.builders.selection import examples
 
 Edges = list[tuple[int, int]]
+MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
 any_id = st.integers(1, 25) | st.integers(1, 2**63 - 1)
 
@@ -78,6 +82,11 @@ def test_a_long_path(order: str) -> None:
 Ranked = tuple[list[tuple[int, int]], list[tuple[int, int]], list[int]]
 
 
+def similarities(pairs: Edges) -> NDArray[np.float64]:
+    """Similarities of few values, so that many are equal."""
+    return np.array([0.5 + sum(pair) % 4 / 10 for pair in pairs], np.float64)
+
+
 @st.composite
 def families(draw: st.DrawFn) -> Ranked:
     """Pairs of heads, twins as (head, twin), and all their documents, the best first."""
@@ -94,16 +103,20 @@ def stars(pairs: Edges, twins: Edges, order: list[int]) -> dict[int, int]:
     families: dict[int, list[int]] = {}
     for doc_id in order:
         families.setdefault(next((head for head, twin in twins if twin == doc_id), doc_id), []).append(doc_id)
-    tied = {frozenset(pair) for pair in pairs}
+    tied = {frozenset(pair): alike for pair, alike in zip(pairs, similarities(pairs), strict=True)}
     members: dict[int, list[int]] = {}
     for head, family in families.items():
-        joined = next((one for one in members if {one, head} in tied), head)
+        alike = {one: tied.get(frozenset({one, head}), 0.0) for one in members}
+        joined = max(alike, key=lambda one: alike[one], default=head)
+        joined = joined if alike.get(joined) else head
         members.setdefault(joined, []).extend(family)
     return {doc_id: min(cluster) for cluster in members.values() for doc_id in cluster}
 
 
 def star_labels(pairs: Edges, twins: Edges, order: list[int]) -> dict[int, int]:
-    documents, smallest = star_clusters(array(pairs), array(twins), np.array(order, np.int64))
+    documents, smallest = star_clusters(
+        array(pairs), similarities(pairs), array(twins), np.array(order, np.int64)
+    )
     assert documents.tolist() == sorted(order)
     return labels(documents, smallest)
 
@@ -220,9 +233,45 @@ def test_twins_without_a_verdict_need_only_one_edge(
 
 def test_a_star_has_no_vetoed_pair() -> None:
     pairs, order = array([(1, 2), (1, 3), (3, 4)]), np.arange(1, 5)
-    free = labels(*star_clusters(pairs, array([]), order))
+    alike = np.array([0.9, 0.8, 0.7])
+    free = labels(*star_clusters(pairs, alike, array([]), order))
     assert free == {1: 1, 2: 1, 3: 1, 4: 4}
-    parted = labels(*star_clusters(pairs, array([]), order, array([(2, 3)])))
+    parted = labels(*star_clusters(pairs, alike, array([]), order, array([(2, 3)])))
     assert parted == {1: 1, 2: 1, 3: 3, 4: 3}
-    bound = labels(*star_clusters(pairs, array([(2, 3), (2, 4)]), order, array([(4, 3)])))
+    bound = labels(*star_clusters(pairs, alike, array([(2, 3), (2, 4)]), order, array([(4, 3)])))
     assert bound == {1: 1, 2: 1, 3: 1, 4: 4}
+
+
+def test_a_document_joins_the_most_similar_representative() -> None:
+    pairs, order = array([(1, 3), (2, 3)]), np.arange(1, 4)
+    assert labels(*star_clusters(pairs, np.array([0.7, 0.8]), array([]), order)) == {1: 1, 2: 2, 3: 2}
+    assert labels(*star_clusters(pairs, np.array([0.7, 0.7]), array([]), order)) == {1: 1, 2: 2, 3: 1}
+
+
+def averaged(pairs: Edges, alike: list[float], least: float, twins: Edges) -> dict[int, int]:
+    return labels(*average_clusters(array(pairs), np.array(alike), array(twins), array(twins), least))
+
+
+def test_clusters_are_merged_as_long_as_their_average_reaches_the_threshold() -> None:
+    chain = [(1, 2), (2, 3)]
+    assert averaged(chain, [0.8, 0.9], 0.5, []) == {1: 1, 2: 2, 3: 2}
+    assert averaged(chain, [0.8, 0.9], 0.4, []) == {1: 1, 2: 1, 3: 1}
+    assert averaged([*chain, (1, 3)], [0.7, 0.7, 0.7], 0.7, []) == {
+        1: 1,
+        2: 1,
+        3: 1,
+    }  # rounding must not matter
+    assert averaged([(1, 2), (1, 3)], [0.8, 0.7], 0.35, [(2, 4), (2, 5)]) == {1: 1, 2: 1, 3: 1, 4: 1, 5: 1}
+
+
+def test_averages_of_a_large_graph() -> None:
+    graph = networkx.gnm_random_graph(50, 200, seed=1)
+    pairs = [(left + 1, right + 1) for left, right in graph.edges]
+    alike = [0.5 + (left * 7 + right * 13) % 4 / 10 for left, right in pairs]
+    documents = {one: one for pair in pairs for one in pair}
+    rules = ClusterRules(linkage="average")
+    facts = dict.fromkeys(documents, (None, MAY, 1))
+    found = averaged(pairs, alike, 0.3, [])
+    evidence = Evidence(rules, documents, documents, facts, dict(zip(pairs, alike, strict=True)), {}, 0.3)
+    clusters = {one: cluster for one, (cluster, _) in evidence.clusters().items()}
+    assert {one: found[one] for one in clusters} == clusters and 5 < len(set(clusters.values())) < 25

@@ -125,7 +125,7 @@ IMPOSSIBLE = {
     "match.threshold": ["0", "1.01", "nan"],
     "match.min_shared_bands": ["0"],
     "match.bucket_limit": ["-1"],
-    "cluster.linkage": ['"average"'],
+    "cluster.linkage": ['"complete"'],
     "cluster.keep": ['"newest"', '"source:"', '"source: , "'],
     "retain.age": [
         *("30", '"30"', '"30days"', '"1.5 days"', '"-1 days"', '"2 months"', '"0 days"', '"100001 days"'),

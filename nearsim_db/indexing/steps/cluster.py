@@ -65,7 +65,7 @@ def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[
     changed = np.unique(np.array(doc_ids, np.int64))
     if update.ties.same_numbers:
         changed = np.union1d(changed, clusters.read_first_twins(connection, context.leaves, changed))
-    if update.ties.rules.linkage == "representative":
+    if update.ties.rules.linkage != "connected":
         update.recompute_around(changed)
         return
     known = clusters.read_members_of(connection, context.leaves, changed).doc_ids

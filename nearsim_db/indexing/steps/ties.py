@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.clustering import (
+    average_clusters,
     binding_edges,
     choose_survivors,
     connected_components,
@@ -30,7 +31,8 @@ class GenerationTies:
     """
 
     def __init__(self, connection: Connection, context: Context) -> None:
-        self.rules = context.encoder.profile.recipe.cluster
+        self._profile = context.encoder.profile
+        self.rules = self._profile.recipe.cluster
         self._connection = connection
         self._leaves = context.leaves
         self._collection_id = context.generation.collection_id
@@ -83,10 +85,10 @@ class GenerationTies:
     def clusters(self, ties: Ties) -> Members:
         """Return the clusters that ties form by the recipe's linkage, with their survivors."""
         vetoes = clusters.read_vetoes(self._connection, self._collection_id) if self._has_vetoes else NO_EDGES
-        if self.rules.linkage == "representative":
-            documents, cluster_ids = self._stars(ties, vetoes)
-        else:
+        if self.rules.linkage == "connected":
             documents, cluster_ids = self._connected(ties, vetoes)
+        else:
+            documents, cluster_ids = self._by_similarity(ties, vetoes)
         _, cluster, sizes = np.unique(cluster_ids, return_inverse=True, return_counts=True)
         shared = sizes[cluster] > 1
         return self.with_survivors(documents[shared], cluster_ids[shared])
@@ -110,15 +112,19 @@ class GenerationTies:
             smallest[np.searchsorted(documents, conflicting)] = constrained_components(edges, vetoes)[1]
         return documents, smallest
 
-    def _stars(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
-        """Cluster by representatives; pinned documents are one node, as twins are."""
-        order = self._rank(np.unique(ties.edges))
-        if not len(vetoes):
-            return star_clusters(ties.pairs, np.concatenate((ties.pins, ties.twins)), order)
-        affected = ties.among(np.unique(ties.edges))
-        judged = np.union1d(affected.pins, vetoes)
-        pairs, _ = expand_twins(affected.pairs, _judged_twins(affected, judged))
-        return star_clusters(pairs, binding_edges(affected.pins, affected.twins, judged), order, vetoes)
+    def _by_similarity(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
+        """Cluster by representatives or averages; pinned documents are one node, as twins are."""
+        ties = ties.among(np.unique(ties.edges))
+        pairs, bonds = ties.pairs, np.concatenate((ties.pins, ties.twins))
+        similarities = clusters.read_similarities(self._connection, self._leaves, pairs)
+        if len(vetoes):
+            judged = np.union1d(ties.pins, vetoes)
+            pairs, rows = expand_twins(pairs, _judged_twins(ties, judged))
+            similarities, bonds = similarities[rows], binding_edges(ties.pins, ties.twins, judged)
+        if self.rules.linkage == "average":
+            least = self._profile.similarity_at_threshold
+            return average_clusters(pairs, similarities, bonds, ties.twins, least, vetoes)
+        return star_clusters(pairs, similarities, bonds, self._rank(np.unique(ties.edges)), vetoes)
 
     def _rank(self, doc_ids: Ids) -> Ids:
         policy, sources = keep_policy(self.rules.keep)

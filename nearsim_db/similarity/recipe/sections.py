@@ -140,7 +140,7 @@ class ClusterRules(_Section, frozen=True):
     With `allow_chains` the linkage may be connected under containment too.
     """
 
-    linkage: Literal["connected", "representative"] = "connected"
+    linkage: Literal["connected", "representative", "average"] = "connected"
     allow_chains: bool = False
     keep: str = "earliest"
     numbers_differ: Literal["link", "keep-apart"] = "link"

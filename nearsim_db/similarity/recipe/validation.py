@@ -51,6 +51,7 @@ def check(recipe: "Recipe") -> None:
     _check_threshold(recipe.match.threshold, recipe.sketch)
     _check_estimate(recipe.match, recipe.sketch)
     _check_review(recipe)
+    _check_average(recipe)
     _check_passage(recipe)
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
@@ -190,6 +191,17 @@ def _check_review(recipe: "Recipe") -> None:
         )
 
 
+def _check_average(recipe: "Recipe") -> None:
+    """Refuse averages of similarities where pairs may have any."""
+    match = recipe.match
+    if recipe.cluster.linkage == "average" and (match.verify == "bands" or match.certain_shared_bands):
+        cause = "match.verify is bands" if match.verify == "bands" else "match.certain_shared_bands is set"
+        raise RecipeError(
+            f"cluster.linkage is average, but {cause}, so that pairs may have any similarity; choose connected or "
+            "representative"
+        )
+
+
 def _check_passage(recipe: "Recipe") -> None:
     """Check the keys that winnow has, or does not have: it keeps as many values as a text requires."""
     passage, k = recipe.match.passage or default_passage(recipe.match), recipe.shingle.k
@@ -216,10 +228,10 @@ def _check_passage(recipe: "Recipe") -> None:
             f"sketch.k is {recipe.sketch.k}, but winnow keeps as many values as a text requires; leave it out, and set "
             "match.passage"
         )
-    if recipe.cluster.linkage == "connected" and not recipe.cluster.allow_chains:
+    if recipe.cluster.linkage != "representative" and not recipe.cluster.allow_chains:
         raise RecipeError(
-            "cluster.linkage is connected, but with containment it ties documents that have nothing in common: two "
-            "articles that quote the same one; set it to representative, or cluster.allow_chains to true"
+            f"cluster.linkage is {recipe.cluster.linkage}, but with containment it ties documents that have nothing in "
+            "common: two articles that quote the same one; set it to representative, or cluster.allow_chains to true"
         )
 
 

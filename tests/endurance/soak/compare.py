@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nearsim_db.similarity.profile import resolve
 from tests.builders.plain_clusters import Evidence
 from tests.endurance.soak.journal import Model
 from tests.endurance.soak.oracle import Expected, Row
@@ -152,6 +153,7 @@ def _wrong_clusters(
         {doc_id: row.fact for doc_id, row in expected.documents.items()},
         {pair: similarity for pair, (_, similarity, *_) in stored.pairs.items()},
         verdicts,
+        resolve(expected.recipe).similarity_at_threshold,
     )
     if not evidence.numbers.keys() <= evidence.facts.keys():
         return

@@ -57,7 +57,7 @@ def draw_changes(variant: str, rng: random.Random) -> list[str]:
         f'bands.hash="{rng.choice(schemes)}"',
         f"match.bucket_limit={rng.choice([0, 1, 2, 64])}",
         f"match.min_shared_bands={rng.choice([1, 1, 2])}",
-        f'cluster.linkage="{rng.choice(["connected", "connected", "representative"])}"',
+        f'cluster.linkage="{rng.choice(["connected", "connected", "representative", "average"])}"',
         f'cluster.keep="{rng.choice(["earliest", "latest", "longest", "source:B,A"])}"',
         f'cluster.numbers_differ="{rng.choice(["link", "link", "keep-apart"])}"',
         f"sketch.seed={rng.randrange(100)}",
