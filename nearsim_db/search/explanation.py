@@ -12,6 +12,7 @@ from nearsim_db.search.pair_figures import (
     PairFigures,
     Remedy,
     find_remedy,
+    of_same_value,
     read_contents,
     required_bands,
     separated,
@@ -263,10 +264,7 @@ def _reasons(
             kind: ReasonKind = "no_features" if state == _NO_FEATURES else "not_indexed"
             yield Reason(kind, f"document {name!r} {state}")
     elif is_excluded:
-        across = profile.recipe.match.across
-        yield Reason(
-            "same_value", f"their values of {across} are equal, across which pairs count (match.across)"
-        )
+        yield Reason("same_value", of_same_value(profile.recipe.match.across))
     else:
         yield from _missing(profile, evidence, needed_limit, figures)
 

@@ -61,6 +61,8 @@ TRIALS: dict[str, LiteralString] = {
     "similar_by_profiles(bigint,text[],integer)": "SELECT * FROM nearsim.similar_by_profiles({doc})",
     "similar_by_profiles(text,text[],text,integer)": "SELECT * FROM nearsim.similar_by_profiles({id})",
     "similar_to(bigint,double precision,integer,text,integer)": "SELECT * FROM nearsim.similar_to({doc})",
+    "nearest(bigint,integer,double precision,text)": "SELECT * FROM nearsim.nearest({doc})",
+    "nearest(text,integer,double precision,text,text)": "SELECT * FROM nearsim.nearest({id})",
     "similar_to(text,double precision,integer,text,text,integer)": "SELECT * FROM nearsim.similar_to({id})",
     "source_text(attachment,text)": "SELECT nearsim.source_text("
     "jsonb_populate_record(CAST(NULL AS nearsim_index.attachment), jsonb_build_object('relation', 'nearsim.document', "

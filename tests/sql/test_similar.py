@@ -16,6 +16,8 @@ SIMILAR = (
     "FROM nearsim.similar_to(CAST(%s AS bigint), %s, %s)"
 )
 
+NEAREST = SIMILAR.replace("similar_to", "nearest")
+
 Row = tuple[Any, ...]
 
 
@@ -64,6 +66,10 @@ def test_similar_to_at_every_threshold(database_url: str, rules: list[str]) -> N
                 assert found == expected(known, doc_id, *asked), (known.names[doc_id], asked)
                 seen |= {(row[6], row[1] == 1) for row in found}
         assert seen == {(True, True), (True, False), (False, False)}
+        for doc_id in known.doc_ids[::6]:
+            for k, least in ((None, None), (3, 0.4)):
+                wanted = expected(known, doc_id, least or 0.0, 1)[: k or 5]
+                assert known.ask(NEAREST, doc_id, k, least) == wanted, known.names[doc_id]
 
 
 def test_similar_to_equals_the_package_and_shows_numbers_and_verdicts(whole: World) -> None:
@@ -167,6 +173,8 @@ REFUSED = [
     ("similar_to('b', profile => 'r')", psycopg.errors.NoDataFound),
     ("similar_to('b', 1.5, profile => 'p')", psycopg.errors.InvalidParameterValue),
     ("similar_to('b', NULL, 0, 'p')", psycopg.errors.InvalidParameterValue),
+    ("nearest('b')", psycopg.errors.AmbiguousParameter),
+    ("nearest('b', 0, profile => 'p')", psycopg.errors.InvalidParameterValue),
 ]
 
 

@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
-from nearsim_db.search.pair_figures import PairFigures, read_contents, separated, shared_too_few
+from nearsim_db.search.pair_figures import (
+    PairFigures,
+    of_same_value,
+    read_contents,
+    separated,
+    shared_too_few,
+)
+from nearsim_db.similarity.across import labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import diffs, reports
@@ -195,6 +202,9 @@ class _MissingPairs:
             return evidence, f"the text of {changed} has changed since it was indexed"
         similarity = float(figures.decisive.similarity[0])
         evidence = PairInGeneration(False, False, similarity, figures.shared_bands, self._encoder.is_exact)
+        left, right = labels_of([one.digest for one in both if one.digest is not None])
+        if self._encoder.across is not None and (left == right).all():
+            return evidence, of_same_value(self._encoder.across)
         return evidence, _reason(figures)
 
     def _why_in_no_pair(self, one: DiffDocument) -> str | None:
