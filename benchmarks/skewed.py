@@ -1,4 +1,4 @@
-"""Corpora whose buckets differ much in size: log lines, and one bucket with most of the documents."""
+"""Corpora with one bucket that has most of the documents."""
 
 from collections.abc import Iterator
 
@@ -9,28 +9,11 @@ from benchmarks.language import Language
 from nearsim_db.records import Document
 from nearsim_db.similarity.encoder import Encoder
 
-TEMPLATES = 16
-_NAMES = ("host", "user", "path", "id")
-_VALUES, _WORDS = 400, 20
 HOT_SHARE = (
     0.96  # of documents with the footer, for 92 % in one bucket: it wins all rows of band 0 in 96 % of them
 )
 _PHRASES = 20_000
 _PHRASE_WORDS = 3
-
-
-def log_lines(lines: int, seed: int = 1) -> Iterator[Document]:
-    """Lines of 16 templates of 20 words, with four fields whose values recur: a few of each do most."""
-    rng = generator(np.random.SeedSequence([seed, lines]))
-    language = Language(rng)
-    templates = [language.render_plain(language.draw_words(rng, _WORDS)).split() for _ in range(TEMPLATES)]
-    places = [np.sort(rng.choice(_WORDS, len(_NAMES), replace=False)).tolist() for _ in range(TEMPLATES)]
-    for number in range(lines):
-        template = int(rng.integers(TEMPLATES))
-        words = templates[template].copy()
-        for field, place in enumerate(places[template]):
-            words[place] = f"{_NAMES[field]}{int(rng.zipf(1.5)) % _VALUES}"
-        yield Document(f"line-{number}", body=" ".join(words))
 
 
 def with_hot_bucket(

@@ -147,19 +147,19 @@ def stream_bands(
             )
 
 
-StoredPair = tuple[Evidence, tuple[bool, bool]]  # with whether it is to be reviewed, or made by a passage
+StoredEvidence = tuple[Evidence, tuple[bool, bool]]  # with whether it is to be reviewed, or made by a passage
 
 
 def read_pairs_at(
     connection: Connection, leaves: Leaves, doc_ids: Sequence[int], *, both: bool
-) -> dict[tuple[int, int], StoredPair]:
+) -> dict[tuple[int, int], StoredEvidence]:
     """Return pairs, by left and right doc_id, whose right end, or with `both` either end, is one of some documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "both": both}
     rows = run(connection, "read_pairs_at", leaves, "binary", **parameters).all(_pair)
     return dict(rows)
 
 
-def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], StoredPair]:
+def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], StoredEvidence]:
     *evidence, in_review, by_passage = figures
     return (left, right), (Evidence(*evidence), (in_review, by_passage))
 

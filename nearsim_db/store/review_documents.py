@@ -52,8 +52,8 @@ class Tie:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredPair:
-    """A stored pair of the live generation, twins expanded."""
+class PairFigures:
+    """What is stored of a pair, and its verdict."""
 
     similarity: float
     intersection: int | None
@@ -62,6 +62,12 @@ class StoredPair:
     shared_bands: int
     numbers_differ: bool
     verdict: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPair(PairFigures):
+    """A pair of the live generation, twins expanded."""
+
     are_twins: bool
 
 
@@ -76,11 +82,11 @@ def read_documents(
 
 def read_pair(
     connection: Connection, collection_id: CollectionId, profile: str, left_id: int, right_id: int
-) -> StoredPair | None:
+) -> ShownPair | None:
     """Return the stored pair of two documents; None if they are no pair."""
     parameters = {"profile": profile, "left_id": left_id, "right_id": right_id}
     found = run(connection, "read_review_pair", collection_id=collection_id, **parameters)
-    return found.first(StoredPair)
+    return found.first(ShownPair)
 
 
 def read_cluster(

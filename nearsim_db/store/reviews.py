@@ -11,7 +11,7 @@ from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
-from nearsim_db.store.review_documents import NamedDocument
+from nearsim_db.store.review_documents import NamedDocument, PairFigures
 from nearsim_db.store.verdicts import Pair, by_pair, change_verdicts, ends_of
 
 LEASE_SECONDS = 600
@@ -38,7 +38,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class QueuedPair:
+class QueuedPair(PairFigures):
     """A pair of a queue; `seen_by` are the reviewers it was shown to, `probability` is that of the queue sample."""
 
     left_id: int
@@ -49,13 +49,6 @@ class QueuedPair:
     right_title: str | None
     left_source: str | None
     right_source: str | None
-    similarity: float
-    intersection: int | None
-    union: int | None
-    estimate: float
-    shared_bands: int
-    numbers_differ: bool
-    verdict: str | None
     seen_by: Sequence[str]
     probability: float | None
 

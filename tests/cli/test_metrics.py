@@ -11,7 +11,6 @@ from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine
 
 BAG = ["--set", "shingle.scheme=bag"]
 EUCLIDEAN = [*BAG, "--set", "sketch.family=projection", "--set", "match.threshold=2"]
-EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
 
 
 def words(text: str) -> Counter[str]:

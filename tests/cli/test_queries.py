@@ -12,7 +12,6 @@ import pytest
 from tests.builders.command_line import HARVEST, STORM, STORM_AGAIN, STORM_LATER, CommandLine, write_jsonl
 from tests.builders.word_sets import counts
 
-EVIDENCE = ["similarity", "intersection", "union", "estimate", "shared_bands"]
 NEAR, ALL = counts(STORM, STORM_AGAIN)
 PAIRS = {
     ("storm", "storm-again"): (NEAR, ALL),

@@ -1,6 +1,5 @@
 """Roles: what each may do, tested by doing it; ownership."""
 
-import itertools
 from itertools import groupby
 from operator import itemgetter
 from typing import LiteralString
@@ -18,7 +17,6 @@ from tests.builders.relations import identifier
 
 pytestmark = pytest.mark.each_major
 
-_NUMBERS = itertools.count()
 
 # (table, columns) that may be written; None stands for all of them.
 ASKING = {

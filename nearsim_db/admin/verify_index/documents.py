@@ -21,7 +21,7 @@ from nearsim_db.store import clusters, documents, index_checks
 from nearsim_db.store.clusters import Members
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
-from nearsim_db.store.index_checks import SignedDocument, StoredPair
+from nearsim_db.store.index_checks import SignedDocument, StoredEvidence
 
 # A possible fault, its document, and the documents whose queued work may resolve it.
 Suspect = tuple[DocumentKind, list[int], set[int]]
@@ -144,7 +144,7 @@ def check_pairs(
 
 def _verify(
     connection: Connection, context: Context, ends: NDArray[np.int64]
-) -> Iterator[tuple[Ends, StoredPair]]:
+) -> Iterator[tuple[Ends, StoredEvidence]]:
     for at in range(0, len(ends), _CANDIDATES_AT_ONCE):
         found = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
         both = zip(found.left.tolist(), found.right.tolist(), strict=True)
@@ -156,7 +156,7 @@ def _verify(
 
 
 def _differing(
-    stored: dict[Ends, StoredPair], found: dict[Ends, StoredPair]
+    stored: dict[Ends, StoredEvidence], found: dict[Ends, StoredEvidence]
 ) -> Iterator[tuple[PairKind, Ends]]:
     for ends, one in stored.items():
         if ends not in found:

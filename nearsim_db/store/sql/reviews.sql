@@ -1,7 +1,8 @@
 -- name: read_review_queue
 -- Pairs of a queue, the most doubtful first (nearsim.review_queue).
-SELECT left_id, right_id, left_external_id, right_external_id, left_title, right_title, left_source, right_source,
-    similarity, intersection_size, union_size, estimate, shared_bands, numbers_differ, verdict, seen_by, probability
+SELECT similarity, intersection_size, union_size, estimate, shared_bands, numbers_differ, verdict,
+    left_id, right_id, left_external_id, right_external_id, left_title, right_title, left_source, right_source,
+    seen_by, probability
 FROM nearsim.review_queue(%(collection)s, %(profile)s, %(queue)s, %(reviewer)s, %(min_similarity)s, %(max_similarity)s,
     %(source)s, %(since)s, %(until)s, %(text)s, %(unreviewed)s, %(max_pairs)s)
 
