@@ -1,5 +1,6 @@
 """How an index classifies pairs that people labelled: by its pairs, and by its clusters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,20 @@ import numpy as np
 from nearsim_db.analysis.tuning.labels import Band, Labels, Point, by_band, scored
 from nearsim_db.errors import InputError
 from nearsim_db.search.answers import Answers
+from nearsim_db.store.query_rows import StoredPair
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A labelled pair that an index takes for something else, by its pairs or by its clusters."""
+
+    cluster: int | None
+    left: str
+    right: str
+    duplicate: bool
+    is_pair: bool
+    same_cluster: bool
+    similarity: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +30,7 @@ class Evaluation:
 
     `accept_all` is what calling every labelled pair a duplicate would give. `bands` are the labelled pairs whose
     similarity is stored, from the threshold or `match.review` on; `unknown` counts pairs of documents that the index
-    lacks, `bad_lines` unusable lines, and `first_reasons` has the first of both.
+    lacks, `bad_lines` unusable lines, and `first_reasons` has the first of both. `disagreements` are by cluster.
     """
 
     profile: str
@@ -29,6 +44,21 @@ class Evaluation:
     unknown: int
     bad_lines: int
     first_reasons: list[str]
+    disagreements: list[Disagreement]
+
+
+def find_disagreements(
+    found: Sequence[StoredPair], labelled: Labels
+) -> list[tuple[Disagreement, StoredPair]]:
+    """Return the labelled pairs of indexed documents that an index takes for something else, by cluster."""
+    differing = [
+        (Disagreement(one.cluster, left, right, label, one.is_pair, one.same_cluster, one.similarity), one)
+        for one, (left, right, label) in zip(found, labelled.pairs, strict=True)
+        if one.is_indexed and not (label == one.is_pair == one.same_cluster)
+    ]
+    return sorted(
+        differing, key=lambda two: (two[0].cluster is None, two[0].cluster, two[0].left, two[0].right)
+    )
 
 
 def evaluate(answers: Answers, labelled: Labels) -> Evaluation:
@@ -67,4 +97,5 @@ def evaluate(answers: Answers, labelled: Labels) -> Evaluation:
         len(reasons),
         labelled.bad,
         [*labelled.reasons, *reasons][:5],
+        [one for one, _ in find_disagreements(found, labelled)],
     )

@@ -138,12 +138,18 @@ def count_review_pairs(connection: Connection, leaves: Leaves) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StoredPair:
-    """What an index has on two documents; `similarity` is None unless it is stored, as of pairs to be reviewed too."""
+    """What an index has on two documents; `similarity` is None unless it is stored, as of pairs to be reviewed too.
+
+    `cluster` is that of the left document, or of the right one if that has none. Ids of unknown documents are None.
+    """
 
     is_indexed: bool
     is_pair: bool
     same_cluster: bool
     similarity: float | None
+    cluster: int | None
+    left_id: int | None
+    right_id: int | None
 
 
 def look_up_pairs(

@@ -58,6 +58,9 @@ def test_decisions_are_verdicts_and_outlive_the_process(reviewed: CommandLine, d
             wait_until(connection, "SELECT documents = 2 FROM nearsim.clusters")
         assert opened.stop() == 130
     with desk(reviewed, "--by", "anna") as opened:
+        listed = opened.request("/disagreements").body
+        assert "1 of 2 verdicts in force" in listed and "vetoed; a pair of" in listed
+        assert f'href="/pair/{second["document"]}/{second["listed"]}"' in listed
         undone = opened.request("/undo", {})
         path = f"/pair/{second['document']}/{second['listed']}?queue=numbers&done=undone"
         assert (undone.status, undone.headers["location"]) == (303, path)

@@ -30,6 +30,7 @@ _PAGES: dict[str, Page] = {
     "/documents/{queue}": pages.next_document,
     "/pair/{left:int}/{right:int}": pages.pair,
     "/cluster/{cluster:int}": pages.cluster,
+    "/disagreements": pages.disagreements,
     "/counts": pages.counts,
     "/state": pages.state,
 }

@@ -1,11 +1,14 @@
 """The pages of the review desk: queues, pairs and documents, and clusters."""
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 from starlette.responses import JSONResponse, Response
 
+from nearsim_db.analysis.evaluation import find_disagreements
 from nearsim_db.analysis.reviewed_sample import estimate
 from nearsim_db.analysis.text_diff import compare
+from nearsim_db.analysis.tuning.labels import Labels
 from nearsim_db.cli.review.call import QUEUES, Call
 from nearsim_db.cli.review.clusters import SIDE, draw
 from nearsim_db.cli.review.site import Site
@@ -30,6 +33,7 @@ _READ_CHARACTERS = 100_000
 _COUNTED = 1_000
 _LISTED, _COMPARED = 30, 10
 _PASSAGES, _REST = 10, 10
+_DISAGREEMENTS = 200
 MOST_MEMBERS = 1_000
 _SHORTLIST_CHARACTERS, _SHORTLIST_WORDS, _CONTEXT = 20_000, 400, 10
 
@@ -204,6 +208,26 @@ def cluster(site: Site, call: Call) -> Response:
         spanning=drawing.spanning,
         side=SIDE,
         least=_least(from_mapping(live.recipe)),
+        done=call.done(),
+    )
+
+
+def disagreements(site: Site, call: Call) -> Response:
+    """Where verdicts and index disagree, by cluster."""
+    labelled = Labels(site.database.labels(site.desk.collection))
+    ends = [(left, right) for left, right, _ in labelled.pairs]
+    found = find_disagreements(site.index.look_up_pairs(ends), labelled)
+    listed = found[:_DISAGREEMENTS]
+    doc_ids = [one for _, stored in listed for one in (stored.left_id, stored.right_id) if one is not None]
+    with site.database.transaction() as connection:
+        shown = read_documents(connection, site.desk.collection_id, doc_ids, 0)
+    return site.render(
+        "disagreements.html",
+        groups=[(cluster, list(rows)) for cluster, rows in groupby(listed, lambda two: two[0].cluster)],
+        listed=len(listed),
+        all_found=len(found),
+        judged=len(labelled.pairs),
+        names={one.doc_id: one.title or one.external_id for one in shown.values()},
         done=call.done(),
     )
 

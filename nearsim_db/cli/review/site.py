@@ -26,7 +26,7 @@ _PACKAGE = "nearsim_db.cli.review"
 class Site:
     """A desk that is served."""
 
-    database: Database
+    index: Index
     desk: Desk
     indexer: Indexer
     may_review: bool
@@ -47,12 +47,17 @@ class Site:
                 may, user = may_review(connection, live.collection_id)
             desk = Desk(live.collection_id, collection, profile, (reviewer or user).strip() or user)
             with Indexer(index) as indexer:
-                site = cls(index.database, desk, indexer, may, labels)
+                site = cls(index, desk, indexer, may, labels)
                 site.write_labels()
                 yield site
                 if may:
                     with index.database.transaction() as connection:
                         desk.release(connection)
+
+    @property
+    def database(self) -> Database:
+        """The database of the index."""
+        return self.index.database
 
     def live(self, connection: Connection) -> Generation:
         """Return the live generation of the desk's profile. Raises NotFoundError."""

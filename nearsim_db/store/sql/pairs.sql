@@ -155,12 +155,13 @@ ORDER BY alike.decisive DESC, family.doc_id LIMIT CAST(%(most)s AS bigint)
 
 -- name: look_up_pairs
 -- What the index has on pairs of documents by external id, in the given order: whether it has both, and they are a pair,
--- are in one cluster, and their similarity, NULL unless it is stored, as it is of pairs to be reviewed too. Relies on the
--- unique index on (collection_id, external_id) and on the leaves' keys.
+-- are in one cluster, their similarity, NULL unless it is stored, as it is of pairs to be reviewed too, the cluster of
+-- either, and their doc_ids. Relies on the unique index on (collection_id, external_id) and on the leaves' keys.
 SELECT l.doc_id IS NOT NULL AND r.doc_id IS NOT NULL,
     coalesce(l.head_id = r.head_id, false) OR coalesce(NOT pair.in_review, false),
     coalesce(one.cluster_id = other.cluster_id, false),
-    CASE WHEN l.head_id = r.head_id THEN 1 ELSE pair.similarity END
+    CASE WHEN l.head_id = r.head_id THEN 1 ELSE pair.similarity END, coalesce(one.cluster_id, other.cluster_id),
+    a.doc_id, b.doc_id
 FROM unnest(CAST(%(left_ids)s AS text[]), CAST(%(right_ids)s AS text[])) WITH ORDINALITY
     AS asked (left_id, right_id, place)
 LEFT JOIN nearsim.document AS a ON a.collection_id = %(collection_id)s AND a.external_id = asked.left_id
