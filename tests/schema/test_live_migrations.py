@@ -131,6 +131,7 @@ _ONE_PAIR = {
     "union_size": None,
     "distance": [1.0],
     "in_review": [False],
+    "by_passage": [False],
 }
 
 
