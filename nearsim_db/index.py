@@ -493,6 +493,7 @@ class AsyncIndex:
     passages_in = awaited(Index.passages_in)
     spread = awaited(Index.spread)
     look_up_pairs = awaited(Index.look_up_pairs)
+    common_fingerprints = awaited(Index.common_fingerprints)
     stats = awaited(Index.stats)
     pairs = streamed(Index.pairs)
     clusters = streamed(Index.clusters)

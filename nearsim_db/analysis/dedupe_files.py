@@ -234,6 +234,9 @@ def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: He
     )
     yield from recipe_warnings.of_texts(profile, records.texts)
     yield from recipe_warnings.of_features(profile, totals)
+    percent = profile.recipe.match.ignore_common
+    if percent and len((common := records.common.above(percent))[0]):
+        yield from recipe_warnings.of_common(percent, common[1], records.common.documents)
     yield from recipe_warnings.of_sketches(profile, sketches)
     short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
     expected = recipe_warnings.candidates_per_document(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import Document
 from nearsim_db.similarity.batches import SignatureRows
+from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
 from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.metrics import FEATURE
@@ -137,17 +138,54 @@ class EncodedRecords:
         self.digests = np.concatenate([one.digests for one in parts])
         self.numbers = np.concatenate([one.numbers for one in parts])
         self._parts = []
+        self.common = CommonShingles()
         self._begins = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self._sizes, out=self._begins[1:])
         shape = (len(self), family.k)
         if family.ordered and self.encoder.has_sketches:
             self.sketches: NDArray[Any] = np.concatenate([parts[0].sketches[:0], *self._sketches])
+            if self.encoder.profile.recipe.match.ignore_common:
+                self._leave_out_common(self.encoder.profile.recipe.match.ignore_common)
             return
         self.sketches = (
             np.memmap(sketches, family.dtype, "r", shape=shape)
             if len(self) and self.encoder.has_sketches
             else np.zeros((0, family.k), family.dtype)
         )
+
+    def _leave_out_common(self, percent: float) -> None:
+        """Leave the shingles of too many of a sample of the documents out, and encode all documents again."""
+        count = len(self)
+        sample = np.linspace(0, count, min(count, SAMPLE_SIZE), endpoint=False).astype(np.int64)
+        for at in range(0, len(sample), _BATCH_DOCUMENTS):
+            self.common.add(list(self.read_features(sample[at : at + _BATCH_DOCUMENTS].tolist()).values()))
+        common, _ = self.common.above(percent)
+        if not len(common):
+            return
+        self.encoder.ignore(common)
+        parts, batches = [self.encoder.encode([])], range(0, count, _BATCH_DOCUMENTS)
+        self._files.append(TemporaryFile(prefix="nearsim-"))  # noqa: SIM115  closed on exit
+        with full_disk():
+            for at in batches:
+                rows = range(at, min(at + _BATCH_DOCUMENTS, count))
+                encoded = self._encoded_again(rows)
+                parts.append(
+                    Encoded(encoded.counts, encoded.digests, encoded.sketches, self.numbers[at : rows.stop])
+                )
+                self._files[2].write(np.concatenate(encoded.features).view(np.uint8).data)
+                self._sizes[at : rows.stop] = map(len, encoded.features)
+            self._files[2].flush()
+        self._files[1:] = reversed(self._files[1:])
+        every = Encoded.joined([Encoded(one.counts, one.digests, one.sketches, one.numbers) for one in parts])
+        self.counts, self.digests, self.sketches = every.counts, every.digests, every.sketches
+        np.cumsum(self._sizes, out=self._begins[1:])
+
+    def _encoded_again(self, rows: range) -> Encoded:
+        sequences = self.read_features(rows)
+        ids = np.concatenate([np.zeros(0, np.uint64), *sequences.values()])
+        offsets = self._begins[rows.start : rows.stop + 1] - self._begins[rows.start]
+        features = self.encoder.ordered_features(ids, offsets, self.numbers[rows.start : rows.stop])
+        return self.encoder.encode_features(features, keep_features=True)
 
     def read_features(self, numbers: Sequence[int]) -> Mapping[int, NDArray[Any]]:
         """Return the features of some documents."""

@@ -46,6 +46,7 @@ _PANELS = {
         ),
         "check": ("queries", "new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'"),
         "passages": ("queries", "story-17 story-18 --json, or: nearsim passages story-17 --spread"),
+        "fingerprints": ("queries", "--common --collection pages"),
         "why": ("queries", "story-17 story-18"),
         "why-not": ("queries", "story-17 story-19 --collection news"),
         "get": ("documents", "story-17"),

@@ -23,6 +23,13 @@ def complete_preset(incomplete: str) -> list[tuple[str, str]]:
     return [(name, presets.purpose(name)) for name in beginning(presets.names(), incomplete)]
 
 
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--ignore: cannot read {path} as UTF-8: {error}") from error
+
+
 def _complete_key(incomplete: str) -> list[tuple[str, str]]:
     """Return the recipe keys that begin so, as KEY=, each with its default."""
     from nearsim_db.similarity.recipe import Recipe, to_mapping
@@ -62,12 +69,24 @@ class RecipeOptions:
             help="Set a recipe key, e.g. match.threshold=0.8 (repeatable).",
         ),
     ] = None
+    ignore: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Leave out what this text has, such as a licence header; for the family winnow (repeatable).",
+        ),
+    ] = None
 
     def changes(self, threshold: float | None) -> list[str] | None:
-        """Return the --set options with one for --threshold."""
-        return (
-            self.settings if threshold is None else [*(self.settings or []), f"match.threshold={threshold}"]
-        )
+        """Return the --set options with those for --threshold and --ignore; None if there are none."""
+        found = [*(self.settings or [])]
+        if threshold is not None:
+            found.append(f"match.threshold={threshold}")
+        if self.ignore:
+            from nearsim_db.similarity.recipe.writing import toml_value
+
+            found.append(f"match.ignore={toml_value([_read_text(one) for one in self.ignore])}")
+        return found or None
 
     def chosen(self, threshold: float | None = None, preset: str | None = None) -> "Recipe":
         """Return the recipe, by default that of `preset`, with --set and --threshold applied."""
@@ -82,7 +101,8 @@ class RecipeOptions:
 
     def chosen_if_any(self, threshold: float | None = None) -> "Recipe | None":
         """Return the recipe as `chosen` does, None if no option is given."""
-        is_given = any(one is not None for one in (self.recipe, self.preset, self.settings, threshold))
+        given = (self.recipe, self.preset, self.settings, self.ignore, threshold)
+        is_given = any(one is not None for one in given)
         return self.chosen(threshold) if is_given else None
 
     @contextmanager
@@ -97,6 +117,7 @@ class RecipeOptions:
                 else ("--recipe", str(self.recipe))
             )
             changes = [word for one in self.settings or () for word in ("--set", one)]
+            changes += [word for one in self.ignore or () for word in ("--ignore", str(one))]
             changes += [] if threshold is None else ["--threshold", f"{threshold:g}"]
             command = suggested_command("reindex start", collection, profile, *base, *changes)
             raise UsageError(

@@ -55,6 +55,7 @@ def _build_by_stages(
 ) -> None:
     with engine.connect() as connection:
         generation = generation_rows.reread(connection, context.generation)
+    context.adopt(generation)
     leader = _Leader(engine, context, progress, check_helpers)
     stages: dict[str, Callable[[], None]] = {
         "sign": leader.sign,
@@ -80,6 +81,11 @@ def join(engine: Engine, context: Context, between: Callable[[], None], keys: Ba
         stage = generation_rows.reread(connection, context.generation).stage
     taken = 0
     if stage in _STEPS:
+        with engine.connect() as connection:
+            if not build_slices.read_progress(connection, context.leaves, stage).slices:
+                return 0
+            # What the slices leave out was stored with them.
+            context.adopt(generation_rows.reread(connection, context.generation))
         with taking(engine, context, between, keys) as taker:
             while taker.take(stage):
                 taken += 1

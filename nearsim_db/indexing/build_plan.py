@@ -3,17 +3,21 @@
 Progress is recorded for estimates. Each commit checks that the build was not paused or abandoned.
 """
 
+from contextlib import closing
+
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, CommonShingles
 from nearsim_db.similarity.ragged import flat
 from nearsim_db.store import (
     bands,
     build_slices,
     collection_rows,
+    documents,
     generation_rows,
     generations,
     partitions,
@@ -92,6 +96,7 @@ def plan_signing(connection: Connection, context: Context) -> None:
         total = collection_rows.count_documents(connection, generation.collection_id)
         total -= query_rows.count_past_retention(connection, generation.collection_id, age)
         generation_rows.add_figures(connection, generation, {"documents": total})
+        _leave_out_common(connection, context)
         build_slices.plan_signing(
             connection,
             leaves,
@@ -101,6 +106,28 @@ def plan_signing(connection: Connection, context: Context) -> None:
             all_signed=context.build.is_signed and total == context.build.signed_early,
         )
     commit(connection, generation)
+
+
+def _leave_out_common(connection: Connection, context: Context) -> None:
+    """Find the shingles of too many documents, which are left out from now on; does not commit."""
+    percent, encoder = context.encoder.profile.recipe.match.ignore_common, context.encoder
+    if not percent:
+        return
+    counter = CommonShingles()
+    doc_ids = documents.sample_documents(connection, context.collection_id, SAMPLE_SIZE, SAMPLE_SEED)
+    with closing(documents.stream_documents(connection, context.collection_id, doc_ids)) as batches:
+        for batch in batches:
+            features = encoder.features([encoder.text_of(one.title, one.body) for one in batch])
+            counter.add([features.of(place) for place in range(len(batch))])
+    common, counts = counter.above(percent)
+    if not len(common):
+        return
+    figures = {"common_shingles": len(common), "common_shingles_counted_in": counter.documents}
+    generation_rows.set_common_shingles(connection, context.generation, common)
+    generation_rows.add_figures(connection, context.generation, figures)
+    encoder.ignore(common)
+    for message in recipe_warnings.of_common(percent, counts, counter.documents):
+        context.warn(f"profile {context.generation.profile}: {message}")
 
 
 def finish_signing(connection: Connection, context: Context) -> None:

@@ -92,6 +92,11 @@ class Context:
     found: Findings = field(default_factory=Findings)
     totals: Counter[str] = field(default_factory=Counter)
 
+    def adopt(self, generation: Generation) -> None:
+        """Take the generation as it was read again: the build may have found which shingles to leave out."""
+        self.generation = generation
+        self.encoder.ignore(generation.common)
+
     @property
     def leaves(self) -> Leaves:
         """The generation's own tables."""
@@ -119,7 +124,9 @@ def make_encoder(generation: Generation, backend: str | None, plain_characters: 
     Raises FingerprintError or RecipeError if this version would make different sketches.
     """
     profile = restore(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
-    return Encoder(profile, backend, plain_characters)
+    encoder = Encoder(profile, backend, plain_characters)
+    encoder.ignore(generation.common)
+    return encoder
 
 
 @dataclass(frozen=True, slots=True)

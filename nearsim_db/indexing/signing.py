@@ -240,9 +240,10 @@ class EarlySigning:
 
 
 def is_suitable(context: Context) -> bool:
-    """Whether a generation's documents can be signed before its build: all of them, from their texts."""
+    """Whether a generation's documents can be signed before its build: all of them, from their texts alone."""
     return (
-        context.generation.stage == "sign"
+        not context.encoder.profile.recipe.match.ignore_common
+        and context.generation.stage == "sign"
         and context.retained_seconds is None
         and not context.encoder.takes_vectors
         and context.encoder.across is None

@@ -175,7 +175,7 @@ def explain(
         remedy=find_remedy(figures, contents, needed)
         if figures and not evidence.is_pair and not is_excluded
         else None,
-        passages=passages_of(profile.recipe, *(side.text for side in sides)),
+        passages=passages_of(generation, *(side.text for side in sides)),
     )
 
 
@@ -188,11 +188,12 @@ def find_two(
     return tuple(find_document(connection, generation, name) for name in (one, other))
 
 
-def passages_of(recipe: Recipe, left: str, right: str) -> tuple[Passage, ...]:
+def passages_of(generation: Generation, left: str, right: str) -> tuple[Passage, ...]:
     """Return the passages that two texts share, the longest first, under containment; else none."""
+    recipe = profile_of(generation).recipe
     if METRIC_OF_FAMILY[recipe.sketch.family] != "containment":
         return ()
-    return tuple(PassageFinder(recipe, backend.resolve()).find(left, right))
+    return tuple(PassageFinder(recipe, backend.resolve(), generation.common).find(left, right))
 
 
 def _measure(

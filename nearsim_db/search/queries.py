@@ -13,6 +13,7 @@ from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import Direction, Document, Keep, Matches, Nearest, ReadDocument, Reject, Results
 from nearsim_db.search import live_generation
 from nearsim_db.search.answers import Answers, checked_limit, find_document, profile_of
+from nearsim_db.search.common_fingerprints import CommonFingerprints, read_common
 from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
 from nearsim_db.search.exports import Target, parse_columns, write_export
@@ -221,7 +222,7 @@ class Queries(Answers):
         def read(connection: Connection) -> tuple[list[SpreadPassage], str | None]:
             live = self._live(connection, external_id)
             recipe, asked = profile_of(live).recipe, find_document(connection, live, external_id)
-            finder = PassageFinder(recipe, backend.resolve())
+            finder = PassageFinder(recipe, backend.resolve(), live.common)
             warning = live_generation.refuse_unindexed(connection, live, asked["doc_id"], external_id)
             found = query_rows.read_similar(connection, live.leaves, asked["doc_id"], live.bands, 0.0, None)
             others = (find_document(connection, live, one.external_id) for one in found)
@@ -231,6 +232,13 @@ class Queries(Answers):
         self.warnings += [] if warning is None else [warning]
         return found
 
+    def common_fingerprints(self) -> list[CommonFingerprints]:
+        """Return the shingles that the live index leaves out as too common (match.ignore_common), with examples.
+
+        They are counted in a sample of the present documents.
+        """
+        return self._ask(lambda connection: read_common(connection, self._live(connection)))
+
     def passages_in(self, document: Document, other: str) -> list[Passage]:
         """Return the passages of a document that need not be stored, on the left, and of a stored one."""
         given = {"title": document.title, "body": document.body}
@@ -239,13 +247,14 @@ class Queries(Answers):
     def _passages(
         self, find: Callable[[Connection, Generation], tuple[Mapping[str, Any], ...]]
     ) -> list[Passage]:
-        def read(connection: Connection) -> tuple[Recipe, list[str]]:
+        def read(connection: Connection) -> tuple[PassageFinder, list[str]]:
             live = self._live(connection)
             recipe = profile_of(live).recipe
-            return recipe, [compared_text(each, recipe) for each in find(connection, live)]
+            finder = PassageFinder(recipe, backend.resolve(), live.common)
+            return finder, [compared_text(each, recipe) for each in find(connection, live)]
 
-        recipe, (left, right) = self._ask(read)
-        return PassageFinder(recipe, backend.resolve()).find(left, right)
+        finder, (left, right) = self._ask(read)
+        return finder.find(left, right)
 
     def serving(self) -> LiveIndex:
         """Return the live generation, ready to be searched.

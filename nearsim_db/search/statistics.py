@@ -61,6 +61,8 @@ def stats(
         found |= {
             name: generation.figures.get(name) for name in (*bands.BUCKET_FIGURES, "buckets_counted_at")
         }
+        if profile.recipe.match.ignore_common is not None:
+            found["common_shingles"] = len(generation.common_shingles or b"") // 8
         if recount:
             found |= bands.count_buckets(connection, generation.leaves, limit)
             found["buckets_counted_at"] = queue.server_time(connection).isoformat(timespec="seconds")

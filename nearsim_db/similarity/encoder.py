@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.across import LABEL_BYTES, own_digest
 from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.common_shingles import ignored_ids, without
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.ragged import Keys, Ragged
@@ -21,6 +22,7 @@ from nearsim_db.similarity.runs import share_runs
 from nearsim_db.similarity.sketch.family import RowAgreements
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
+from nearsim_db.similarity.text.kernels import text_kernels
 
 # The ids of a chunk fit the cache of one core; twice that is a third slower.
 _CHUNK_CHARACTERS = 1 << 16
@@ -96,6 +98,7 @@ class Encoder:
         self._plain_left = plain_characters
         self.family = make_family(profile.recipe, self.backend)
         self._shingler = Shingler(profile.recipe, self.backend)
+        self.ignored = self._ignored_texts = ignored_ids(profile.recipe, self._shingler)
         self.metric = METRICS[self.family.metric]
         self.takes_vectors = profile.recipe.sketch.input == "vector"
         self.is_exact = (
@@ -135,13 +138,26 @@ class Encoder:
         if self.takes_vectors:
             return _dimensions(cast(Sequence[Vector | None], contents), signed=self.metric.signed)
         shingles = self._shingler.shingles(cast(Sequence[str], contents))
+        if self.family.ordered:
+            return self.ordered_features(shingles.ids, shingles.offsets, shingles.numbers)
         ids, offsets, counts = shingles.distinct()
         weights = None
         if self.metric.weighted:
             is_log = self.profile.recipe.sketch.weights == "log"
             weights = _logarithmic(counts) if is_log else counts.astype(np.float64)
-        sequence = (shingles.ids, shingles.offsets) if self.family.ordered else None
-        return Features(ids, offsets, shingles.numbers, weights, sequence)
+        return Features(ids, offsets, shingles.numbers, weights)
+
+    def ordered_features(
+        self, ids: NDArray[np.uint64], offsets: NDArray[np.int64], numbers: NDArray[np.uint64]
+    ) -> Features:
+        """Return the features of a family that takes ids in the order of the text, without those ignored."""
+        sequence = without(self.ignored, ids, offsets)
+        distinct, bounds, _ = text_kernels(self.backend).distinct(*sequence)
+        return Features(distinct, bounds, numbers, None, sequence)
+
+    def ignore(self, ids: NDArray[np.uint64]) -> None:
+        """Leave these shingles out of all documents, besides those of the texts that the recipe ignores."""
+        self.ignored = np.union1d(self._ignored_texts, ids)
 
     def sketch(self, features: Features) -> NDArray[np.generic]:
         """Return the sketches (n, k) of a batch."""
@@ -239,7 +255,10 @@ class Encoder:
         return digest.digest()
 
     def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
-        features = self.features(contents)
+        return self.encode_features(self.features(contents), keep_features=keep_features)
+
+    def encode_features(self, features: Features, *, keep_features: bool = False) -> Encoded:
+        """Return counts, digests and sketches of a batch of features, with `keep_features` these too."""
         counts = np.diff(features.offsets).astype(np.int32)
         items, offsets = features.items()
         content, size = items.view(np.uint8).data, items.itemsize

@@ -8,17 +8,22 @@ A run that occurs a times in one text and b times in the other has a x b seeds, 
 occurrence is paired with the n-th only. So the time is about linear in the lengths of the texts, whatever they repeat.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from nearsim_db.errors import InputError
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.clustering import connected_components
+from nearsim_db.similarity.common_shingles import are_in, ignored_ids
+from nearsim_db.similarity.mixing import fmix64
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
+from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.free_order import free_ids
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
 
@@ -85,18 +90,26 @@ class Passage:
 class PassageFinder:
     """Finds the passages of texts under a recipe; threads may share it."""
 
-    def __init__(self, recipe: Recipe, backend: Backend) -> None:
-        """Raises InputError if the recipe compares vectors."""
+    def __init__(self, recipe: Recipe, backend: Backend, common: Ids | None = None) -> None:
+        """`common` are shingles that are left out. Raises InputError if the recipe compares vectors."""
         self.rules = PassageRules.of(recipe)
         self._tokeniser = Tokeniser(recipe, backend)
+        without_tags = replace(recipe.normalise, html=False)
+        self._shingler = Shingler(replace(recipe, normalise=without_tags), backend)
+        self._ignored = ignored_ids(recipe, self._shingler)
+        if common is not None:
+            self._ignored = np.union1d(self._ignored, common)
 
     def tokens(self, text: str) -> Tokens:
         """Return the tokens of a cleaned text without markup."""
-        return self._tokeniser.tokens(text)
+        tokens = self._tokeniser.tokens(text)
+        if not len(self._ignored) or len(tokens) < self.rules.k:
+            return tokens
+        return dataclasses.replace(tokens, ignored=are_in(self._ignored, self._shingler.shingles([text]).ids))
 
     def find(self, left: str, right: str) -> list[Passage]:
         """Return the passages of two cleaned texts without markup, as `find_passages` does."""
-        return find_passages(self._tokeniser.tokens(left), self._tokeniser.tokens(right), self.rules)
+        return find_passages(self.tokens(left), self.tokens(right), self.rules)
 
 
 def find_passages(left: Tokens, right: Tokens, rules: PassageRules) -> list[Passage]:
@@ -106,7 +119,7 @@ def find_passages(left: Tokens, right: Tokens, rules: PassageRules) -> list[Pass
     """
     found = [
         Passage(_span(left, one, one_end), _span(right, other, other_end), equal, share)
-        for one, one_end, other, other_end, equal, share in _boxes(left.ids, right.ids, rules)
+        for one, one_end, other, other_end, equal, share in _boxes(left, right, rules)
     ]
     return sorted(found, key=lambda one: (-one.equal, one.left.start, one.right.start))
 
@@ -117,9 +130,11 @@ def _span(tokens: Tokens, begin: int, end: int) -> Span:
     return Span(start, stop, *words, tokens.text[start:stop])
 
 
-def _boxes(left: Ids, right: Ids, rules: PassageRules) -> Iterator[tuple[int, int, int, int, int, float]]:
+def _boxes(
+    left: Tokens, right: Tokens, rules: PassageRules
+) -> Iterator[tuple[int, int, int, int, int, float]]:
     """Yield the passages as begin and end in either text, equal tokens and their share."""
-    runs = matching_runs(left, right, rules.k, is_free=rules.is_free)
+    runs = matching_runs(_grams(left, rules, 0), _grams(right, rules, 1))
     if not len(runs):
         return
     groups = _chained(runs, rules.k + rules.gap)
@@ -136,9 +151,18 @@ def _boxes(left: Ids, right: Ids, rules: PassageRules) -> Iterator[tuple[int, in
         yield i, i_end, j, j_end, count, round(share, 6)
 
 
-def matching_runs(left: Ids, right: Ids, k: int, *, is_free: bool = False) -> Places:
-    """Return the maximal runs of seeds as (place in left, place in right, seeds), int64 of (m, 3), by left place."""
-    lefts, rights = _seeds(grams(left, k, is_free=is_free), grams(right, k, is_free=is_free))
+def _grams(tokens: Tokens, rules: PassageRules, side: int) -> Ids:
+    """Return the id of each run of k tokens; of an ignored one an id that none of the other side has."""
+    found = grams(tokens.ids, rules.k, is_free=rules.is_free)
+    if tokens.ignored is None:
+        return found
+    alone = fmix64(2 * np.arange(len(found), dtype=np.uint64) + np.uint64(side))
+    return np.where(tokens.ignored, alone, found)
+
+
+def matching_runs(left: Ids, right: Ids) -> Places:
+    """Return the maximal runs of equal ids as (place in left, place in right, ids), int64 of (m, 3), by left place."""
+    lefts, rights = _seeds(left, right)
     order = np.lexsort((lefts, rights - lefts))
     lefts, rights = lefts[order], rights[order]
     firsts = np.flatnonzero(

@@ -227,6 +227,15 @@ def of_limit(limit: int, links: int, buckets: int) -> list[str]:
     ]
 
 
+def of_common(percent: float, counts: NDArray[np.int64], documents: int) -> list[str]:
+    """Return a warning about shingles that are left out, each in so many of some documents."""
+    return [
+        f"match.ignore_common = {percent:g} leaves out {count_of(len(counts), 'shingle')} that are in more than "
+        f"{percent:g} % of {count_of(documents, 'distinct text')}, {counts.sum():,} in all; nearsim fingerprints "
+        "--common lists them"
+    ]
+
+
 def of_sketches(profile: Profile, sketches: NDArray[np.generic]) -> list[str]:
     """Return warnings about a recipe for these sketches, (n, k) of a sample."""
     if profile.recipe.bands.hash != "xor" or profile.rows < 2 or not len(sketches):

@@ -15,6 +15,9 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from nearsim_db.similarity.profile import Profile
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
@@ -27,7 +30,7 @@ class Generation:
 
     `replaces` is the generation beside which it was started, None for the first of a profile. Workers build a
     `detached` one; a `dropping` one waits until its tables have no readers. The band rows of a `distributed` one are on
-    the nodes of a Citus cluster.
+    the nodes of a Citus cluster. `common_shingles` are the ids of those that its build left out, ascending.
     """
 
     generation_id: GenerationId
@@ -50,6 +53,14 @@ class Generation:
     dropping: bool
     ready_at: datetime | None
     retired_at: datetime | None
+    common_shingles: bytes | None
+
+    @property
+    def common(self) -> "NDArray[np.uint64]":
+        """The ids of `common_shingles`."""
+        import numpy as np
+
+        return np.frombuffer(self.common_shingles or b"", "<u8")
 
     @property
     def leaves(self) -> Leaves:
@@ -174,6 +185,12 @@ def _select(connection: Connection, chosen: sql.Composable, **parameters: object
 def set_stage(connection: Connection, generation: Generation, stage: Stage) -> None:
     """Record the progress of a build."""
     run(connection, "set_stage", generation_id=generation.generation_id, stage=stage)
+
+
+def set_common_shingles(connection: Connection, generation: Generation, ids: "NDArray[np.uint64]") -> None:
+    """Store the ids of the shingles that a generation leaves out, ascending."""
+    common = ids.astype("<u8").tobytes()
+    run(connection, "set_common_shingles", generation_id=generation.generation_id, common=common)
 
 
 def add_figures(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:

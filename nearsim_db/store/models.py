@@ -272,6 +272,10 @@ class Generation(Base):
     published_right_id: Mapped[int | None] = mapped_column(
         BigInteger, comment="Right document of that pair, or the largest bigint for a cluster"
     )
+    common_shingles: Mapped[bytes | None] = mapped_column(
+        LargeBinary,
+        comment="Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none",
+    )
     profile: Mapped["Profile"] = relationship(back_populates="generations")
 
 

@@ -92,7 +92,10 @@ class Contexts:
     def find(self, connection: Connection, generation_id: GenerationId) -> Context | None:
         """Return the context of a generation; None if it was deleted or is refused."""
         if generation_id in self._contexts:
-            self._contexts[generation_id] = self._contexts.pop(generation_id)
+            found = self._contexts[generation_id] = self._contexts.pop(generation_id)
+            if found.generation.stage == "sign":
+                with suppress(NotFoundError):
+                    found.adopt(generation_rows.get_generation(connection, generation_id))
         elif generation_id not in self.refused:
             with suppress(NotFoundError):
                 self._add(generation_rows.get_generation(connection, generation_id))

@@ -206,8 +206,8 @@ def test_passages_are_found_in_the_runs_of_the_features() -> None:
         texts = [" ".join(rng.choices("abc", k=rng.randrange(5, 40))) for _ in range(2)]
         features = encoder.features(texts)
         shared = set(features.of(0).tolist()) & set(features.of(1).tolist())
-        left, right = (tokeniser.tokens(text).ids for text in texts)
-        assert bool(shared) == bool(len(passages.matching_runs(left, right, 5)))
+        left, right = (passages.grams(tokeniser.tokens(text).ids, 5) for text in texts)
+        assert bool(shared) == bool(len(passages.matching_runs(left, right)))
 
 
 @every_backend

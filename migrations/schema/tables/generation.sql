@@ -22,6 +22,7 @@ CREATE TABLE nearsim.generation (
     retired_at timestamptz,
     published_left_id bigint,
     published_right_id bigint,
+    common_shingles bytea,
     CONSTRAINT generation_state_known CHECK
         (state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')),
     CONSTRAINT generation_stage_known CHECK (stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')),
@@ -62,4 +63,6 @@ COMMENT ON COLUMN nearsim.generation.ready_at IS 'When it became ready';
 COMMENT ON COLUMN nearsim.generation.retired_at IS 'When it was retired; NULL if it is live or never was';
 COMMENT ON COLUMN nearsim.generation.published_left_id IS
     'Position of publishing its events since promotion: left document of the last pair, or the cluster; NULL when complete';
+COMMENT ON COLUMN nearsim.generation.common_shingles IS
+    'Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none';
 COMMENT ON COLUMN nearsim.generation.published_right_id IS 'Right document of that pair, or the largest bigint for a cluster';

@@ -1,4 +1,4 @@
-"""Commands that query an index: pairs, clusters, similar, passages, why, why-not, check."""
+"""Commands that query an index: pairs, clusters, similar, passages, fingerprints, why, why-not, check."""
 
 import sys
 from collections import Counter
@@ -201,6 +201,29 @@ def passages(
     else:
         value = {"left": one, "right": other, "passages": [asdict(each) for each in found]}
         result.show(value, lambda: explanations.print_passages(one, other, found))
+
+
+def fingerprints(
+    *,
+    common: Annotated[
+        bool, typer.Option("--common", help="List those that are left out as they are in too many documents.")
+    ] = False,
+    scope: options.Scope,
+    result: options.Result,
+) -> None:
+    """Show which fingerprints say nothing about a document, with a text of each.
+
+    An index of the family winnow leaves out the shingles that were in more than match.ignore_common percent of its
+    documents when it was built. Those that follow each other in a text are one row: their number, the most documents
+    that have one of them, counted now in a sample of distinct texts, and the text.
+    """
+    if not common:
+        raise UsageError("give --common")
+    from nearsim_db.cli.output import explanations
+
+    with scope.queries() as index:
+        found = index.common_fingerprints()
+    result.show({"common": [asdict(each) for each in found]}, lambda: explanations.print_common(found))
 
 
 def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.Outcome) -> None:

@@ -8,6 +8,7 @@ from nearsim_db.analysis.text_diff import InlineDiff, Run, compare_inline
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import width_of
 from nearsim_db.errors import count_of, suggested_command
+from nearsim_db.search.common_fingerprints import CommonFingerprints
 from nearsim_db.search.explanation import ExplainedDocument, Explanation
 from nearsim_db.search.spread import SpreadPassage
 from nearsim_db.similarity.passages import Passage, Span
@@ -89,6 +90,15 @@ def print_spread(found: Sequence[SpreadPassage]) -> None:
             ],
             shorten=["title"],
         )
+
+
+def print_common(found: Sequence[CommonFingerprints]) -> None:
+    """Print what an index leaves out."""
+    if not found:
+        terminal.print_line("no fingerprint is left out")
+        return
+    rows = [[one.documents, one.share, one.shingles, one.example] for one in found]
+    tables.print_table(["documents", "share", "shingles", "example"], rows, shorten=["example"])
 
 
 def _place(span: Span) -> str:

@@ -158,7 +158,7 @@ def _pair(
         in_documents=call.in_documents,
         pair=read_pair(connection, site.desk.collection_id, live.profile, left_id, right_id),
         diff=compare(one, other),
-        passages=passages_of(recipe, one, other)[:_PASSAGES],
+        passages=passages_of(live, one, other)[:_PASSAGES],
         is_cut=any((one.characters or 0) > _READ_CHARACTERS for one in (left, right)),
         clusters=_clusters(site, connection, live.generation_id, left_id, right_id),
         reviews=site.desk.reviews(connection, left_id, right_id),

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.recipe.sections import Recipe, default_review
-from nearsim_db.similarity.recipe.validation import FAMILY_DEFAULTS, FAMILY_OPTIONS, OPTIONS
+from nearsim_db.similarity.recipe.validation import FAMILY_DEFAULTS, FAMILY_OPTIONS, OPTIONS, WINNOW_KEYS
 from nearsim_db.similarity.recipe.writing import to_mapping
 
 # The keys that a setting replaces.
@@ -126,7 +126,7 @@ def _excluded(changes: dict[str, Any], data: dict[str, Any]) -> list[str]:
 
 _NOT_OF_BOTH = (
     *("bands.recall", "bands.count", "bands.rows", "bands.rule"),
-    *("match.passage", "match.passage_gap"),
+    *(f"match.{key}" for key in WINNOW_KEYS),
 )
 
 

@@ -118,7 +118,9 @@ class MatchRules(_Section, frozen=True):
     and(3))", replaces bands and the minimum. `passage` and `passage_gap` are for winnow: runs of `passage` equal words
     (or characters, as in shingle.scheme) always make two documents candidates, and a passage may have up to
     `passage_gap` other words between runs of `shingle.k` equal ones. Two documents with a run of `passage_words` equal
-    ones are a pair at any similarity; below the threshold it is in no cluster, and nothing is removed for it.
+    ones are a pair at any similarity; below the threshold it is in no cluster, and nothing is removed for it. Shingles
+    that are in more than `ignore_common` percent of the documents, at least 20, and those of the texts `ignore` are
+    left out, as if the documents did not have them; 0: none are common.
     """
 
     threshold: Annotated[float, Meta(gt=0)] = 0.7
@@ -132,6 +134,8 @@ class MatchRules(_Section, frozen=True):
     passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     passage_gap: Annotated[int, Meta(ge=0, le=1_000)] | None = None
     passage_words: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    ignore_common: Annotated[float, Meta(ge=0, le=100)] | None = None
+    ignore: tuple[str, ...] | None = None
 
 
 class ClusterRules(_Section, frozen=True):
@@ -177,7 +181,12 @@ class Recipe(_Section, frozen=True):
         validation.check(self)
         if self.sketch.family == "winnow":
             passage = validation.default_passage(self.match)
-            for key, default in (("passage", passage), ("passage_gap", DEFAULT_GAP)):
+            common = validation.default_common(self.shingle)
+            for key, default in (
+                ("passage", passage),
+                ("passage_gap", DEFAULT_GAP),
+                ("ignore_common", common),
+            ):
                 if getattr(self.match, key) is None:
                     force_setattr(self, "match", replace(self.match, **{key: default}))
         elif self.bands.is_open and self.match.amplification is None:

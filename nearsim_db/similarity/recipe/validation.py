@@ -26,6 +26,9 @@ FAMILY_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, str | float]]] = {
 }
 DEFAULT_PASSAGE = 20
 DEFAULT_GAP = 30  # words between equal runs of a passage
+WINNOW_KEYS = ("passage", "passage_gap", "passage_words", "ignore_common", "ignore")  # of match
+_DEFAULT_COMMON = 5.0  # percent of the documents
+_MOST_IGNORED = 100_000  # characters of match.ignore, which every generation stores
 _DEFAULT_K = 128
 OPTIONS = ("functions", "coefficients", "input", "weights", "vectors", "width")
 
@@ -206,7 +209,7 @@ def _check_passage(recipe: "Recipe") -> None:
     """Check the keys that winnow has, or does not have: it keeps as many values as a text requires."""
     passage, k = recipe.match.passage or default_passage(recipe.match), recipe.shingle.k
     if recipe.sketch.family != "winnow":
-        for key in ("passage", "passage_gap", "passage_words"):
+        for key in WINNOW_KEYS:
             if getattr(recipe.match, key) is not None:
                 raise RecipeError(
                     f"match.{key} belongs to the family winnow, not to {recipe.sketch.family}; leave it out"
@@ -218,6 +221,13 @@ def _check_passage(recipe: "Recipe") -> None:
             "of this length can be found; raise match.passage, or lower shingle.k"
         )
     _check_passage_words(recipe, passage)
+    ignored = recipe.match.ignore or ()
+    _check_characters(ignored)
+    if (characters := sum(map(len, ignored))) > _MOST_IGNORED:
+        raise RecipeError(
+            f"match.ignore has {characters:,} characters, more than {_MOST_IGNORED:,}; leave out texts that few "
+            "documents have"
+        )
     if not recipe.bands.is_open or recipe.bands.hash != "mix64" or recipe.match.amplification is not None:
         raise RecipeError(
             "winnow keeps as many values as a text requires, each of which is a band; leave bands and "
@@ -238,6 +248,11 @@ def _check_passage(recipe: "Recipe") -> None:
 def default_passage(match: "MatchRules") -> int:
     """Return the default of match.passage: runs that make a pair are then never missed."""
     return min(match.passage_words or DEFAULT_PASSAGE, DEFAULT_PASSAGE)
+
+
+def default_common(shingle: "Shingle") -> float:
+    """Return the default of match.ignore_common: none of single words and of runs of characters."""
+    return _DEFAULT_COMMON if shingle.scheme in ("word", "sentence") and shingle.k > 1 else 0.0
 
 
 def _check_passage_words(recipe: "Recipe", passage: int) -> None:

@@ -23,14 +23,14 @@ def to_mapping(recipe: Recipe) -> dict[str, Any]:
 def to_toml(recipe: Recipe) -> str:
     """Return the whole recipe as a TOML document that `parse` reads."""
     mapping = to_mapping(recipe)
-    lines = [f"{key} = {_toml_value(value)}" for key, value in mapping.items() if not isinstance(value, dict)]
+    lines = [f"{key} = {toml_value(value)}" for key, value in mapping.items() if not isinstance(value, dict)]
     for section, values in mapping.items():
         if isinstance(values, dict):
-            lines += ["", f"[{section}]", *(f"{key} = {_toml_value(value)}" for key, value in values.items())]
+            lines += ["", f"[{section}]", *(f"{key} = {toml_value(value)}" for key, value in values.items())]
     return "\n".join([*lines, ""])
 
 
-def _toml_value(value: object) -> str:
+def toml_value(value: object) -> str:
     """Encode as JSON, whose numbers, booleans, arrays and strings are valid TOML except for DEL, which TOML
     escapes.
     """

@@ -29,7 +29,8 @@ class Tokens:
     """The n tokens of a text, in order: `ids` are equal for equal tokens, uint64.
 
     Token i is made of the characters `begins[i]` to `ends[i]` of `text`, int64; `words[i]` is its number among the
-    units of the text before any were dropped, int64.
+    units of the text before any were dropped, int64. `ignored` are the shingles of them that are left out,
+    a mask, None if there are none.
     """
 
     text: str
@@ -37,6 +38,7 @@ class Tokens:
     begins: Places
     ends: Places
     words: Places
+    ignored: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)

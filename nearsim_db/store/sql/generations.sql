@@ -63,7 +63,7 @@ RETURNING generation_id
 -- on generation_profile.
 SELECT generation_id, profile_id, profile.name, collection_id, collection.name, state, stage,
     recipe, fingerprint, figures, generation.created_at, live_at, bands, rows, replaces, detached,
-    distributed, dropping, ready_at, retired_at
+    distributed, dropping, ready_at, retired_at, common_shingles
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
 WHERE {chosen}
 ORDER BY profile.name, generation.created_at, generation_id
@@ -114,6 +114,10 @@ UPDATE nearsim.generation SET detached = %(detached)s WHERE generation_id = %(ge
 -- Record the progress of a build. Relies on generation_pkey.
 UPDATE nearsim.generation SET stage = %(stage)s
 WHERE generation_id = %(generation_id)s
+
+-- name: set_common_shingles
+-- Store the shingles that a generation leaves out. Relies on generation_pkey.
+UPDATE nearsim.generation SET common_shingles = %(common)s WHERE generation_id = %(generation_id)s
 
 -- name: add_figures
 -- Add figures to those of a generation. Relies on generation_pkey.
