@@ -110,8 +110,8 @@ def _why_left_out(config: pytest.Config) -> Iterator[str]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Three processes on two cores, as tests wait for servers and other processes."""
-    return (os.cpu_count() or 2) * 3 // 2
+    """One more than cores, as tests wait for servers and other processes."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

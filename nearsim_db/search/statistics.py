@@ -1,9 +1,8 @@
-"""Statistics of an index, and what to expect of a profile."""
+"""Statistics of an index, what to expect of a profile, and what suggests another recipe."""
 
-from typing import Any
+from typing import Any, Literal, TypedDict
 
-from nearsim_db.errors import DEFAULT
-from nearsim_db.search import hints
+from nearsim_db.errors import DEFAULT, count_of
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, to_mapping
@@ -11,11 +10,26 @@ from nearsim_db.store import bands, collection_rows, partitions, query_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.query_rows import count_past_retention
+from nearsim_db.store.query_rows import PairSample, count_past_retention
 from nearsim_db.store.work import backlog, leases, queue
 
 # Pairs of heads that a bucket links, and those of them whose shared bands satisfy the recipe, for each head.
 _PER_HEAD = {"linked_pairs_per_document": "linked", "candidates_per_document": "candidates"}
+
+Kind = Literal["numbers-apart", "within-source", "few-pairs"]
+
+_LEAST_DOCUMENTS = 100  # from which the absence of pairs says something
+_LEAST_PAIRS = 20
+_FEW = 1_000  # documents for each pair or twin
+_SHORT_FEATURES = 60  # of a title or a record on average
+
+
+class Hint(TypedDict):
+    """A hint, the preset to try instead, if it is one, and the sentence that says so."""
+
+    kind: Kind
+    preset: str | None
+    message: str
 
 
 def stats(
@@ -55,7 +69,7 @@ def stats(
         found |= _sizes(connection, generation)
         sample = query_rows.sample_pairs(connection, generation.leaves, collection_id)
         signed = found["indexed"] - found["no_features"]
-        found["hints"] = hints.of_index(profile.recipe, signed, found["pairs"] + found["twins"], sample)
+        found["hints"] = hints_of(profile.recipe, signed, found["pairs"] + found["twins"], sample)
         if profile.recipe.match.review:
             found["review_pairs"] = query_rows.count_review_pairs(connection, generation.leaves)
         found |= {
@@ -119,3 +133,32 @@ def describe(profile: Profile) -> dict[str, Any]:
         "warnings": recipe_warnings.of_profile(profile),
         "recipe": to_mapping(profile.recipe),
     }
+
+
+def hints_of(recipe: Recipe, documents: int, found: int, sample: PairSample) -> list[Hint]:
+    """Return the hints of an index of so many documents with features, and pairs and twins found among them."""
+    apart = recipe_warnings.of_numbers(recipe, sample.numbers_differ, sample.pairs)
+    hints = [Hint(kind="numbers-apart", preset=None, message=one) for one in apart]
+    if recipe.sketch.input == "vector":
+        return hints
+    preset = "records" if sample.features < _SHORT_FEATURES else "reworded"
+    advice = f"compare with nearsim tune --preset {preset}"
+    if documents >= _LEAST_DOCUMENTS and found * _FEW < documents:
+        hints.append(
+            Hint(
+                kind="few-pairs",
+                preset=preset,
+                message=f"only {count_of(found, 'near-duplicate')} among {documents:,} documents; if you expect more, "
+                f"{advice}",
+            )
+        )
+    elif sample.sources > 1 and _LEAST_PAIRS <= sample.pairs == sample.within_source:
+        hints.append(
+            Hint(
+                kind="within-source",
+                preset=preset,
+                message=f"all {sample.pairs:,} pairs looked at lie within one source, though there are "
+                f"{sample.sources:,}; if sources publish the same content in other words, {advice}",
+            )
+        )
+    return hints

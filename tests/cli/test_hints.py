@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 from nearsim_db import Document, Index, presets
-from nearsim_db.search.hints import Hint
+from nearsim_db.search.statistics import Hint
 from nearsim_db.similarity.recipe import override
 from tests.builders.command_line import CommandLine
 

@@ -153,17 +153,6 @@ def test_no_more_than_a_share_of_the_free_disk_is_used(monkeypatch: pytest.Monke
         spool.close()
 
 
-def test_the_build_reads_no_sketches(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*given: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(signatures, "stream_heads", fail)
-    with Index.connect(database_url) as index:
-        create(index, RECIPE)
-        index.add(stories(COUNT))
-        assert_exact(index)
-
-
 def test_no_spool_where_estimates_decide() -> None:
     encoder = Encoder(resolve(override(Recipe(), ["match.verify=estimate"])), "numpy")
     assert FeatureSpool.create(encoder) is None
@@ -174,7 +163,10 @@ def test_no_spool_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch) ->
     assert FeatureSpool.create(Encoder(resolve(Recipe()), "numpy")) is None
 
 
-def test_the_build_reads_no_text_to_verify(database_url: str, read_to_verify: list[int]) -> None:
+def test_the_build_reads_no_sketches_and_no_text_to_verify(
+    database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signatures, "stream_heads", None)  # reads sketches
     with Index.connect(database_url) as index:
         create(index, RECIPE)
         index.add(stories(COUNT))
