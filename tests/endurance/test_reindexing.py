@@ -1,22 +1,16 @@
 """Reindexing under load: the load, and the verdicts on what was measured."""
 
 from collections.abc import Set
-from itertools import islice, pairwise
+from itertools import islice
 
 import pytest
 
-from nearsim_db.records import Document
 from tests.endurance.reindexing.evaluation import (
-    by_step,
-    latencies,
-    longest_blocking,
-    longest_held,
     wrong_answers,
 )
 from tests.endurance.reindexing.scenario import Step
 from tests.endurance.reindexing.searching import Search
-from tests.endurance.reindexing.texts import make_crowd, make_families, repeat_corpus
-from tests.endurance.reindexing.watching import Held
+from tests.endurance.reindexing.texts import make_crowd, make_families
 from tests.endurance.reindexing.writing import draw_writes, final_documents
 
 pytestmark = pytest.mark.slow("a benchmark")
@@ -78,31 +72,6 @@ def test_results_are_of_a_generation_that_was_live(
     assert bool(wrong_answers(STEPS, [Search("check", began, ended, answer)])) is is_wrong
 
 
-def test_durations_count_in_every_overlapping_step() -> None:
-    assert by_step(STEPS, [(9, 10.5), (15, 16), (20.5, 32)]) == {
-        "build": [1_500],
-        "promote": [1_500],
-        "rollback": [11_500],
-        "promote again": [11_500],
-    }
-    assert latencies([]) == {"count": 0}
-
-
-def test_blocking_locks_are_distinguished() -> None:
-    held = [
-        Held("band", "ShareUpdateExclusiveLock", 1, 2),
-        Held("work", "AccessExclusiveLock", 1, 1.002),
-        Held("work", "ShareLock", 1, 1.004),
-        Held("band_7", "AccessExclusiveLock", 1, 9),
-    ]
-    assert longest_held(held) == {
-        "band, ShareUpdateExclusiveLock": 1_000,
-        "work, AccessExclusiveLock": 2,
-        "work, ShareLock": 4,
-    }
-    assert longest_blocking(held) == 4
-
-
 def test_writers_end_in_the_expected_state() -> None:
     crowd = make_crowd(40, seed=2)
     texts = {one.external_id: (one.title, one.body) for one in crowd}
@@ -116,13 +85,3 @@ def test_writers_end_in_the_expected_state() -> None:
             texts[write.external_id] = write.text
     assert {*kinds} == {"insert", "update", "delete"}
     assert final_documents(crowd, "new", 3, 300) == texts
-
-
-def test_a_corpus_is_repeated_with_edits() -> None:
-    corpus = [Document("a", "Title", "one two three four five"), Document("b", None, "six seven eight nine")]
-    repeated = repeat_corpus(corpus, 6, seed=1)
-    assert [one.body for one in repeated[:2]] == [one.body for one in corpus]
-    assert len({one.external_id for one in repeated}) == 6
-    for earlier, later in pairwise([one.body for one in repeated[::2]]):
-        assert earlier is not None and later is not None and earlier != later
-        assert len({*earlier.split()} & {*later.split()}) >= 1
