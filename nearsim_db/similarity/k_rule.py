@@ -35,11 +35,12 @@ class Units:
     """Statistics of the characters or words of a corpus.
 
     `alphabet` is the effective number of distinct units, 2 to the power of their entropy in bits. `lengths` is int64,
-    one per document sampled.
+    one per document sampled; `distinct` the mean share of a document's units that are distinct.
     """
 
     alphabet: float
     lengths: NDArray[np.int64]
+    distinct: float
 
     @property
     def typical_length(self) -> int:
@@ -57,7 +58,15 @@ def units_of(ids: NDArray[np.uint64], offsets: NDArray[np.int64]) -> Units:
     _, counts = np.unique(ids, return_counts=True)
     shares = counts / max(len(ids), 1)
     entropy = float(-(shares * np.log(shares)).sum())
-    return Units(math.exp(entropy), np.diff(offsets))
+    lengths = np.diff(offsets)
+    documents = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((ids, documents))
+    fresh = np.ones(len(ids), bool)
+    fresh[1:] = (np.diff(documents[order]) != 0) | (np.diff(ids[order]) != 0)
+    distinct = np.bincount(documents[order], fresh, len(lengths))
+    some = lengths > 0
+    share = float((distinct[some] / lengths[some]).mean()) if some.any() else 1.0
+    return Units(math.exp(entropy), lengths, share)
 
 
 def count_units(recipe: Recipe, unit: str, texts: Sequence[str], backend: str | None = None) -> Units:

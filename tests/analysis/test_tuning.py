@@ -219,3 +219,54 @@ def test_larger_sketch_is_proposed_if_needed_for_the_recall() -> None:
     recipe: Recipe = override(DEFAULT, ["sketch.k=5"])
     found = tune(_sample(synthetic_corpus(100, 10)), recipe, TuningOptions(threshold=0.5))
     assert found.required().profile.recipe.sketch.k == 128
+
+
+def _records(shuffled: int) -> list[Document]:
+    """Records whose titles recur with their words in another order, beside unrelated bodies."""
+    generator = random.Random(7)
+    found = []
+    for number in range(shuffled):
+        title = generator.sample(_WORDS, 8)
+        for copy in "ab":
+            generator.shuffle(title)
+            body = " ".join(generator.choices(_WORDS, k=8))
+            found.append(Document(f"{copy}{number}", " ".join(title), body))
+    return found
+
+
+def _sample_of(documents: list[Document]) -> Sample:
+    read = (ReadDocument(one, "records", 0) for one in documents)
+    ids = {one.external_id for one in documents}
+    return draw(read, Encoder(resolve(DEFAULT)).text_of, wanted=ids)
+
+
+def test_records_get_the_preset_for_them() -> None:
+    sample = _sample_of(_records(150))
+    found = tune(sample, DEFAULT)
+    assert (found.shingling.scheme, found.shingling.k, found.threshold) == ("char", 3, 0.5)
+    assert "preset records" in found.required().reasons["shingle.scheme"]
+    chosen = tune(sample, DEFAULT, TuningOptions(kept=frozenset({"scheme"}), threshold=0.8))
+    assert (chosen.shingling.scheme, chosen.threshold) == ("word", 0.8)
+    assert tune(_sample(synthetic_corpus()), DEFAULT).shingling.scheme == "word"
+
+
+def test_labels_try_bags_of_words_and_single_fields() -> None:
+    documents = _records(60)
+    labels = [(f"a{number}", f"b{number}", True) for number in range(60)]
+    labels += [(f"a{number}", f"b{(number + 1) % 60}", False) for number in range(60)]
+    found = tune(_sample_of(documents), DEFAULT, labelled=Labels(labels))
+    assert [one.best_f1 for one in found.shinglings if one.scheme == "bag"] == [1.0]
+    assert found.shingling.scheme in ("bag", "char")
+    (fields,) = (one for one in found.checks if one.name == "fields")
+    assert fields.verdict == "ok" and "title alone" in fields.finding
+    crossed = [
+        Document(one.external_id, one.title, documents[-at - 1].title) for at, one in enumerate(documents)
+    ]
+    crossed_labels = Labels([*labels, *((f"a{at}", f"b{59 - at}", False) for at in range(30))])
+    (fields,) = (
+        one
+        for one in tune(_sample_of(crossed), DEFAULT, labelled=crossed_labels).checks
+        if one.name == "fields"
+    )
+    assert fields.verdict == "warning" and "title alone" in fields.finding
+    assert fields.advice == "to compare that field only: --set 'fields=[\"title\"]'"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct
 from nearsim_db.analysis.tuning.labels import LabelScores
-from nearsim_db.analysis.tuning.shingling import Shingling, unit_of
+from nearsim_db.analysis.tuning.shingling import ALIKE_F1, Shingling, unit_of
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.k_rule import KRule, Verdict
 from nearsim_db.similarity.profile import Profile, make_family
@@ -291,3 +291,14 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
         ),
         *(Check("recipe", "warning", one) for one in recipe_warnings.of_profile(profile)),
     ]
+
+
+def of_fields(best: tuple[float, str, str], fields: Sequence[str], together: float) -> Check:
+    """Compare the best F1 of a field alone, with its name and shingles, with that of all fields together."""
+    f1, field, shingles = best
+    return Check.of(
+        "fields",
+        "warning" if f1 > together + ALIKE_F1 else "ok",
+        f"F1 {f1:.3f} of the labelled pairs by {field} alone ({shingles}), {together:.3f} by {' and '.join(fields)}",
+        f"to compare that field only: --set 'fields=[\"{field}\"]'",
+    )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from nearsim_db.records import CollectionId, Progress, ReadDocument, Reject, silent
 from nearsim_db.store import collection_rows, documents
 from nearsim_db.store.database import Database
+from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
 MOST_DOCUMENTS = 10_000
@@ -22,13 +23,13 @@ TextOf = Callable[[str | None, str | None], str]
 class Sample:
     """A uniform sample: `texts` of `documents` read.
 
-    `wanted` are the texts of documents requested by id, sampled or not; `rejected` counts invalid records.
+    `wanted` are title and body of documents requested by id, sampled or not; `rejected` counts invalid records.
     """
 
     texts: list[str]
     documents: int
     rejected: int = 0
-    wanted: dict[str, str] = field(default_factory=dict)
+    wanted: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     first_rejects: list[Reject] = field(default_factory=list)
 
     @property
@@ -87,10 +88,10 @@ def draw(
             if len(sample.first_rejects) < 5:
                 sample.first_rejects.append(record)
             continue
-        document, text = record.document, text_of(record.document.title, record.document.body)
-        reservoir.offer(text)
+        document = record.document
+        reservoir.offer(text_of(document.title, document.body))
         if document.external_id in wanted:
-            sample.wanted[document.external_id] = text
+            sample.wanted[document.external_id] = document.title, document.body
         if reservoir.seen % _REPORT_EVERY == 0:
             progress("read", reservoir.seen, None)
     progress("read", reservoir.seen, None)
@@ -113,21 +114,20 @@ def draw_from_collection(
         total = collection_rows.count_documents(connection, collection_id)
         chosen = documents.sample_documents(connection, collection_id, size, seed)
         reservoir = Reservoir(size, MOST_CHARACTERS, seed)
-        for _, text in _texts(connection, collection_id, chosen, text_of):
-            reservoir.offer(text)
+        for one in _read(connection, collection_id, chosen):
+            reservoir.offer(text_of(one.title, one.body))
             progress("read", reservoir.seen, len(chosen))
         sample = Sample(reservoir.texts(), total)
         by_id = documents.read_doc_ids(connection, collection_id, sorted(wanted)) if wanted else {}
         external_ids = {doc_id: external_id for external_id, doc_id in by_id.items()}
-        for doc_id, text in _texts(connection, collection_id, sorted(external_ids), text_of):
-            sample.wanted[external_ids[doc_id]] = text
+        for one in _read(connection, collection_id, sorted(external_ids)):
+            sample.wanted[external_ids[one.doc_id]] = one.title, one.body
     return sample
 
 
-def _texts(
-    connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int], text_of: TextOf
-) -> Iterator[tuple[int, str]]:
+def _read(
+    connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]
+) -> Iterator[StoredDocument]:
     with closing(documents.stream_documents(connection, collection_id, doc_ids)) as batches:
         for batch in batches:
-            for one in batch:
-                yield one.doc_id, text_of(one.title, one.body)
+            yield from batch

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints, distinct_sets
 from nearsim_db.analysis.tuning.pair_sample import PairSample, sample_pairs
 from nearsim_db.records import Progress
+from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.k_rule import KRule, Units, Verdict
 from nearsim_db.similarity.mixing import random_words
@@ -16,10 +17,14 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
-_SIZES = {"word": range(1, 6), "char": range(3, 10)}
+_SIZES = {"word": range(1, 6), "char": range(3, 10), "bag": range(1, 2)}
+_RECORDS = presets.load("records")
+_RECORD_WORDS = 60  # the most of a typical document
+_RECORD_DISTINCT = 0.75  # the least share of a document's words that are distinct
+_FEWEST_RECORDS = 100
 FEWEST_NEAR = 10
 _ALIKE = 0.03  # gaps this close are equal: another sample could rank them differently
-_ALIKE_F1 = 0.005
+ALIKE_F1 = 0.005
 _WORDS_COST_LESS = 0.1  # a fifth of the shingles: characters must widen the gap by this much
 _QUIET = 0.2
 
@@ -71,11 +76,28 @@ def candidates(recipe: Recipe, kept: frozenset[str]) -> list[tuple[str, int]]:
     own = (recipe.shingle.scheme, recipe.shingle.k)
     if kept == {"scheme", "k"}:
         return [own]
-    schemes = [own[0]] if "scheme" in kept else list(_SIZES)
+    schemes = [own[0]] if "scheme" in kept else [one for one in _SIZES if one != "bag" or own[0] != "bag"]
     found = [
         (scheme, k) for scheme in schemes for k in ([own[1]] if "k" in kept else _SIZES.get(scheme, [own[1]]))
     ]
     return found if own in found else [*found, own]
+
+
+def records_start(recipe: Recipe, words: Units, kept: frozenset[str]) -> Recipe | None:
+    """Return the recipe with shingles, threshold and linkage of the preset records if the texts look like records.
+
+    Those are short, and few of their words recur within a text. None for others, and if the shingles were chosen.
+    """
+    default = Recipe().shingle
+    is_chosen = kept or (recipe.shingle.scheme, recipe.shingle.k) != (default.scheme, default.k)
+    if is_chosen or len(words.lengths) < _FEWEST_RECORDS or words.distinct < _RECORD_DISTINCT:
+        return None
+    if not 0 < words.typical_length <= _RECORD_WORDS:
+        return None
+    shingle = _RECORDS.shingle
+    started = with_shingles(recipe, shingle.scheme, shingle.k)
+    rules = [f"match.threshold={_RECORDS.match.threshold!r}", f"cluster.linkage={_RECORDS.cluster.linkage}"]
+    return override(started, rules)
 
 
 def unit_of(scheme: str) -> str:
@@ -91,11 +113,12 @@ def choose(
         return scored[0], "given"
     if scored[0].best_f1 is not None:
         most = max(one.best_f1 or 0.0 for one in scored)
-        best = _widest([one for one in scored if (one.best_f1 or 0.0) >= most - _ALIKE_F1], own)
+        best = _widest([one for one in scored if (one.best_f1 or 0.0) >= most - ALIKE_F1], own)
         return best, f"the highest F1 on the labelled pairs, {best.best_f1:.3f}"
     verdicts: tuple[Verdict, ...] = ("ok", "warning", "problem")
-    # Single words and characters are listed for comparison only: they ignore order.
-    longer = [one for one in scored if (one.scheme, one.k) not in (("word", 1), ("char", 1))] or scored
+    # Single words, bags and characters are listed for comparison only: they ignore order.
+    ordered = [one for one in scored if one.scheme != "bag" or one.scheme == own[0]]
+    longer = [one for one in ordered if (one.scheme, one.k) not in (("word", 1), ("char", 1))] or scored
     sound = next(found for v in verdicts if (found := [one for one in longer if one.rule.verdict == v]))
     words = [one for one in sound if one.scheme == "word" and one.short < NOTABLE_SHARE]
     if unspaced >= NOTABLE_SHARE:

@@ -1,5 +1,6 @@
 """Propose a recipe from a sample of documents."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.k_rule import count_units
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, override
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class _Run:
     threads: int
     progress: Progress
     unspaced: float = 0.0
+    are_records: bool = False
 
 
 def tune(
@@ -54,7 +56,10 @@ def tune(
     run.unspaced = scripts.unspaced / max(scripts.texts, 1)
     labels_found = _known_labels(sample, labelled)
     schemes = shingling.candidates(recipe, chosen_options.kept)
-    units = {one: count_units(recipe, one, texts) for one in {shingling.unit_of(one) for one, _ in schemes}}
+    units = {
+        one: count_units(recipe, one, texts)
+        for one in {"word", *(shingling.unit_of(one) for one, _ in schemes)}
+    }
     pairs = shingling.find_reference_pairs(
         recipe, sample.texts, run.unspaced >= 0.5, chosen_options.seed, threads, progress
     )
@@ -64,6 +69,13 @@ def tune(
     chosen, why = shingling.choose(
         scored, pairs.near_pairs, run.unspaced, (recipe.shingle.scheme, recipe.shingle.k)
     )
+    if labels_found is None and (
+        start := shingling.records_start(recipe, units["word"], chosen_options.kept)
+    ):
+        run.recipe, run.are_records = start, True
+        own = start.shingle.scheme, start.shingle.k
+        chosen = next(one for one in scored if (one.scheme, one.k) == own)
+        why = "the preset records, as the texts are short and few of their words recur, like those of records"
     return _propose(run, scored, chosen, why, pairs.near_pairs, labels_found)
 
 
@@ -99,11 +111,13 @@ def _known_labels(sample: Sample, labelled: Labels | None) -> Labels | None:
     return labelled
 
 
-def _score_labels(run: _Run, labelled: Labels, one: Shingling) -> LabelScores:
-    """Compute precision and recall of the labelled pairs for a shingling."""
+def _score_labels(run: _Run, labelled: Labels, one: Shingling, field: str | None = None) -> LabelScores:
+    """Compute precision and recall of the labelled pairs for a shingling, by the recipe's fields or one alone."""
     rows = {name: row for row, name in enumerate(run.sample.wanted)}
-    encoder = Encoder(resolve(one.apply(run.recipe)))
-    sets = distinct_sets(encoder, list(run.sample.wanted.values()), run.threads)
+    recipe = one.apply(run.recipe)
+    encoder = Encoder(resolve(recipe if field is None else override(recipe, [f'fields=["{field}"]'])))
+    texts = [encoder.text_of(title, body) for title, body in run.sample.wanted.values()]
+    sets = distinct_sets(encoder, texts, run.threads)
     left = np.array([rows[pair[0]] for pair in labelled.pairs], np.int64)
     right = np.array([rows[pair[1]] for pair in labelled.pairs], np.int64)
     duplicate = np.array([pair[2] for pair in labelled.pairs], bool)
@@ -125,11 +139,14 @@ def _propose(
     label_scores = None if labelled is None else _score_labels(run, labelled, chosen)
     lowest = valley(spread)
     threshold, why_threshold = choose_threshold(options, label_scores, lowest, recipe.match.threshold)
+    if run.are_records and options.threshold is None:
+        threshold, why_threshold = recipe.match.threshold, "that of the preset records"
     reasons = {"shingle.scheme": f"{chosen.name}: {why}", "match.threshold": why_threshold}
     found = [
         *checks.of_shingles(corpus, chosen, recipe),
         *checks.of_texts(corpus, chosen, run.unspaced),
         *(() if label_scores is None else (checks.of_labels(label_scores),)),
+        *(() if labelled is None else _check_fields(run, labelled, scored, chosen)),
     ]
     proposed, refusal = None, ""
     try:
@@ -145,6 +162,18 @@ def _propose(
         sample, scored, chosen, near_pairs, sets.twins, len(sets), spread, lowest, threshold, proposed, refusal, found,
         alternatives, thresholds, labelled, label_scores,
     )  # fmt: skip
+
+
+def _check_fields(run: _Run, labelled: Labels, scored: list[Shingling], chosen: Shingling) -> Iterator[Check]:
+    """Yield whether one of several fields alone separates the labels better, with its best shingling."""
+    fields = run.recipe.fields if len(run.recipe.fields) > 1 else ()
+    tried = [
+        (_score_labels(run, labelled, one, field).best.f1, field, one.name)
+        for field in fields
+        for one in scored
+    ]
+    if tried:
+        yield checks.of_fields(max(tried), run.recipe.fields, chosen.best_f1 or 0.0)
 
 
 def _check_features(sample: Sample, sets: DistinctSets) -> None:
