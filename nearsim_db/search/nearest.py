@@ -31,7 +31,7 @@ class NearestQuery:
     """What is asked for: the `most` nearest that are at least so similar, with the features of a recipe.
 
     With `mutual` only those of which each is among the nearest of the other; `across` is a field whose values must
-    differ.
+    differ. `margin` is the share of its similarity by which each must be more similar than the one after the `most`.
     """
 
     most: int = 5
@@ -40,12 +40,15 @@ class NearestQuery:
     across: str | None = None
     weights: Weights = "idf"
     recipe: Recipe | None = None
+    margin: float = 0.0
 
     def __post_init__(self) -> None:
         if self.most < 1:
             raise InputError(f"k is {self.most}; give 1 or more")
         if not 0 <= self.min_similarity <= 1:
             raise InputError(f"a similarity of {self.min_similarity} is outside 0..1")
+        if not 0 <= self.margin < 1:
+            raise InputError(f"a margin of {self.margin} is outside 0..1; give a share, such as 0.03")
 
 
 class Record(NamedTuple):
@@ -143,7 +146,13 @@ class NearestSearch:
                 f"each word and feature of {join.left_out:,} documents is in more than {LINKS} others, of which "
                 f"the first {LINKS} were compared"
             )
-        return join.search(self.query.most, self.query.min_similarity)
+        most, least, margin = self.query.most, self.query.min_similarity, self.query.margin
+        if not margin:
+            yield from join.search(most, least)
+            return
+        for found in join.search(most + 1, least * (1 - margin)):
+            clear = found.clear(most, margin)
+            yield clear.take(clear.similarity >= least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,17 +120,19 @@ class Queries(Answers):
         across: str | None = None,
         weights: Weights = "idf",
         recipe: Recipe | None = None,
+        margin: float = 0.0,
     ) -> Results[Nearest]:
         """Stream the k most similar documents of every document, whatever the threshold, in the order of the documents.
 
         They are those of the collection `within`, by default of its own. `rows`, as for `Index.add`, are looked up
         instead of the documents. With `mutual` each must be among the k nearest of the other; `across` is a field, such
-        as source, whose values must differ. Texts are compared as the recipe, by default the preset records, splits
+        as source, whose values must differ. With a `margin`, a share, those are left out that are not more similar than
+        the next one after the k by it. Texts are compared as the recipe, by default the preset records, splits
         them, under the weights idf by the cosine of inverse document frequencies, otherwise by their Jaccard
         similarity; candidates share a rare feature. All features are in memory. Rejected rows are warnings; close the
         generator when leaving it early. Raises InputError for values out of range.
         """
-        query = NearestQuery(k, min_similarity, mutual, across, weights, recipe)
+        query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin)
         given = None if rows is None else self._usable(from_documents(rows))
         return Results(self.search_nearest(query, given, Fields(), within), Nearest)
 

@@ -44,6 +44,13 @@ class Neighbours(Columns):
         kept = np.isin(self.target * span + self.query, others.query * span + others.target)
         return self.take(kept)
 
+    def clear(self, most: int, margin: float) -> "Neighbours":
+        """Keep the first `most` of each query that are more similar than the one after these, by a share of theirs."""
+        rank = np.arange(len(self.query)) - np.searchsorted(self.query, self.query)
+        after = np.zeros(1 + self.query.max(initial=0))
+        after[self.query[rank == most]] = self.similarity[rank == most]
+        return self.take((rank < most) & (self.similarity * (1 - margin) >= after[self.query]))
+
 
 class NearestJoin:
     """The nearest of `targets` for each of `queries`, rows of sorted distinct feature ids; None: of one another.

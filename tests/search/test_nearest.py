@@ -64,7 +64,16 @@ def test_rows_and_another_collection_are_searched(index: Index, database_url: st
         assert {one.nearest for one in more.nearest(1, rows=rows)} == {"b3"}
 
 
-@pytest.mark.parametrize("given", [{"k": 0}, {"min_similarity": 1.5}, {"across": "colour"}])
+def test_a_margin_leaves_out_what_the_next_document_comes_close_to(index: Index) -> None:
+    index.add([Document("b5", title=OTHER["b1"] + " new", source="other")])
+    found = {
+        margin: list(index.nearest(1, mutual=True, across="source", margin=margin)) for margin in (0.0, 0.3)
+    }
+    pairs = {margin: {tuple(sorted((one.id, one.nearest))) for one in own} for margin, own in found.items()}
+    assert pairs == {0.0: MATCHES, 0.3: MATCHES - {("a1", "b1")}}
+
+
+@pytest.mark.parametrize("given", [{"k": 0}, {"min_similarity": 1.5}, {"margin": 1.0}, {"across": "colour"}])
 def test_impossible_values_are_refused(index: Index, given: dict[str, object]) -> None:
     with pytest.raises(InputError):
         list(index.nearest(**given))  # type: ignore[arg-type]

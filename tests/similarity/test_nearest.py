@@ -101,6 +101,26 @@ def test_mutual_neighbours_are_nearest_of_each_other() -> None:
     }
 
 
+def test_clear_neighbours_are_more_similar_than_the_next_one() -> None:
+    found = Neighbours.joined(
+        list(NearestJoin(ragged(random_sets(random.Random(6), 80)), None).search(3, 0.0))
+    )
+    near: dict[int, list[tuple[int, float]]] = {}
+    for query, target, alike in zip(
+        *(one.tolist() for one in (found.query, found.target, found.similarity)), strict=True
+    ):
+        near.setdefault(query, []).append((target, alike))
+    for margin in (0.0, 0.2):
+        kept = found.clear(2, margin)
+        assert list(zip(kept.query.tolist(), kept.target.tolist(), strict=True)) == [
+            (query, target)
+            for query, own in near.items()
+            for target, alike in own[:2]
+            if len(own) < 3 or alike * (1 - margin) >= own[2][1]
+        ]
+        assert (len(kept.query) < sum(len(own[:2]) for own in near.values())) == (margin > 0)
+
+
 def test_documents_of_common_features_only_are_counted() -> None:
     same = [frozenset({1, 2})] * (LINKS + 50)
     join = NearestJoin(ragged(same), None)

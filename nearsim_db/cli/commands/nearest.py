@@ -47,6 +47,16 @@ def nearest(
     mutual: Annotated[
         bool, typer.Option("--mutual", help="Only documents that are among the nearest of each other.")
     ] = False,
+    margin: Annotated[
+        float,
+        typer.Option(
+            "--margin",
+            metavar="SHARE",
+            min=0.0,
+            max=0.99,
+            help="Leave out documents that the next one after the k comes this close to, e.g. 0.03.",
+        ),
+    ] = 0.0,
     across: Annotated[
         str | None,
         typer.Option(
@@ -78,7 +88,7 @@ def nearest(
 
     refuse_overwriting_inputs([rejects, rows.output], files or [])
     recipe = recipe_options.chosen(preset=DEFAULT_PRESET)
-    query = NearestQuery(k, min_similarity, mutual, across, weights, recipe)
+    query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin)
     fields = file_options.fields()
     source = Source(files, fields, reading=file_options.reading()) if files else None
     with RejectWriter(rejects) as writer, Queries.connect(collection=collection) as queries:
