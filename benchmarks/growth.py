@@ -128,7 +128,9 @@ def watched_stages(url: str, server: psutil.Process) -> Iterator[dict[str, Use]]
         thread.join()
 
 
-def ingest(cluster: Cluster, file: Path, collection: str) -> tuple[Cost, dict[str, Use], int]:
+def ingest(
+    cluster: Cluster, file: Path, collection: str, recipe: Path = RECIPE
+) -> tuple[Cost, dict[str, Use], int]:
     """Create a profile and ingest a file with the commands; return the cost of the second, also by stage, and the
     number of full-page images.
     """
@@ -137,7 +139,7 @@ def ingest(cluster: Cluster, file: Path, collection: str) -> tuple[Cost, dict[st
     environment = {"NEARSIM_DATABASE_URL": cluster.dsn()}
     command = [sys.executable, "-m", "nearsim_db"]
     named = ["--collection", collection, "--quiet"]
-    run_measured([*command, "profile", "create", "default", "--recipe", str(RECIPE), *named], environment)
+    run_measured([*command, "profile", "create", "default", "--recipe", str(recipe), *named], environment)
     before = full_page_images(cluster.dsn())
     with watched_stages(cluster.dsn(), postmaster.process) as stages:
         cost, _ = run_measured([*command, "ingest", str(file), *named], environment, postmaster.process)

@@ -1,5 +1,6 @@
 """The benchmark scripts against brute force in plain Python, on tiny inputs."""
 
+import random
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -7,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import accuracy
+from benchmarks import accuracy, partial_copies
 from benchmarks.exact import exact_pairs
 from benchmarks.truth import wilson_interval
 from nearsim_db.similarity.recipe import load
+from tests.builders.plain_runs import longest_run
 
 pytestmark = pytest.mark.slow("a benchmark")
 
@@ -38,6 +40,23 @@ def test_exact_pairs_are_complete_and_exact(threshold: float) -> None:
 )
 def test_wilson_intervals_equal_published_ones(successes: int, trials: int, low: float, high: float) -> None:
     assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_pairs_of_partial_copies_are_those_of_brute_force() -> None:
+    rng = random.Random(1)
+    stories = [[f"w{rng.randrange(300)}" for _ in range(rng.randrange(60, 120))] for _ in range(10)]
+    texts = dict(partial_copies.make_copies(stories, seed=1))
+    assert texts == dict(partial_copies.make_copies(stories, seed=1)) and len(texts) == 20
+    sets = {name: {tuple(own[at : at + 5]) for at in range(len(own) - 4)} for name, own in texts.items()}
+    assert partial_copies.containments(texts) == {
+        (one, other): len(sets[one] & sets[other]) / min(len(sets[one]), len(sets[other]))
+        for one, other in combinations(sorted(texts), 2)
+        if sets[one] & sets[other]
+    }
+    expected = {
+        pair for pair in combinations(sorted(texts), 2) if longest_run(*(texts[name] for name in pair)) >= 20
+    }
+    assert partial_copies.pairs_with_runs(texts, 20) == expected and len(expected) >= 10
 
 
 def test_recipes_are_valid_and_the_stop_words_complete() -> None:

@@ -1,0 +1,160 @@
+"""Partial copies: what is found beside brute force and LSH Ensemble, and what an index of them costs.
+
+    .venv/bin/uv pip install --python .venv/bin/python datasketch xxhash
+    python -m benchmarks containment --corpus F.jsonl.gz [--documents 3000] [--seed 1]
+    python -m benchmarks containment-index [--documents 100000] [--rounds 3] [--calls 1000]
+
+`containment` makes a set of stories and a partial copy of each (see `partial_copies`), finds all pairs by brute force
+over runs of words, and runs `nearsim dedupe` and datasketch's LSH Ensemble on it, each as a process of its own.
+
+`containment-index` ingests the synthetic corpus under the default recipe and under winnow, in turns, and looks up
+paragraphs of 50 words of its documents, for what contains them. Seconds of the clock, and processor seconds of client
+and server, which are also valid on a busy machine.
+"""
+
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from benchmarks.corpus import Corpus, write_corpus
+from benchmarks.growth import ingest
+from benchmarks.lookups import time_each
+from benchmarks.measure import ratio, spread
+from benchmarks.options import RECIPE, Documents, Major, Rounds, Seed
+from benchmarks.own_server import own_server
+from benchmarks.partial_copies import (
+    RUN,
+    Pairs,
+    containments,
+    make_copies,
+    pairs_with_runs,
+    read_stories,
+    write_texts,
+)
+from benchmarks.processes import Cost, run_measured
+from benchmarks.truth import read_documents
+from nearsim_db import Index
+from nearsim_db.similarity.recipe import from_mapping, to_toml
+
+WINNOW = from_mapping({"sketch": {"family": "winnow"}})
+_PARAGRAPH = 50
+_THRESHOLDS = (0.5, 0.7)
+
+
+def read_pairs(path: Path) -> Pairs:
+    """Return the names of pairs of a file, each in alphabetical order."""
+    lines = map(json.loads, path.read_text("utf-8").splitlines())
+    return {(min(one["left"], one["right"]), max(one["left"], one["right"])) for one in lines}
+
+
+def main(
+    corpus: Annotated[Path, Option(metavar="FILE", help="Stories.")],
+    documents: Annotated[int, Option(help="Number of stories; as many copies are made.")] = 3_000,
+    seed: Seed = 1,
+) -> str:
+    """Compare pairs with brute force."""
+    texts = dict(make_copies(read_stories(corpus, documents), seed))
+    shares, with_runs = containments(texts), pairs_with_runs(texts, RUN)
+    lines = ["| pairs | tool | true | recall | precision | CPU, s | memory, MB |", "|---" * 7 + "|"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source, found = folder / "texts.jsonl", folder / "pairs.jsonl"
+        write_texts(texts, source)
+        own = [
+            sys.executable,
+            "-m",
+            "nearsim_db",
+            "dedupe",
+            str(source),
+            "--set",
+            "sketch.family=winnow",
+            "--quiet",
+        ]
+        own += ["--output", str(folder / "unique.jsonl"), "--pairs", str(found)]
+        ensemble = [sys.executable, "-m", "benchmarks.peers.with_ensemble", str(source), str(found)]
+        for threshold in _THRESHOLDS:
+            truth, what = reaching(shares, threshold), f"containment from {threshold}"
+            for tool, command in (
+                ("nearsim", [*own, "--threshold", str(threshold)]),
+                ("LSH Ensemble", [*ensemble, str(threshold)]),
+            ):
+                cost, _ = run_measured(command, {})
+                lines.append(line(what, tool, truth, read_pairs(found), cost))
+        cost, _ = run_measured([*own, "--set", f"match.passage_words={RUN}"], {})
+        what, truth = f"{RUN} equal words in a row", reaching(shares, WINNOW.match.threshold)
+        reported = read_pairs(found)
+        lines.append(line(f"{what}, or containment from 0.5", "nearsim", truth | with_runs, reported, cost))
+        lines.append(line(what, "nearsim", with_runs, reported - (truth - with_runs), cost))
+    return "\n".join(lines)
+
+
+def reaching(shares: Mapping[tuple[str, str], float], threshold: float) -> Pairs:
+    """Return the pairs whose containment reaches a threshold."""
+    return {pair for pair, share in shares.items() if share >= threshold}
+
+
+def line(what: str, tool: str, truth: Pairs, found: Pairs, cost: Cost) -> str:
+    """Return a row of the table."""
+    right = len(truth & found)
+    shares = f"{right / len(truth):.4f} | {right / max(len(found), 1):.4f}"
+    return f"| {what} | {tool} | {len(truth):,} | {shares} | {cost.client:.1f} | {cost.megabytes:.0f} |"
+
+
+def index(
+    documents: Documents = 100_000,
+    rounds: Rounds = 3,
+    calls: Annotated[int, Option(help="Number of paragraphs to look up.")] = 1_000,
+    major: Major = 18,
+) -> dict[str, object]:
+    """Ingest under both recipes in turns, and look up paragraphs."""
+    costs: dict[str, list[Cost]] = {"default": [], "winnow": []}
+    with tempfile.TemporaryDirectory() as name, own_server(major) as cluster:
+        file, recipe = Path(name) / "corpus.jsonl.gz", Path(name) / "winnow.toml"
+        write_corpus(Corpus(documents, seed=1).documents(), file, None)
+        recipe.write_text(to_toml(WINNOW))
+        for number in range(rounds):
+            for kind, own in (("default", RECIPE), ("winnow", recipe)):
+                costs[kind].append(ingest(cluster, file, f"{kind}-{number}", own)[0])
+                print(f"{kind}: {costs[kind][-1].wall:.1f} s", file=sys.stderr)
+        used = {kind: [one.client + one.server for one in found] for kind, found in costs.items()}
+        walls = {kind: [one.wall for one in found] for kind, found in costs.items()}
+        with Index.connect(cluster.dsn(), collection="winnow-0") as opened:
+            figures = opened.stats()
+            times = look_up(cluster.dsn(), opened, paragraphs(file, calls))
+    return {
+        "documents": documents,
+        "seconds": {kind: str(spread(found)) for kind, found in walls.items()},
+        "processor seconds": {kind: str(spread(found)) for kind, found in used.items()},
+        "winnow takes, times": str(ratio(walls["winnow"], walls["default"])),
+        "by processor": str(ratio(used["winnow"], used["default"])),
+        "index": {name: figures[name] for name in ("bytes_per_document", "expected_bytes_per_document")},
+        "milliseconds": times,
+    }
+
+
+def paragraphs(file: Path, count: int) -> list[str]:
+    """Return 50 words in a row of some documents of a file that have as many."""
+    rng = random.Random(1)
+    texts = [words for one in read_documents(file) if len(words := (one.body or "").split()) >= _PARAGRAPH]
+    found = []
+    for words in rng.sample(texts, count):
+        begin = rng.randrange(len(words) - _PARAGRAPH + 1)
+        found.append(" ".join(words[begin : begin + _PARAGRAPH]))
+    return found
+
+
+def look_up(url: str, opened: Index, asked: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return the times of looking up what contains each text, after one round that is not counted."""
+
+    def call(at: int) -> object:
+        return opened.similar_to_text(asked[at], limit=20, direction="contained_in")
+
+    for at in range(len(asked)):
+        call(at)
+    return time_each(url, call, len(asked))

@@ -1,0 +1,122 @@
+"""A set of partial copies made from a file of stories, with all pairs that are copies in part: containment and runs.
+
+    python -m benchmarks partial-copies --corpus F.jsonl.gz --output made.jsonl
+
+Of each five stories one is embedded between parts of others, one cut short, one stitched together with parts of two
+others, one shuffled in blocks of 25 to 60 words, and one reworded: every twentieth word is another one.
+"""
+
+import json
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from benchmarks.options import Seed
+from benchmarks.truth import read_documents
+
+LEAST_WORDS = 60
+K, RUN = 5, 20  # words of a shingle; of the shortest run that winnowing never misses
+_REWORDED = 0.05
+
+Pairs = set[tuple[str, str]]
+
+
+def read_stories(corpus: Path, most: int) -> list[list[str]]:
+    """Return the words of the first stories that are long enough."""
+    texts = ("\n".join(filter(None, (one.title, one.body))) for one in read_documents(corpus))
+    words = (re.findall(r"\w+", text.casefold()) for text in texts)
+    return [own for own in words if len(own) >= LEAST_WORDS][:most]
+
+
+def make_copies(stories: Sequence[Sequence[str]], seed: int) -> Iterator[tuple[str, list[str]]]:
+    """Yield the stories, and a copy of each in part, with their names."""
+    rng = random.Random(seed)
+    for number, own in enumerate(stories):
+        yield f"story-{number}", list(own)
+        kind = KINDS[number % len(KINDS)]
+        yield f"{kind}-{number}", _copy(kind, list(own), stories, rng)
+
+
+KINDS = ("embedded", "cut", "stitched", "shuffled", "reworded")
+
+
+def _copy(kind: str, own: list[str], stories: Sequence[Sequence[str]], rng: random.Random) -> list[str]:
+    one, other = rng.sample(stories, 2)
+    match kind:
+        case "embedded":
+            return [*one[: len(one) // 2], *own, *other[len(other) // 2 :]]
+        case "cut":
+            return _part(own, rng.uniform(0.4, 0.9), rng)
+        case "stitched":
+            return [word for part in (one, own, other) for word in _part(part, rng.uniform(0.3, 0.6), rng)]
+        case "shuffled":
+            blocks, at = [], 0
+            while at < len(own):
+                size = rng.randrange(25, 61)
+                blocks.append(own[at : at + size])
+                at += size
+            rng.shuffle(blocks)
+            return [word for block in blocks for word in block]
+        case _:
+            return [rng.choice(one) if rng.random() < _REWORDED else word for word in own]
+
+
+def _part(words: Sequence[str], share: float, rng: random.Random) -> list[str]:
+    size = round(share * len(words))
+    begin = rng.randrange(len(words) - size + 1)
+    return list(words[begin : begin + size])
+
+
+def containments(texts: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], float]:
+    """Return the share of the smaller set of runs of K words that the other has, for all pairs that share one."""
+    sets = {name: runs(words, K) for name, words in texts.items()}
+    return {
+        (one, other): both / min(len(sets[one]), len(sets[other]))
+        for (one, other), both in Counter(_sharing(sets)).items()
+    }
+
+
+def pairs_with_runs(texts: Mapping[str, Sequence[str]], length: int) -> Pairs:
+    """Return all pairs that share a run of so many words."""
+    return set(_sharing({name: runs(words, length) for name, words in texts.items()}))
+
+
+def runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
+    """Return the distinct runs of a text that is long enough for one."""
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
+
+
+def _sharing(sets: Mapping[str, Iterable[Hashable]]) -> Iterator[tuple[str, str]]:
+    """Yield each pair, in alphabetical order, once for each member that both have."""
+    holders: dict[Hashable, list[str]] = defaultdict(list)
+    for name in sorted(sets):
+        for one in sets[name]:
+            holders[one].append(name)
+    for names in holders.values():
+        yield from combinations(names, 2)
+
+
+def write_texts(texts: Mapping[str, Sequence[str]], output: Path) -> None:
+    """Write JSON lines of id and text."""
+    with output.open("w", encoding="utf-8") as stream:
+        stream.writelines(
+            json.dumps({"id": name, "text": " ".join(words)}) + "\n" for name, words in texts.items()
+        )
+
+
+def main(
+    corpus: Annotated[Path, Option(metavar="FILE", help="Stories.")],
+    output: Annotated[Path, Option(metavar="FILE", help="Where to write JSON lines.")],
+    documents: Annotated[int, Option(help="Number of stories; as many copies are made.")] = 3_000,
+    seed: Seed = 1,
+) -> dict[str, object]:
+    """Write the set."""
+    texts = dict(make_copies(read_stories(corpus, documents), seed))
+    write_texts(texts, output)
+    return {"documents": len(texts), "seed": seed}
