@@ -15,6 +15,7 @@ from nearsim_db.similarity import lsh
 from nearsim_db.similarity.amplification import Amplification, Sensitivity, banding, parse
 from nearsim_db.similarity.lsh import Bin
 from nearsim_db.similarity.profile import Profile, make_family
+from nearsim_db.similarity.sketch.winnow import run_probability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +29,8 @@ _THRESHOLDS_SHOWN = 5  # distances are unbounded: the axis ends at this multiple
 class Curve:
     """The probability that a pair becomes a candidate, by its similarity or distance from `low` to `high`.
 
-    `metric` is jaccard, weighted_jaccard, cosine or euclidean; `threshold` is that of a profile, None for bare
+    `metric` is jaccard, weighted_jaccard, cosine or euclidean; for containment the axis is the number of equal words in
+    a row, the threshold the number that are never missed. `threshold` is that of a profile, None for bare
     bands or an amplification, whose axis is the probability that one function agrees: Jaccard similarity for minhash.
     """
 
@@ -39,11 +41,12 @@ class Curve:
     low: float = 0.0
     high: float = 1.0
     threshold: float | None = None
+    windows: str | None = None
 
     @property
     def label(self) -> str:
-        """The name, and the amplification unless that is the name."""
-        written = str(self.amplification)
+        """The name, and the amplification or windows unless that is the name."""
+        written = self.windows or str(self.amplification)
         return written if self.name == written else f"{self.name}: {written}"
 
     @property
@@ -56,6 +59,8 @@ class Curve:
 
         Raises RecipeError unless they are distances of the metric and `near` is smaller.
         """
+        if self.windows:
+            raise RecipeError(f"{self.name} has a curve over runs of equal words, which are no distances")
         most = {"cosine": 180.0, "euclidean": math.inf}.get(self.metric, 1.0)
         if not (0 <= near < far <= most and math.isfinite(far)):
             raise RecipeError(
@@ -100,6 +105,8 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
 
 def of_profile(name: str, profile: Profile) -> Curve:
     """Return the curve of a profile over the similarity or distance of its metric."""
+    if profile.recipe.window is not None:
+        return _of_runs(name, profile, profile.recipe.window)
     metric, threshold = make_family(profile.recipe, "numpy").metric, profile.recipe.match.threshold
     probability: Callable[[float], float] = profile.match_probability
     low, high = 0.0, 1.0
@@ -109,6 +116,24 @@ def of_profile(name: str, profile: Profile) -> Curve:
     elif metric == "cosine" and profile.recipe.sketch.input == "vector":
         low = -1.0
     return Curve(name, profile.amplification, probability, metric, low, high, threshold)
+
+
+def _of_runs(name: str, profile: Profile, window: int) -> Curve:
+    """Return the probability of a shared fingerprint by the length of a run of equal words."""
+    passage = profile.recipe.match.passage
+    assert passage is not None, "winnow has a passage"
+    shorter = passage - window  # of a run of no shingle
+    unit = "character" if profile.recipe.shingle.scheme == "char" else "word"
+    return Curve(
+        name,
+        profile.amplification,
+        lambda run: run_probability(run - shorter, window),
+        "containment",
+        float(shorter),
+        float(passage + window),
+        float(passage),
+        f"windows of {window} shingles of {count_of(shorter + 1, unit)}",
+    )
 
 
 _HALVINGS = 60  # of the axis: beyond the precision of a double
@@ -164,7 +189,7 @@ def _rising(curve: Curve, at: float) -> float:
 
 def _fixed_point(curve: Curve) -> float | None:
     """Return the point where the curve is as high as the construction's fixed probability of agreement."""
-    found = lsh.fixed_point(curve.amplification)
+    found = None if curve.windows else lsh.fixed_point(curve.amplification)
     if found is None or curve.metric in ("jaccard", "weighted_jaccard"):
         return found
     height = 1 - found if curve.is_falling else found
@@ -183,6 +208,7 @@ AXES = {
     "weighted_jaccard": "weighted Jaccard similarity",
     "cosine": "cosine",
     "euclidean": "distance",
+    "containment": "number of equal words or characters in a row",
 }
 
 _COLOURS = ("#0b62a4", "#d9480f", "#2b8a3e", "#862e9c", "#a67c00", "#c2255c", "#0c8599", "#495057")

@@ -143,3 +143,17 @@ def test_curve_of_a_profile(nearsim: CommandLine) -> None:
     shown = nearsim.succeed("profile", "show", "both", "--collection", "news", "--json").document()
     assert shown["amplification"] == one["amplification"]
     assert shown["expected_recall"] == round(one["probability_at_threshold"], 6)
+
+
+def test_the_axis_of_winnow_is_the_length_of_a_run(plain: CommandLine) -> None:
+    found = plain.succeed("curve", "--preset", "embedded-stories", "--json").document()
+    [one] = found["curves"]
+    points = dict(one["points"])
+    assert (found["metric"], found["threshold"], min(points), max(points)) == ("containment", 20, 4, 36)
+    assert (points[4.0], points[20.0], points[36.0], one["fixed_point"]) == (0, 1, 1, None)
+    assert list(points.values()) == sorted(points.values())
+    out = plain.succeed("curve", "--preset", "embedded-stories").out
+    assert "windows of 16 shingles of 5 words\n" in out
+    assert "are no distances" in plain.fail(
+        "curve", "--preset", "embedded-stories", "--near", 0.1, "--far", 0.5, exit_code=2
+    )

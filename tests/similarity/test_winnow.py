@@ -15,7 +15,7 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override, parse, to_mapping, to_toml
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Banding, KnownPairs, Winnow
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
-from nearsim_db.similarity.sketch.winnow import fingerprints
+from nearsim_db.similarity.sketch.winnow import fingerprints, run_probability
 from tests.builders import plain_sketches
 from tests.builders.random_sets import ragged
 from tests.builders.selection import every_backend, examples
@@ -92,6 +92,20 @@ def test_a_shared_run_of_the_passage_shares_a_fingerprint(k: int, passage: int) 
             texts.append(" ".join([*frame[:at], *run, *frame[at:]]))
     sketches = encoder.encode(texts).sketches
     assert encoder.match_bands(sketches[::2], sketches[1::2])[1].all()
+
+
+@pytest.mark.parametrize("run", [1, 4, 9, 13, 15, 16, 20])
+def test_a_shorter_run_shares_a_fingerprint_with_its_probability(run: int) -> None:
+    rng, trials, around = np.random.default_rng(run), 3_000, 60
+    ids = rng.integers(0, 2**64, (trials, 2, run + around), np.uint64)
+    at = around // 2
+    ids[:, 1, at : at + run] = ids[:, 0, at : at + run]
+    sketches = Winnow(seed=0, backend="numpy").sketch(
+        ids.reshape(-1), np.arange(0, ids.size + 1, run + around)
+    )
+    shared = Winnow().count_shared_bands(sketches[::2], sketches[1::2], BANDING) > 0
+    assert run_probability(run, 16) == pytest.approx(shared.mean(), abs=0.03)
+    assert run < 16 or shared.all()
 
 
 @every_backend

@@ -14,6 +14,7 @@ AXES = {
     "weighted_jaccard": "weighted Jaccard similarity",
     "cosine": "cosine similarity",
     "euclidean": "1 / (1 + Euclidean distance)",
+    "containment": "containment",
 }
 
 

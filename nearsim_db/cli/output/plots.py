@@ -61,7 +61,8 @@ def print_curves(
     if drawn[0].metric != "jaccard":
         terminal.print_line(f"The axis is the {AXES[drawn[0].metric]}.")
     for number, one in enumerate(drawn):
-        terminal.print_line(f"{mark(number)} {one.label}, {one.amplification.functions:,} functions")
+        functions = "" if one.windows else f", {one.amplification.functions:,} functions"
+        terminal.print_line(f"{mark(number)} {one.label}{functions}")
     terminal.print_line()
     points = [(one.steepest_point, one.approximate_steepest_point, one.fixed_point) for one in measures]
     _print_marked(("steepest at", "(1/b)^(1/r)", "fixed point"), points)

@@ -111,6 +111,23 @@ class Winnow(Family):
         return 0.0
 
 
+def run_probability(shingles: float, window: int) -> float:
+    """Return the probability that two long texts share a fingerprint of a run of so many equal shingles.
+
+    They do if and only if the least id of the run is a fingerprint of both: a window that has another one of the run
+    as its least id, and reaches beyond the run, grows to one that has the least. Its value v is uniform on 0 to 1 and
+    has the density n (1 - v)^(n - 1); in each text it is the least of a window if at least d = w - n of the next
+    shingles on both sides are greater, (1 - v)^d (1 + d v). Their product is integrated.
+    """
+    if shingles >= window:
+        return 1.0
+    if shingles <= 0:
+        return 0.0
+    beyond = window - shingles
+    size = shingles + 2 * beyond
+    return shingles / size * (1 + 2 * beyond / (size + 1) + 2 * beyond**2 / ((size + 1) * (size + 2)))
+
+
 def fingerprints(sketches: NDArray[Any]) -> Ragged:
     """Return the fingerprints of sketches (n, 1); none for a document without features."""
     return Ragged.of([np.frombuffer(one or b"", _WIDTH) for one in sketches[:, 0].tolist()])
