@@ -1,8 +1,9 @@
 """The review desk: queues of doubtful pairs, leases on them, and decisions, which are verdicts, with undo."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from math import nextafter
 from typing import Literal
 
 from psycopg import errors as pg
@@ -16,6 +17,7 @@ from nearsim_db.store.verdicts import Pair, by_pair, change_verdicts, ends_of
 
 LEASE_SECONDS = 600
 _TRIED_AT_ONCE = 100
+_ASCENDING = ("threshold", "ties")  # queues that begin with the least similar pair
 
 Answer = Literal["same", "different", "unsure", "skipped"]
 _JUDGING: tuple[Answer, ...] = ("same", "different")
@@ -25,8 +27,8 @@ _JUDGING: tuple[Answer, ...] = ("same", "different")
 class Filters:
     """Which pairs of a queue are shown; None for all.
 
-    `source` and `text`, a part of the title or id, are those of either document, as its publication from `since` to
-    before `until`.
+    `source` and `text`, a part of the title, id or text, are those of either document, as its publication from `since`
+    to before `until`.
     """
 
     min_similarity: float | None = None
@@ -145,9 +147,24 @@ class Desk:
         except pg.InvalidParameterValue as error:
             raise NotFoundError(str(error.diag.message_primary)) from error
 
-    def count(self, connection: Connection, most: int = 1000) -> dict[str, int]:
-        """Return the number of pairs that each queue has left, counted up to `most`."""
-        return dict(run(connection, "count_review_queues", **self._place, max_pairs=most).rows())
+    def count(self, connection: Connection, most: int = 1000) -> dict[str, tuple[int, bool]]:
+        """Return the number of pairs that each queue has left, and whether that is all: it looked to its end."""
+        rows = run(connection, "count_review_queues", **self._place, max_pairs=most).rows()
+        return {queue: (pairs, is_complete and pairs < most) for queue, pairs, is_complete in rows}
+
+    def look_further(self, connection: Connection, queue: str, filters: Filters) -> Filters | None:
+        """Return filters for the part of a long queue that was not looked at; None if it was looked at to its end."""
+        given = {"min_similarity": filters.min_similarity, "max_similarity": filters.max_similarity}
+        place = {"collection": self.collection, "profile": self.profile, "queue": queue}
+        end = run(connection, "find_review_end", **place, **given).value()
+        if end is None:
+            return None
+        if queue in _ASCENDING:
+            # Of more equal similarities than are looked at, the others are passed over.
+            is_stuck = end == filters.min_similarity
+            return replace(filters, min_similarity=nextafter(end, 2.0) if is_stuck else end)
+        is_stuck = end == filters.max_similarity
+        return replace(filters, max_similarity=nextafter(end, -2.0) if is_stuck else end)
 
     def lease(self, connection: Connection, queue: str, filters: Filters = Filters()) -> Pair | None:
         """Return the next pair of a queue, leased to this reviewer; None if there is none.

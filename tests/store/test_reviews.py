@@ -42,12 +42,33 @@ def test_queues_list_open_pairs_by_doubt(desk: Desk, connection: Connection) -> 
     assert {pair.probability for pair in found} == {1.0}
     numbers = desk.queue(connection, "numbers")
     assert [(pair.left, pair.right) for pair in numbers] == [("t1", "t2"), ("t0", "t2")]
-    assert desk.count(connection) == {queue: len(desk.queue(connection, queue)) for queue in QUEUES}
+    assert desk.count(connection) == {queue: (len(desk.queue(connection, queue)), True) for queue in QUEUES}
     assert [pair.left for pair in desk.queue(connection, "numbers", Filters(source="t0"))] == ["t0"]
     assert not desk.queue(connection, "numbers", Filters(text="nothing like it"))
+    assert [pair.right for pair in desk.queue(connection, "numbers", Filters(text="12 BOATS"))] == [
+        "t2",
+        "t2",
+    ]
     assert not desk.queue(connection, "numbers", Filters(min_similarity=0.999))
     with pytest.raises(NotFoundError, match="there is no queue 'gone'"):
         desk.queue(connection, "gone")
+
+
+def test_long_queues_are_looked_at_in_parts(desk: Desk, connection: Connection) -> None:
+    run(
+        connection,
+        "CREATE OR REPLACE FUNCTION nearsim.review_scan(queue text) RETURNS integer LANGUAGE sql RETURN 1",
+    )
+    assert desk.count(connection)["numbers"][1] is False
+    seen, filters = [], Filters()
+    for _ in range(9):
+        seen += [(pair.left, pair.right) for pair in desk.queue(connection, "numbers", filters)]
+        further = desk.look_further(connection, "numbers", filters)
+        if further is None:
+            break
+        filters = further
+    assert list(dict.fromkeys(seen)) == [("t1", "t2"), ("t0", "t2")]
+    assert desk.look_further(connection, "torn", Filters()) is None
 
 
 def test_two_reviewers_never_hold_the_same_pair(desk: Desk, index: Index) -> None:

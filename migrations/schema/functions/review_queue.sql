@@ -1,4 +1,12 @@
--- Runs as its caller over tables with policies. Candidates are chosen from pairs of heads; documents are joined after.
+CREATE FUNCTION nearsim.review_scan(queue text) RETURNS integer
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+RETURN CASE queue WHEN 'ties' THEN 1000 ELSE 3000 END;
+COMMENT ON FUNCTION nearsim.review_scan(text) IS
+    'Internal (used by review_queue and review_end): how many pairs of a queue are looked at';
+
+-- Runs as its caller over tables with policies. Candidates are chosen from pairs of heads, in the order of the index on
+-- (generation_id, similarity), of which so many are looked at that an answer takes a fraction of a second; documents are
+-- joined after.
 -- sample: pairs are hashed to (0, 1]; those up to an inclusion probability, 30 pairs expected of each of ten steps of
 -- similarity, are drawn, in the order in which a smaller probability would have drawn them.
 CREATE FUNCTION nearsim.review_queue(
@@ -17,7 +25,8 @@ DECLARE
     least_similar double precision;
     lowest double precision;
     probabilities double precision[];
-    condition text;
+    range text;
+    condition text := 'true';
     ordering text;
     near constant text := 'NOT pair.in_review AND pair.similarity >= $2 AND pair.similarity < $2 + (1 - $2) / 5';
     neighbours constant text := '(SELECT right_id FROM nearsim.similar_pair WHERE generation_id = $1 AND NOT in_review '
@@ -27,7 +36,7 @@ DECLARE
         'JOIN nearsim.cluster_member AS other ON other.generation_id = $1 AND other.cluster_id = own.cluster_id '
         'WHERE own.generation_id = $1 AND own.doc_id = %s';
     drawn constant text := '($14)[1 + least(width_bucket(pair.similarity, $13, 1, 10), 10)]';
-    uniform constant text := '((hashint8extended(pair.left_id, pair.right_id) & 4294967295) + 1) / 4294967296.0';
+    uniform constant text := '((hashint8extended(pair.left_id, pair.right_id) & 4294967295) + 1) / CAST(4294967296 AS double precision)';
 BEGIN
     IF home IS NULL THEN
         RETURN;
@@ -40,17 +49,19 @@ BEGIN
     lowest := least(least_similar, coalesce(nullif(CAST(live.recipe #>> '{match,review}' AS double precision), 0), 1));
     CASE queue
         WHEN 'review' THEN
-            condition := 'pair.in_review AND pair.similarity < $2';
+            range := 'pair.in_review AND pair.similarity < $2';
             ordering := 'pair.similarity DESC';
         WHEN 'threshold' THEN
-            condition := near;
+            range := near;
             ordering := 'pair.similarity';
         WHEN 'numbers' THEN
-            condition := 'NOT pair.in_review AND (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = $1 AND doc_id = pair.left_id)'
+            range := 'NOT pair.in_review';
+            condition := '(SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = $1 AND doc_id = pair.left_id)'
                 ' <> (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = $1 AND doc_id = pair.right_id)';
             ordering := 'pair.similarity DESC';
         WHEN 'ties' THEN
-            condition := near || ' AND EXISTS (SELECT FROM nearsim.cluster_member AS one '
+            range := near;
+            condition := 'EXISTS (SELECT FROM nearsim.cluster_member AS one '
                 'JOIN nearsim.cluster_member AS third ON third.generation_id = $1 AND third.cluster_id = one.cluster_id '
                 'WHERE one.generation_id = $1 AND one.doc_id = pair.left_id '
                 'AND third.doc_id NOT IN (pair.left_id, pair.right_id)) AND NOT EXISTS ('
@@ -58,14 +69,15 @@ BEGIN
                 || ' INTERSECT ' || format(neighbours, 'pair.right_id', 'pair.right_id') || ')';
             ordering := 'pair.similarity';
         WHEN 'torn' THEN
-            condition := 'NOT pair.in_review AND (pair.left_id, pair.right_id) IN (SELECT least(a.doc_id, b.doc_id), '
+            range := 'NOT pair.in_review AND (pair.left_id, pair.right_id) IN (SELECT least(a.doc_id, b.doc_id), '
                 'greatest(a.doc_id, b.doc_id) FROM nearsim.verdict AS torn '
                 'CROSS JOIN LATERAL (' || format(together, 'torn.left_id', 'torn.left_id') || ') AS a '
                 'CROSS JOIN LATERAL (' || format(together, 'torn.right_id', 'torn.right_id') || ') AS b '
                 'WHERE torn.collection_id = $3 AND torn.verdict = ''vetoed'' AND torn.undone_at IS NULL)';
             ordering := 'pair.similarity DESC';
         WHEN 'nearly' THEN
-            condition := 'pair.in_review AND pair.similarity < $2 AND (SELECT cluster_id FROM nearsim.cluster_member '
+            range := 'pair.in_review AND pair.similarity < $2';
+            condition := '(SELECT cluster_id FROM nearsim.cluster_member '
                 'WHERE generation_id = $1 AND doc_id = pair.left_id) <> (SELECT cluster_id FROM nearsim.cluster_member '
                 'WHERE generation_id = $1 AND doc_id = pair.right_id)';
             ordering := 'pair.similarity DESC';
@@ -79,7 +91,7 @@ BEGIN
                 ) AS stored ON stored.step = number
                 GROUP BY number
             ) AS step;
-            condition := uniform || ' <= ' || drawn;
+            range := uniform || ' <= ' || drawn;
             ordering := uniform || ' / ' || drawn;
         ELSE
             RAISE EXCEPTION 'there is no queue %; queues: review, threshold, numbers, ties, torn, nearly, sample',
@@ -90,16 +102,21 @@ BEGIN
             SELECT pair.*, a.external_id AS left_external_id, b.external_id AS right_external_id, a.title AS left_title,
                 b.title AS right_title, a.source AS left_source, b.source AS right_source,
                 CAST(%s AS double precision) AS probability
-            FROM nearsim.similar_pair AS pair
+            FROM (
+                SELECT * FROM nearsim.similar_pair AS pair
+                WHERE pair.generation_id = $1 AND %s
+                    AND ($5 IS NULL OR pair.similarity >= $5) AND ($6 IS NULL OR pair.similarity <= $6)
+                ORDER BY %s LIMIT %s
+            ) AS pair
             JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = $3
             JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = $3
-            WHERE pair.generation_id = $1 AND %s
-                AND ($5 IS NULL OR pair.similarity >= $5) AND ($6 IS NULL OR pair.similarity <= $6)
+            WHERE %s
                 AND ($7 IS NULL OR $7 IN (a.source, b.source))
                 AND ($8 IS NULL OR a.published_at >= $8 OR b.published_at >= $8)
                 AND ($9 IS NULL OR a.published_at < $9 OR b.published_at < $9)
                 AND ($10 IS NULL OR position(lower($10) IN lower(concat_ws(' ', a.title, b.title, a.external_id,
-                    b.external_id))) > 0)
+                    b.external_id))) > 0 OR position(lower($10) IN lower(nearsim.body_of(a.doc_id))) > 0
+                    OR position(lower($10) IN lower(nearsim.body_of(b.doc_id))) > 0)
                 AND NOT ($11 AND (EXISTS (
                     SELECT FROM nearsim.verdict AS judged WHERE judged.left_id = pair.left_id
                         AND judged.right_id = pair.right_id AND judged.undone_at IS NULL)
@@ -123,11 +140,47 @@ BEGIN
                 AND seen.right_id = open.right_id AND seen.collection_id = $3 ORDER BY 1),
             open.probability
         FROM open
-        $query$, CASE WHEN queue = 'sample' THEN drawn ELSE 'NULL' END, condition, ordering)
+        $query$, CASE WHEN queue = 'sample' THEN drawn ELSE 'NULL' END, range, ordering,
+            CASE WHEN queue IN ('torn', 'sample') THEN 'ALL' ELSE CAST(nearsim.review_scan(queue) AS text) END, condition, ordering)
         USING live.generation_id, least_similar, home, reviewer, min_similarity, max_similarity, source, since, until, text,
             unreviewed, greatest(max_pairs, 0), lowest, probabilities;
 END
 $$;
 COMMENT ON FUNCTION nearsim.review_queue(
     text, text, text, text, double precision, double precision, text, timestamptz, timestamptz, text, boolean, integer) IS
-    'Pairs that a person should look at, the most doubtful first. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), ties (similar pairs of a cluster that no third document is similar to), torn (similar, but a veto keeps their clusters apart), nearly (below the threshold, between two clusters), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, those that reviewer skipped, and those leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title or external_id of either document, and its publication from since to before until';
+    'Pairs that a person should look at, the most doubtful first. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), ties (similar pairs of a cluster that no third document is similar to), torn (similar, but a veto keeps their clusters apart), nearly (below the threshold, between two clusters), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, those that reviewer skipped, and those leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title, external_id or text of either document, and its publication from since to before until. Of a long queue its first pairs are looked at, until the similarity that review_end returns';
+
+CREATE FUNCTION nearsim.review_end(
+    collection text DEFAULT NULL, profile text DEFAULT NULL, queue text DEFAULT 'threshold',
+    min_similarity double precision DEFAULT NULL, max_similarity double precision DEFAULT NULL)
+RETURNS double precision
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT CASE
+        WHEN queue IN ('review', 'nearly') THEN (
+            SELECT pair.similarity FROM nearsim.similar_pair AS pair
+            WHERE pair.generation_id = live.generation_id AND pair.in_review AND pair.similarity < live.least_similar
+                AND (review_end.min_similarity IS NULL OR pair.similarity >= review_end.min_similarity)
+                AND (review_end.max_similarity IS NULL OR pair.similarity <= review_end.max_similarity)
+            ORDER BY pair.similarity DESC OFFSET nearsim.review_scan(queue) LIMIT 1)
+        WHEN queue = 'numbers' THEN (
+            SELECT pair.similarity FROM nearsim.similar_pair AS pair
+            WHERE pair.generation_id = live.generation_id AND NOT pair.in_review
+                AND (review_end.min_similarity IS NULL OR pair.similarity >= review_end.min_similarity)
+                AND (review_end.max_similarity IS NULL OR pair.similarity <= review_end.max_similarity)
+            ORDER BY pair.similarity DESC OFFSET nearsim.review_scan(queue) LIMIT 1)
+        WHEN queue IN ('threshold', 'ties') THEN (
+            SELECT pair.similarity FROM nearsim.similar_pair AS pair
+            WHERE pair.generation_id = live.generation_id AND NOT pair.in_review
+                AND pair.similarity >= greatest(live.least_similar, review_end.min_similarity)
+                AND pair.similarity < live.least_similar + (1 - live.least_similar) / 5
+                AND (review_end.max_similarity IS NULL OR pair.similarity <= review_end.max_similarity)
+            ORDER BY pair.similarity OFFSET nearsim.review_scan(queue) LIMIT 1)
+        END
+    FROM (
+        SELECT found.generation_id, least(nearsim.least_similarity(found.recipe), 0.999) AS least_similar
+        FROM nearsim.live_generation(nearsim.collection_named(collection), profile) AS found
+    ) AS live;
+END;
+COMMENT ON FUNCTION nearsim.review_end(text, text, text, double precision, double precision) IS
+    'The similarity at which review_queue stops looking, as the queue is long; go on from there with its max_similarity, or min_similarity in the queues threshold and ties. NULL if it looks at the whole queue';

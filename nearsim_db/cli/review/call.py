@@ -110,5 +110,9 @@ class Call:
 
     def filter_query(self) -> str:
         """Return the filters as a query, to be kept by forms and links."""
-        given = {name: self.query.get(name, "") for name in asdict(Filters())}
-        return urlencode({name: value for name, value in given.items() if value})
+        return filter_query(self.filters())
+
+
+def filter_query(filters: Filters) -> str:
+    """Return filters as a query."""
+    return urlencode({name: value for name, value in asdict(filters).items() if value is not None})

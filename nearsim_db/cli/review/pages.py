@@ -9,7 +9,7 @@ from nearsim_db.analysis.evaluation import find_disagreements
 from nearsim_db.analysis.reviewed_sample import estimate
 from nearsim_db.analysis.text_diff import compare
 from nearsim_db.analysis.tuning.labels import Labels
-from nearsim_db.cli.review.call import QUEUES, Call
+from nearsim_db.cli.review.call import QUEUES, Call, filter_query
 from nearsim_db.cli.review.clusters import SIDE, draw
 from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import NotFoundError
@@ -79,7 +79,16 @@ def next_pair(site: Site, call: Call) -> Response:
 
 
 def _empty(site: Site, connection: Connection, call: Call, queue: str) -> Response:
-    return site.render("empty.html", queue=queue, progress=site.desk.progress(connection), done=call.done())
+    further = site.desk.look_further(connection, queue, call.filters())
+    return site.render(
+        "empty.html",
+        queue=queue,
+        in_documents=call.in_documents,
+        further=further,
+        filters="" if further is None else filter_query(further),
+        progress=site.desk.progress(connection),
+        done=call.done(),
+    )
 
 
 def next_document(site: Site, call: Call) -> Response:
@@ -236,7 +245,9 @@ def counts(site: Site, call: Call) -> Response:
     """How many pairs each queue has left, for the script of the overview."""
     with site.database.transaction() as connection:
         found = site.desk.count(connection, _COUNTED)
-    return JSONResponse({name: f"{pairs:,}{'+' * (pairs >= _COUNTED)}" for name, pairs in found.items()})
+    return JSONResponse(
+        {name: f"{pairs:,}{'' if is_all else '+'}" for name, (pairs, is_all) in found.items()}
+    )
 
 
 def state(site: Site, call: Call) -> Response:

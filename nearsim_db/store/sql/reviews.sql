@@ -7,8 +7,12 @@ FROM nearsim.review_queue(%(collection)s, %(profile)s, %(queue)s, %(reviewer)s, 
     %(source)s, %(since)s, %(until)s, %(text)s, %(unreviewed)s, %(max_pairs)s)
 
 -- name: count_review_queues
--- Number of pairs that each queue has left, up to a maximum.
-SELECT queue, pairs FROM nearsim.review_counts(%(collection)s, %(profile)s, %(reviewer)s, %(max_pairs)s)
+-- Number of pairs that each queue has left, up to a maximum, and whether that is all of it.
+SELECT queue, pairs, complete FROM nearsim.review_counts(%(collection)s, %(profile)s, %(reviewer)s, %(max_pairs)s)
+
+-- name: find_review_end
+-- The similarity at which a queue stops looking (nearsim.review_end).
+SELECT nearsim.review_end(%(collection)s, %(profile)s, %(queue)s, %(min_similarity)s, %(max_similarity)s)
 
 -- name: may_review
 -- Whether the user may write reviews and verdicts about a collection, and its name. Relies on collection_access_pkey.
