@@ -18,7 +18,7 @@ from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.recipe import field_across
-from nearsim_db.similarity.runs import share_runs
+from nearsim_db.similarity.runs import longest_run, share_runs
 from nearsim_db.similarity.sketch.family import RowAgreements
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
@@ -237,6 +237,19 @@ class Encoder:
         rows = left[by_passage], right[by_passage]
         by_passage[by_passage] = share_runs(features, *rows, recipe.run_length, self.backend)
         return replace(scores, by_passage=by_passage)
+
+    def longest_passages(
+        self, features: Sequence[NDArray[Any]], left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
+        """Return the words of the longest run that both documents have, int64 of m; None without ids in order."""
+        if not self.family.ordered:
+            return None
+        runs = [
+            longest_run(features[one], features[other])
+            for one, other in zip(left.tolist(), right.tolist(), strict=True)
+        ]
+        shingles = np.array(runs, np.int64)
+        return np.where(shingles > 0, shingles + self.profile.recipe.words_around, 0)
 
     def digest(self, features: NDArray[Any]) -> bytes:
         """Return a 128-bit digest of the features of one document under this profile."""

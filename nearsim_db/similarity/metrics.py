@@ -36,7 +36,8 @@ class Scores(Columns):
     `similarity` is float64, at most 1. `intersection` and `union` are int64 if the metric counts features, else
     None; `distance` is float64 if it measures one, else None; `smaller` int64, the features of the smaller document, if
     the similarity is a share of these, else None. `by_passage`, bool, are pairs below the threshold for a run of words
-    that both have, None if the recipe has no such pairs.
+    that both have, None if the recipe has no such pairs. `longest_passage` are the words of the longest such run,
+    int64, None if they were not asked for, or the metric is another than containment.
     """
 
     similarity: NDArray[np.float64]
@@ -45,6 +46,7 @@ class Scores(Columns):
     distance: NDArray[np.float64] | None = None
     smaller: Counts | None = None
     by_passage: NDArray[np.bool_] | None = None
+    longest_passage: Counts | None = None
 
 
 class Metric(ABC):

@@ -1,4 +1,4 @@
-"""Runs of consecutive shingles: whether two texts have one of a given length in common."""
+"""Runs of consecutive shingles that two texts have in common."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.metrics import count_overlaps
 from nearsim_db.similarity.mixing import GOLDEN, fmix64
+from nearsim_db.similarity.passages import matching_runs
 
 Ids = NDArray[np.uint64]
 Rows = NDArray[np.int64]
@@ -24,6 +25,21 @@ def share_runs(
     runs = [np.unique(run_ids(sequences[row], length)) for row in used.tolist()]
     shared, _ = count_overlaps(runs, places[: len(left)], places[len(left) :], backend)
     return shared > 0
+
+
+def longest_run(left: Ids, right: Ids) -> int:
+    """Return the length of the longest run of consecutive ids that two sequences have in common."""
+    # Exact unless ids repeat so often that not all of their places are paired.
+    longest = int(matching_runs(left, right)[:, 2].max(initial=0))
+    too_long = min(len(left), len(right)) + 1
+    step = 1
+    while longest + 1 < too_long:
+        middle = min(longest + step, too_long - 1)
+        if len(np.intersect1d(run_ids(left, middle), run_ids(right, middle))):
+            longest, step = middle, 2 * step
+        else:
+            too_long, step = middle, max(1, (middle - longest) // 2)
+    return longest
 
 
 def run_ids(ids: Ids, length: int) -> Ids:

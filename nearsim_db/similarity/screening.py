@@ -1,7 +1,7 @@
 """Screening, which drops candidates whose sketches rule out a pair, and exact verification of the others."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -146,11 +146,13 @@ def verify(
     read: Callable[[Sequence[int]], Mapping[int, NDArray[Any]]],
     *,
     review: bool = False,
+    passages: bool = False,
 ) -> tuple[Screened, Scores]:
     """Return the pairs among screened candidates by the recipe's `verify`: on their features, or on the estimate.
 
     `read` returns the features of rows; candidates for which it has none are left out. With `review` also the pairs to
-    be reviewed are returned; `screen` must have kept them.
+    be reviewed are returned; `screen` must have kept them. With `passages` the scores have the longest
+    one of each pair.
     """
     if not encoder.is_exact:
         return screened, screened.sketch_scores
@@ -162,7 +164,11 @@ def verify(
     left, right = rows.searchsorted(screened.left), rows.searchsorted(screened.right)
     scores = encoder.compare([found[row] for row in rows.tolist()], left, right)
     kept = are_pairs(encoder, scores, screened.shared_bands, review=review)
-    return screened.take(kept), scores.take(kept)
+    scores = scores.take(kept)
+    if passages:
+        own = [found[row] for row in rows.tolist()]
+        scores = replace(scores, longest_passage=encoder.longest_passages(own, left[kept], right[kept]))
+    return screened.take(kept), scores
 
 
 # What an entry takes besides the content of its array, measured with tracemalloc.

@@ -147,7 +147,8 @@ def stream_bands(
             )
 
 
-StoredEvidence = tuple[Evidence, tuple[bool, bool]]  # with whether it is to be reviewed, or made by a passage
+# With whether it is to be reviewed, or made by a passage, and the words of the longest one.
+StoredEvidence = tuple[Evidence, tuple[bool, bool, int | None]]
 
 
 def read_pairs_at(
@@ -160,8 +161,8 @@ def read_pairs_at(
 
 
 def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], StoredEvidence]:
-    *evidence, in_review, by_passage = figures
-    return (left, right), (Evidence(*evidence), (in_review, by_passage))
+    *evidence, in_review, by_passage, longest_passage = figures
+    return (left, right), (Evidence(*evidence), (in_review, by_passage, longest_passage))
 
 
 def set_scan_method(connection: Connection, leaves: Leaves, *, by_index: bool) -> None:

@@ -529,6 +529,10 @@ class SimilarPair(Base):
         server_default=text("false"),
         comment="Whether the similarity is below the threshold, and the two are a pair for a run of match.passage_words equal words: in no cluster, and no reason to remove one of them",
     )
+    longest_passage: Mapped[int | None] = mapped_column(
+        Integer,
+        comment="Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified",
+    )
 
 
 class SurvivorPin(Base):
@@ -1088,8 +1092,9 @@ class Pairs(View):
         comment="Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features",
     )
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
-    shared_bands: Mapped[int] = mapped_column(
-        SmallInteger, comment="Number of equal bands of the two sketches"
+    shared_bands: Mapped[int | None] = mapped_column(
+        SmallInteger,
+        comment="Number of equal bands of the two sketches; NULL for documents with the same features if the metric is containment: they share all, as many as the text is long",
     )
     are_twins: Mapped[bool] = mapped_column(Boolean, comment="Whether they have the same features")
     are_heads: Mapped[bool] = mapped_column(
@@ -1118,6 +1123,10 @@ class Pairs(View):
     right_in_left: Mapped[float | None] = mapped_column(
         Double,
         comment="Share of the right document's features that the left one has; NULL unless the metric is containment and the similarity verified",
+    )
+    longest_passage: Mapped[int | None] = mapped_column(
+        Integer,
+        comment="Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified, and for documents with the same features",
     )
 
 
@@ -1248,8 +1257,9 @@ class ReviewPairs(View):
         comment="Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features",
     )
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
-    shared_bands: Mapped[int] = mapped_column(
-        SmallInteger, comment="Number of equal bands of the two sketches"
+    shared_bands: Mapped[int | None] = mapped_column(
+        SmallInteger,
+        comment="Number of equal bands of the two sketches; NULL for documents with the same features if the metric is containment: they share all, as many as the text is long",
     )
     are_twins: Mapped[bool] = mapped_column(Boolean, comment="Whether they have the same features")
     are_heads: Mapped[bool] = mapped_column(
@@ -1278,6 +1288,10 @@ class ReviewPairs(View):
     right_in_left: Mapped[float | None] = mapped_column(
         Double,
         comment="Share of the right document's features that the left one has; NULL unless the metric is containment and the similarity verified",
+    )
+    longest_passage: Mapped[int | None] = mapped_column(
+        Integer,
+        comment="Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified, and for documents with the same features",
     )
 
 

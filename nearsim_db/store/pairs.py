@@ -50,9 +50,9 @@ def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> N
             with connection.begin_nested():
                 copy_rows(connection, leaves, "similar_pair", columns)
     except UniqueViolation:  # another session inserted one of them at the same time
-        parameters = dict.fromkeys(("intersection_size", "union_size", "distance", "by_passage")) | {
-            name: packed(values) for name, values in columns
-        }
+        parameters = dict.fromkeys(
+            ("intersection_size", "union_size", "distance", "by_passage", "longest_passage")
+        ) | {name: packed(values) for name, values in columns}
         rows = run(connection, "store_pairs", leaves, "binary", **parameters).rows()
         return np.array(rows, np.int64).reshape(-1, 2)
     return np.stack((pairs.left, pairs.right), axis=1)[~pairs.in_review]
@@ -76,6 +76,8 @@ def _columns(pairs: "VerifiedPairs") -> list[Column]:
         columns.append(("distance", scores.distance))
     if scores.by_passage is not None:
         columns.append(("by_passage", scores.by_passage))
+    if scores.longest_passage is not None:
+        columns.append(("longest_passage", scores.longest_passage.astype(np.int32)))
     return columns
 
 

@@ -169,6 +169,26 @@ def test_a_quoted_passage_makes_a_pair_that_ties_nothing(
     assert (len(expected) > len(true_pairs(texts)) + 12 * 3) == (words == PASSAGE)
     partners = {one for pair in expected if "quoting2" in pair for one in pair} - {"quoting2"}
     assert {one.external_id for one in index.similar("quoting2")} == partners
+    with index.database.engine.begin() as connection:
+        listed = connection.execute(
+            "SELECT left_external_id, right_external_id, are_twins, longest_passage, shared_bands FROM nearsim.pairs"
+        ).fetchall()
+    assert {(min(row[:2]), max(row[:2])): row[3] for row in listed} == {
+        (one, other): None
+        if texts[one] == texts[other]
+        else longest_run(texts[one].split(), texts[other].split())
+        for one, other in expected
+    }
+    assert (
+        [row[2] for row in listed] == [row[3] is None for row in listed] == [row[4] is None for row in listed]
+    )
+    twins = {index.explain("story1", "again1").shared_bands}
+    twins |= {one.shared_bands for one in index.similar("story1") if one.external_id == "again1"}
+    twins |= {one.shared_bands for one in index.pairs() if {one.left, one.right} == {"story1", "again1"}}
+    with index.database.engine.begin() as connection:
+        question = "SELECT shared_bands FROM nearsim.similar_to('story1') WHERE external_id = 'again1'"
+        twins |= {row[0] for row in connection.execute(question).fetchall()}
+    assert len(twins) == 1 and twins < set(range(5, 30))
     [(_, checked)] = index.check_many([Document("new", None, texts["quoting2"])])
     assert {one.external_id for one in checked} == partners | {"quoting2"}
     for name, whole in (("near copy", True), ("quotation", False)):

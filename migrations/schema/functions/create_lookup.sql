@@ -22,7 +22,7 @@ BEGIN
         BEGIN
             RETURN QUERY
                 WITH me AS MATERIALIZED (
-                    SELECT own.head_id, own.feature_count, own.numbers_digest FROM nearsim_index.%1$I AS own
+                    SELECT own.head_id, own.feature_count, own.numbers_digest, own.sketch FROM nearsim_index.%1$I AS own
                     WHERE own.generation_id = generation AND own.doc_id = asked_id AND own.head_id IS NOT NULL
                 )
                 SELECT family.doc_id, family.external_id, family.title, alike.similarity, alike.estimate,
@@ -47,7 +47,9 @@ BEGIN
                         SELECT me.head_id, me.head_id, me.head_id, NULL, 1, 1,
                             CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
                             CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END, NULL,
-                            CASE WHEN metric = 'euclidean' THEN 0 END, all_bands, false, false
+                            CASE WHEN metric = 'euclidean' THEN 0 END,
+                            CASE WHEN metric = 'containment' THEN CAST(least(octet_length(me.sketch) / 8, 32767) AS smallint) ELSE all_bands END,
+                            false, false, NULL
                         FROM me
                     ) AS pair
                     WHERE pair.similarity >= coalesce(least_similarity, 0) AND pair.shared_bands >= least_bands

@@ -12,6 +12,7 @@ CREATE TABLE nearsim.similar_pair (
     shared_bands smallint NOT NULL,
     in_review boolean NOT NULL DEFAULT false,
     by_passage boolean NOT NULL DEFAULT false,
+    longest_passage integer,
     CONSTRAINT similar_pair_ordered CHECK (left_id < right_id),
     CONSTRAINT similar_pair_counts CHECK ((intersection_size IS NULL) = (union_size IS NULL)
         AND intersection_size BETWEEN 0 AND union_size AND union_size > 0),
@@ -33,5 +34,7 @@ COMMENT ON COLUMN nearsim.similar_pair.distance IS 'Distance; NULL if the metric
 COMMENT ON COLUMN nearsim.similar_pair.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.similar_pair.in_review IS
     'Whether the similarity is below the threshold (match.review): to be looked at by a person, and no pair otherwise';
+COMMENT ON COLUMN nearsim.similar_pair.longest_passage IS
+    'Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified';
 COMMENT ON COLUMN nearsim.similar_pair.by_passage IS
     'Whether the similarity is below the threshold, and the two are a pair for a run of match.passage_words equal words: in no cluster, and no reason to remove one of them';

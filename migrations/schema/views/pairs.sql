@@ -12,7 +12,7 @@ SELECT live.collection, live.profile, live.collection_id, live.generation_id, fo
     (SELECT verdict.verdict FROM nearsim.verdict WHERE verdict.left_id = found.left_id AND verdict.right_id = found.right_id
         AND verdict.undone_at IS NULL) AS verdict,
     found.verified_at, found.distance, found.verified, found.in_review,
-    found.left_in_right, found.right_in_left
+    found.left_in_right, found.right_in_left, found.longest_passage
 FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL (
     SELECT pair.generation_id, l.doc_id AS left_id, r.doc_id AS right_id, a.external_id AS left_external_id,
@@ -26,7 +26,8 @@ CROSS JOIN LATERAL (
         CASE WHEN (SELECT nearsim.is_exact(live.recipe) AND nearsim.metric_of(live.recipe) = 'containment')
             THEN CAST(pair.intersection_size AS double precision) / l.feature_count END AS left_in_right,
         CASE WHEN (SELECT nearsim.is_exact(live.recipe) AND nearsim.metric_of(live.recipe) = 'containment')
-            THEN CAST(pair.intersection_size AS double precision) / r.feature_count END AS right_in_left
+            THEN CAST(pair.intersection_size AS double precision) / r.feature_count END AS right_in_left,
+        pair.longest_passage
     FROM (
         SELECT left_id AS head_id, right_id AS other_head_id, true AS is_in_order, stored.* FROM nearsim.similar_pair AS stored
         UNION ALL
@@ -42,10 +43,12 @@ CROSS JOIN LATERAL (
         a.published_at, b.published_at, CAST(1 AS double precision),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END,
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) IN ('jaccard', 'containment') THEN r.feature_count END,
-        CAST(1 AS real), live.bands, true, false, l.numbers_digest <> r.numbers_digest, CAST(NULL AS timestamptz),
+        CAST(1 AS real), CASE WHEN (SELECT nearsim.metric_of(live.recipe)) <> 'containment' THEN live.bands END,
+        true, false, l.numbers_digest <> r.numbers_digest, CAST(NULL AS timestamptz),
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'euclidean' THEN CAST(0 AS double precision) END, true, false,
         CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN CAST(1 AS double precision) END,
-        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN CAST(1 AS double precision) END
+        CASE WHEN (SELECT nearsim.metric_of(live.recipe)) = 'containment' THEN CAST(1 AS double precision) END,
+        CAST(NULL AS integer)
     FROM nearsim_index.signed AS r
     JOIN nearsim_index.signed AS l ON l.generation_id = r.generation_id AND l.head_id = r.head_id AND l.doc_id < r.doc_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
@@ -58,14 +61,14 @@ CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
 SELECT collection, profile, collection_id, generation_id, left_id, right_id, left_external_id, right_external_id, left_title,
     right_title, left_source, right_source, left_published_at, right_published_at, similarity, intersection_size,
     union_size, estimate, shared_bands, are_twins, are_heads, numbers_differ, verdict, verified_at, distance, verified,
-    left_in_right, right_in_left
+    left_in_right, right_in_left, longest_passage
 FROM nearsim.stored_pairs WHERE NOT in_review;
 
 CREATE VIEW nearsim.review_pairs WITH (security_invoker = true) AS
 SELECT collection, profile, collection_id, generation_id, left_id, right_id, left_external_id, right_external_id, left_title,
     right_title, left_source, right_source, left_published_at, right_published_at, similarity, intersection_size,
     union_size, estimate, shared_bands, are_twins, are_heads, numbers_differ, verdict, verified_at, distance, verified,
-    left_in_right, right_in_left
+    left_in_right, right_in_left, longest_passage
 FROM nearsim.stored_pairs WHERE in_review;
 
 COMMENT ON VIEW nearsim.stored_pairs IS
@@ -95,7 +98,8 @@ COMMENT ON COLUMN nearsim.pairs.intersection_size IS
 COMMENT ON COLUMN nearsim.pairs.union_size IS
     'Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity estimated from the two sketches';
-COMMENT ON COLUMN nearsim.pairs.shared_bands IS 'Number of equal bands of the two sketches';
+COMMENT ON COLUMN nearsim.pairs.shared_bands IS
+    'Number of equal bands of the two sketches; NULL for documents with the same features if the metric is containment: they share all, as many as the text is long';
 COMMENT ON COLUMN nearsim.pairs.are_twins IS 'Whether they have the same features';
 COMMENT ON COLUMN nearsim.pairs.are_heads IS
     'Whether each is the first document with its features: WHERE are_heads counts every distinct text once';
@@ -110,6 +114,8 @@ COMMENT ON COLUMN nearsim.pairs.verified IS
     'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified';
 COMMENT ON COLUMN nearsim.pairs.left_in_right IS
     'Share of the left document''s features that the right one has; NULL unless the metric is containment and the similarity verified';
+COMMENT ON COLUMN nearsim.pairs.longest_passage IS
+    'Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified, and for documents with the same features';
 COMMENT ON COLUMN nearsim.pairs.right_in_left IS
     'Share of the right document''s features that the left one has; NULL unless the metric is containment and the similarity verified';
 

@@ -149,9 +149,10 @@ def _verify(
         found = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
         both = zip(found.left.tolist(), found.right.tolist(), strict=True)
         evidence = found.evidence(is_exact=context.encoder.is_exact)
-        by_passage = found.scores.by_passage
-        unlike = np.zeros(len(found.left), bool) if by_passage is None else by_passage
-        marks = zip(found.in_review.tolist(), unlike.tolist(), strict=True)
+        scores, count = found.scores, len(found.left)
+        by_passage = [False] * count if scores.by_passage is None else scores.by_passage.tolist()
+        longest = [None] * count if scores.longest_passage is None else scores.longest_passage.tolist()
+        marks = zip(found.in_review.tolist(), by_passage, longest, strict=True)
         yield from zip(both, zip(evidence, marks, strict=True), strict=True)
 
 

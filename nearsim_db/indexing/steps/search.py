@@ -123,7 +123,7 @@ def verify_candidates(
         context.found.stale.update(int(signed.doc_ids[row]) for row in used if row not in found)
         return found
 
-    return verify_screened(context.encoder, signed, screened, read, review=True)
+    return verify_screened(context.encoder, signed, screened, read, review=True, passages=True)
 
 
 def verify_screened(
@@ -133,9 +133,10 @@ def verify_screened(
     read: Callable[[Sequence[int]], Features],
     *,
     review: bool = False,
+    passages: bool = False,
 ) -> VerifiedPairs:
     """Return the pairs among screened candidates, as `verify` finds them by rows of `signed`."""
-    screened, scores = verify(encoder, screened, read, review=review)
+    screened, scores = verify(encoder, screened, read, review=review, passages=passages)
     return _pairs(signed, screened, scores, ~are_pairs(encoder, scores, screened.shared_bands))
 
 

@@ -203,7 +203,12 @@ class Recipe(_Section, frozen=True):
         return self._shingles_of(self.match.passage_words)
 
     def _shingles_of(self, words: int | None) -> int | None:
-        return None if words is None else words + 1 - (1 if self.shingle.scheme == "bag" else self.shingle.k)
+        return None if words is None else words - self.words_around
+
+    @property
+    def words_around(self) -> int:
+        """The words that a run of shingles has more than it has shingles."""
+        return 0 if self.shingle.scheme == "bag" else self.shingle.k - 1
 
 
 def field_across(recipe: Recipe) -> str | None:

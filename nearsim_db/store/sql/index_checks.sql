@@ -71,7 +71,7 @@ ORDER BY doc_id
 -- right_id.
 SELECT pair.left_id, pair.right_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate,
     pair.shared_bands, pair.distance, nearsim.is_exact(generation.recipe), pair.in_review,
-    pair.by_passage
+    pair.by_passage, pair.longest_passage
 FROM (
     SELECT * FROM {stored_pair} AS similar_pair WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
     UNION

@@ -4,16 +4,16 @@
 -- ones but those in review. Relies on the key.
 WITH stored AS (
     INSERT INTO {similar_pair_leaf} (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size,
-        union_size, distance, in_review, by_passage)
+        union_size, distance, in_review, by_passage, longest_passage)
     SELECT {generation_id}, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance,
-        in_review, coalesce(by_passage, false)
+        in_review, coalesce(by_passage, false), longest_passage
     FROM unnest(
         CAST(%(left_id)s AS bigint[]), CAST(%(right_id)s AS bigint[]), CAST(%(shared_bands)s AS smallint[]),
         CAST(%(estimate)s AS real[]), CAST(%(similarity)s AS double precision[]), CAST(%(intersection_size)s AS integer[]),
         CAST(%(union_size)s AS integer[]), CAST(%(distance)s AS double precision[]), CAST(%(in_review)s AS boolean[]),
-        CAST(%(by_passage)s AS boolean[])
+        CAST(%(by_passage)s AS boolean[]), CAST(%(longest_passage)s AS integer[])
     ) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance, in_review,
-        by_passage)
+        by_passage, longest_passage)
     ORDER BY left_id, right_id
     ON CONFLICT ({shared_key}left_id, right_id) DO NOTHING
     RETURNING left_id, right_id, in_review
@@ -73,7 +73,8 @@ FROM (
     WHERE pair.similarity >= %(min_similarity)s AND pair.in_review = %(review)s
     UNION ALL
     SELECT l.doc_id, r.doc_id, 1, CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END,
-        CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END, 1, %(bands)s,
+        CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END, 1,
+        CASE WHEN own.metric = 'containment' THEN CAST(least(octet_length(l.sketch) / 8, 32767) AS smallint) ELSE %(bands)s END,
         CASE WHEN own.metric = 'euclidean' THEN 0 END, true,
         CASE WHEN own.metric = 'containment' THEN l.feature_count END
     FROM {signature} AS r JOIN {signature} AS l ON l.head_id = r.head_id AND l.doc_id < r.doc_id
@@ -102,7 +103,7 @@ LIMIT %(sample)s
 -- the contained one's features. Heads are sorted by similarity, and their documents are read until there are enough.
 -- Relies on the leaf's keys and on the indexes on right_id and of twins on (head_id, doc_id).
 WITH self AS MATERIALIZED (
-    SELECT head_id, feature_count, nearsim.metric_of(recipe) AS metric, nearsim.is_exact(recipe) AS is_exact
+    SELECT head_id, feature_count, sketch, nearsim.metric_of(recipe) AS metric, nearsim.is_exact(recipe) AS is_exact
     FROM {signature} AS signature CROSS JOIN (
         SELECT recipe FROM nearsim.generation WHERE generation_id = {generation_id}
     ) AS own
@@ -123,7 +124,9 @@ FROM (
         UNION ALL
         -- Twins, with the columns of similar_pair.
         SELECT head_id, head_id, head_id, NULL, 1, 1, CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END,
-            CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END, %(bands)s, false, false
+            CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END,
+            CASE WHEN metric = 'containment' THEN CAST(least(octet_length(sketch) / 8, 32767) AS smallint) ELSE %(bands)s END,
+            false, false, NULL
         FROM self
     ) AS pair
     CROSS JOIN LATERAL (
