@@ -163,8 +163,8 @@ def ingest(
     """
     from nearsim_db.index import Index
     from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
+    from nearsim_db.readers.contract import UntilDamage
     from nearsim_db.readers.rejects import RejectReasons
-    from nearsim_db.readers.until_damage import UntilDamage
     from nearsim_db.similarity.recipe import Recipe
 
     chosen = recipe_options.chosen_if_any(threshold)
