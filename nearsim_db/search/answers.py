@@ -106,7 +106,7 @@ class Answers:
         """
         wanted = PairFilter(min_similarity, review, max_similarity, numbers_differ, unreviewed, sample)
         found = self._stream(
-            lambda connection, live: query_rows.stream_pairs(connection, live.leaves, live.bands, wanted)
+            lambda connection, live: query_rows.stream_pairs(connection, live.leaves, wanted)
         )
         return Results(found, Pair)
 

@@ -101,12 +101,10 @@ class PairFilter:
     sample: int | None = None
 
 
-def stream_pairs(connection: Connection, leaves: Leaves, bands: int, wanted: PairFilter) -> Iterator[Pair]:
-    """Yield pairs, twins expanded. A twin shares all `bands` bands."""
-    parameters = {"bands": bands, **asdict(wanted)}
-    return stream_rows(
-        connection, with_rounded_estimate(Pair), "read_pairs", leaves, name="nearsim_read_pairs", **parameters
-    )
+def stream_pairs(connection: Connection, leaves: Leaves, wanted: PairFilter) -> Iterator[Pair]:
+    """Yield pairs of a live generation, twins expanded."""
+    make = with_rounded_estimate(Pair)
+    return stream_rows(connection, make, "read_pairs", leaves, name="nearsim_read_pairs", **asdict(wanted))
 
 
 _SAMPLED = 1_000

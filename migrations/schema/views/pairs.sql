@@ -1,9 +1,8 @@
--- All stored pairs with twins expanded; the document with the smaller doc_id is on the left. A stored pair of heads is read in
--- both orders, as twins of its heads may be in either; the indexes of signatures on (head_id, doc_id) find all documents of
--- a head. So what a condition names (a document on one side, by number or by name) is looked up first, then its signature, pairs
--- and the other documents by keys and indexes; without a condition they are hash joins. A condition on generation_id reaches
--- each table, which spares the planner all other partitions; otherwise the generation is a parameter. The recipe is read in
--- subqueries of their own, which run once per generation instead of once per row.
+-- All stored pairs with twins expanded; the document with the smaller doc_id is on the left. So the documents of a pair of
+-- heads are in its order or, if the one on the right is a twin, in the other, and twins of one head make pairs. The indexes of
+-- signatures on (head_id, doc_id) find all documents of a head. What a condition names (a document on one side, by number or
+-- by name) is looked up first, then its signature, pairs and the other documents by keys and indexes; without a condition they
+-- are hash joins. The recipe is read in subqueries of their own, which run once per generation instead of once per row.
 CREATE VIEW nearsim.stored_pairs WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.left_id, found.right_id,
     found.left_external_id, found.right_external_id, found.left_title, found.right_title, found.left_source, found.right_source,
@@ -20,7 +19,7 @@ CROSS JOIN LATERAL (
         b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false AS are_twins,
         -- Within CASE, the planner does not expect that hardly any are.
-        pair.is_in_order AND CASE WHEN l.doc_id = l.head_id THEN r.doc_id = r.head_id ELSE false END AS are_heads,
+        CASE WHEN l.doc_id = l.head_id THEN r.doc_id = r.head_id ELSE false END AS are_heads,
         l.numbers_digest <> r.numbers_digest AS numbers_differ, pair.verified_at, pair.distance,
         (SELECT nearsim.is_exact(live.recipe)) AS verified, pair.in_review,
         CASE WHEN (SELECT nearsim.is_exact(live.recipe) AND nearsim.metric_of(live.recipe) = 'containment')
@@ -28,13 +27,25 @@ CROSS JOIN LATERAL (
         CASE WHEN (SELECT nearsim.is_exact(live.recipe) AND nearsim.metric_of(live.recipe) = 'containment')
             THEN CAST(pair.intersection_size AS double precision) / r.feature_count END AS right_in_left,
         pair.longest_passage
-    FROM (
-        SELECT left_id AS head_id, right_id AS other_head_id, true AS is_in_order, stored.* FROM nearsim.similar_pair AS stored
-        UNION ALL
-        SELECT right_id, left_id, false, stored.* FROM nearsim.similar_pair AS stored
-    ) AS pair
-    JOIN nearsim_index.signed AS l ON l.generation_id = pair.generation_id AND l.head_id = pair.head_id
-    JOIN nearsim_index.signed AS r ON r.generation_id = pair.generation_id AND r.head_id = pair.other_head_id
+    FROM nearsim.similar_pair AS pair
+    JOIN nearsim_index.signed AS l ON l.generation_id = pair.generation_id AND l.head_id = pair.left_id
+    JOIN nearsim_index.signed AS r ON r.generation_id = pair.generation_id AND r.head_id = pair.right_id
+    JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
+    JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
+    WHERE pair.generation_id = live.generation_id AND l.doc_id < r.doc_id
+    UNION ALL
+    SELECT pair.generation_id, l.doc_id, r.doc_id, a.external_id, b.external_id, a.title, b.title, a.source, b.source,
+        a.published_at, b.published_at, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate,
+        pair.shared_bands, false, false, l.numbers_digest <> r.numbers_digest, pair.verified_at, pair.distance,
+        (SELECT nearsim.is_exact(live.recipe)), pair.in_review,
+        CASE WHEN (SELECT nearsim.is_exact(live.recipe) AND nearsim.metric_of(live.recipe) = 'containment')
+            THEN CAST(pair.intersection_size AS double precision) / l.feature_count END,
+        CASE WHEN (SELECT nearsim.is_exact(live.recipe) AND nearsim.metric_of(live.recipe) = 'containment')
+            THEN CAST(pair.intersection_size AS double precision) / r.feature_count END,
+        pair.longest_passage
+    FROM nearsim.similar_pair AS pair
+    JOIN nearsim_index.signed AS l ON l.generation_id = pair.generation_id AND l.head_id = pair.right_id
+    JOIN nearsim_index.signed AS r ON r.generation_id = pair.generation_id AND r.head_id = pair.left_id AND r.doc_id <> r.head_id
     JOIN nearsim.document AS a ON a.doc_id = l.doc_id AND a.collection_id = live.collection_id
     JOIN nearsim.document AS b ON b.doc_id = r.doc_id AND b.collection_id = live.collection_id
     WHERE pair.generation_id = live.generation_id AND l.doc_id < r.doc_id

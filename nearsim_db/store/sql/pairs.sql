@@ -48,53 +48,22 @@ WHERE {of_pairs}
     AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: read_pairs
--- All pairs by external id, twins expanded: every twin of the left with every twin of the right, and twins with each
--- other at similarity 1, with counts or a distance as the metric defines; or those to be reviewed. The smaller doc_id is
--- left. Reads all pairs; relies on the index on head_id and document_pkey.
+-- All pairs by external id, twins expanded, or those to be reviewed. Relies on the indexes of stored_pairs. Where the sketch
+-- has as many bands as the text is long, it says how many twins share; relies on the leaf's key.
 -- Optionally only pairs up to a similarity, with different numbers, without verdict and decision (verdict_one_current,
 -- review_pair), or a sample by a hash of the doc_ids.
-SELECT p.similarity, p.intersection_size, p.union_size, p.estimate, p.shared_bands, p.distance, p.verified,
-    a.external_id, b.external_id, a.title, b.title,
-    CASE WHEN p.size > 0 THEN CAST(p.intersection_size AS double precision) / p.size END,
-    CASE WHEN p.size > 0 THEN CAST(p.intersection_size AS double precision)
-        / (p.intersection_size + p.union_size - p.size) END
-FROM (
-    SELECT least(l.doc_id, r.doc_id) AS left_id, greatest(l.doc_id, r.doc_id) AS right_id,
-        pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
-        own.is_exact AS verified, CASE WHEN own.has_shares AND own.is_exact
-            THEN CASE WHEN l.doc_id < r.doc_id THEN l.feature_count ELSE r.feature_count END END AS size
-    FROM {stored_pair} AS pair
-    JOIN {signature} AS l ON l.head_id = pair.left_id
-    JOIN {signature} AS r ON r.head_id = pair.right_id
-    CROSS JOIN (
-        SELECT nearsim.is_exact(recipe) AS is_exact, nearsim.metric_of(recipe) = 'containment' AS has_shares
-        FROM nearsim.generation WHERE generation_id = {generation_id} OFFSET 0
-    ) AS own
-    WHERE pair.similarity >= %(min_similarity)s AND pair.in_review = %(review)s
-    UNION ALL
-    SELECT l.doc_id, r.doc_id, 1, CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END,
-        CASE WHEN own.metric IN ('jaccard', 'containment') THEN l.feature_count END, 1,
-        CASE WHEN own.metric = 'containment' THEN CAST(least(octet_length(l.sketch) / 8, 32767) AS smallint) ELSE %(bands)s END,
-        CASE WHEN own.metric = 'euclidean' THEN 0 END, true,
-        CASE WHEN own.metric = 'containment' THEN l.feature_count END
-    FROM {signature} AS r JOIN {signature} AS l ON l.head_id = r.head_id AND l.doc_id < r.doc_id
-    CROSS JOIN (
-        SELECT nearsim.metric_of(recipe) AS metric FROM nearsim.generation WHERE generation_id = {generation_id} OFFSET 0
-    ) AS own
-    WHERE r.head_id <> r.doc_id AND NOT %(review)s
-) AS p
-JOIN nearsim.document AS a ON a.doc_id = p.left_id
-JOIN nearsim.document AS b ON b.doc_id = p.right_id
-WHERE (CAST(%(max_similarity)s AS double precision) IS NULL OR p.similarity <= %(max_similarity)s)
-    AND (NOT %(numbers_differ)s OR (SELECT numbers_digest FROM {signature} AS l WHERE l.doc_id = p.left_id)
-        <> (SELECT numbers_digest FROM {signature} AS r WHERE r.doc_id = p.right_id))
-    AND (NOT %(unreviewed)s OR NOT EXISTS (
-        SELECT FROM nearsim.verdict WHERE verdict.left_id = p.left_id AND verdict.right_id = p.right_id
-            AND undone_at IS NULL)
-        AND NOT EXISTS (
-        SELECT FROM nearsim.review WHERE review.left_id = p.left_id AND review.right_id = p.right_id
+SELECT similarity, intersection_size, union_size, estimate,
+    coalesce(shared_bands, (SELECT CAST(least(octet_length(sketch) / 8, 32767) AS smallint) FROM {signature} AS signature
+        WHERE signature.doc_id = pair.left_id)),
+    distance, verified, left_external_id, right_external_id, left_title, right_title, left_in_right, right_in_left
+FROM nearsim.stored_pairs AS pair
+WHERE generation_id = {generation_id} AND in_review = %(review)s AND similarity >= %(min_similarity)s
+    AND (CAST(%(max_similarity)s AS double precision) IS NULL OR similarity <= %(max_similarity)s)
+    AND (NOT %(numbers_differ)s OR numbers_differ)
+    AND (NOT %(unreviewed)s OR verdict IS NULL AND NOT EXISTS (
+        SELECT FROM nearsim.review WHERE review.left_id = pair.left_id AND review.right_id = pair.right_id
             AND decided_at IS NOT NULL AND undone_at IS NULL))
-ORDER BY CASE WHEN CAST(%(sample)s AS bigint) IS NOT NULL THEN hashint8extended(p.left_id, p.right_id) END
+ORDER BY CASE WHEN CAST(%(sample)s AS bigint) IS NOT NULL THEN hashint8extended(left_id, right_id) END
 LIMIT %(sample)s
 
 -- name: read_similar

@@ -59,9 +59,9 @@ SELECT (SELECT count(*) FROM signatures), (SELECT count(*) FROM bands), (SELECT 
 UPDATE {signature_leaf} AS signature SET head_id = first.doc_id
 FROM (
     SELECT head_id, min(doc_id) AS doc_id FROM {signature} AS signature
-    WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY head_id
+    WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id <> doc_id GROUP BY head_id
 ) AS first
-WHERE {of_generation} AND signature.head_id = first.head_id
+WHERE {of_generation} AND signature.head_id = first.head_id AND signature.head_id <> signature.doc_id
 
 -- name: reassign_clusters
 -- Name a cluster after its first remaining member where the document it was named after was deleted. Relies on the

@@ -16,11 +16,10 @@ SELECT count(*) FILTER (WHERE feature_count > 0), count(*) FILTER (WHERE feature
 FROM {signature} AS signature
 
 -- name: index_signatures
--- Create the indexes that find twins, and all documents of a head, after the load. New digests go to any page, so pages
+-- Create the indexes that find twins, by digest and by head, after the load; signed_document has all heads. New digests go to any page, so pages
 -- have room for a quarter more.
 CREATE INDEX ON {signature_leaf} (feature_digest, doc_id) WITH (fillfactor = 75) WHERE feature_digest IS NOT NULL;
-CREATE INDEX ON {signature_leaf} (head_id, doc_id) WHERE head_id <> doc_id;
-CREATE INDEX ON {signature_leaf} (head_id, doc_id)
+CREATE INDEX ON {signature_leaf} (head_id, doc_id) WHERE head_id <> doc_id
 
 -- name: assign_heads
 -- Assign each twin its head: the smallest doc_id with the same digest. Loaded rows are their own heads, so only digests
