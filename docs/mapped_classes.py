@@ -77,14 +77,14 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY, REAL, BigInteger, Boolean, Computed, DateTime, Double, FetchedValue, ForeignKey, Identity, Integer,
-    Interval, LargeBinary, SmallInteger, Text, Uuid, text,
+    Interval, LargeBinary, MetaData, SmallInteger, Text, Uuid, text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from nearsim_db.store.schema.mapped_base import Base, View, include_name, include_object
 
-metadata = Base.metadata
+metadata: MetaData = Base.metadata
 '''
 
 

@@ -95,7 +95,7 @@ class DuplicateError(NearsimError):
             f"(similarity {first.similarity:.4f}){more}; earlier documents are kept"
         )
         self.external_id = external_id
-        self.matches = tuple(matches)
+        self.matches: tuple[Match, ...] = tuple(matches)
 
 
 class BuildStoppedError(NearsimError):

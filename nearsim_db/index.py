@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from nearsim_db.errors import (
     DEFAULT,
@@ -168,8 +168,8 @@ class Index(Queries):
                 if isinstance(error, InputError | DuplicateError):
                     error.summary = run.summary
                 raise
-            self.warnings += counted.warnings()
-            self.warnings += _markup_warnings(live, run)
+            self.warnings.extend(counted.warnings())
+            self.warnings.extend(_markup_warnings(live, run))
             if not dry_run:
                 self._index(collection_id)
             try:
@@ -293,7 +293,7 @@ class Index(Queries):
         if not name.strip():
             raise ConflictError("a profile needs a name")
         profile = resolve(recipe)
-        self.warnings += recipe_warnings.of_profile(profile)
+        self.warnings.extend(recipe_warnings.of_profile(profile))
         with self.database.transaction() as connection:
             collection_id = collection_rows.ensure_collection(connection, self.collection).collection_id
         with self.database.transaction() as connection:
@@ -302,7 +302,7 @@ class Index(Queries):
             # A build in this process warns by itself, except of HTML.
             if has_documents and (recipe.normalise.html or not self.database.may_index):
                 short = profiles.warn_of_collection(connection, collection_id, profile)
-                self.warnings += [short] if short is not None else []
+                self.warnings.extend([short] if short is not None else [])
         if has_documents:
             self._index(collection_id)
         return profile
@@ -429,7 +429,8 @@ class AsyncIndex:
     """
 
     def __init__(self, index: Index) -> None:
-        self.sync, self.thread = index, Thread()
+        self.sync: Index = index
+        self.thread: Thread = Thread()
 
     @classmethod
     async def connect(
@@ -466,39 +467,39 @@ class AsyncIndex:
         await self.thread.run(self.sync.close)
         self.thread.end()
 
-    add = awaited(Index.add)
-    ingest = awaited(Index.ingest)
-    build = awaited(Index.build)
-    sweep = awaited(Index.sweep)
-    delete = awaited(Index.delete)
-    purge = awaited(Index.purge)
-    create_profile = awaited(Index.create_profile)
-    has_profile = awaited(Index.has_profile)
-    delete_profile = awaited(Index.delete_profile)
-    pin = awaited(Index.pin)
-    veto = awaited(Index.veto)
-    undo = awaited(Index.undo)
-    keep = awaited(Index.keep)
-    import_labels = awaited(Index.import_labels)
-    profiles = awaited(Index.profiles)
-    metric = awaited(Index.metric)
-    least_similarity = awaited(Index.least_similarity)
-    get = awaited(Index.get)
-    similar = awaited(Index.similar)
-    similar_to_text = awaited(Index.similar_to_text)
-    check = awaited(Index.check)
-    export = awaited(Index.export)
-    explain = awaited(Index.explain)
-    passages = awaited(Index.passages)
-    passages_in = awaited(Index.passages_in)
-    spread = awaited(Index.spread)
-    look_up_pairs = awaited(Index.look_up_pairs)
-    common_fingerprints = awaited(Index.common_fingerprints)
-    stats = awaited(Index.stats)
-    pairs = streamed(Index.pairs)
-    clusters = streamed(Index.clusters)
-    cluster = streamed(Index.cluster)
-    nearest = streamed(Index.nearest)
-    verdicts = streamed(Index.verdicts)
-    check_many = streamed(Index.check_many, rows_at_once=1)
-    events = streamed(Index.events, rows_at_once=1)
+    add: Final = awaited(Index.add)
+    ingest: Final = awaited(Index.ingest)
+    build: Final = awaited(Index.build)
+    sweep: Final = awaited(Index.sweep)
+    delete: Final = awaited(Index.delete)
+    purge: Final = awaited(Index.purge)
+    create_profile: Final = awaited(Index.create_profile)
+    has_profile: Final = awaited(Index.has_profile)
+    delete_profile: Final = awaited(Index.delete_profile)
+    pin: Final = awaited(Index.pin)
+    veto: Final = awaited(Index.veto)
+    undo: Final = awaited(Index.undo)
+    keep: Final = awaited(Index.keep)
+    import_labels: Final = awaited(Index.import_labels)
+    profiles: Final = awaited(Index.profiles)
+    metric: Final = awaited(Index.metric)
+    least_similarity: Final = awaited(Index.least_similarity)
+    get: Final = awaited(Index.get)
+    similar: Final = awaited(Index.similar)
+    similar_to_text: Final = awaited(Index.similar_to_text)
+    check: Final = awaited(Index.check)
+    export: Final = awaited(Index.export)
+    explain: Final = awaited(Index.explain)
+    passages: Final = awaited(Index.passages)
+    passages_in: Final = awaited(Index.passages_in)
+    spread: Final = awaited(Index.spread)
+    look_up_pairs: Final = awaited(Index.look_up_pairs)
+    common_fingerprints: Final = awaited(Index.common_fingerprints)
+    stats: Final = awaited(Index.stats)
+    pairs: Final = streamed(Index.pairs)
+    clusters: Final = streamed(Index.clusters)
+    cluster: Final = streamed(Index.cluster)
+    nearest: Final = streamed(Index.nearest)
+    verdicts: Final = streamed(Index.verdicts)
+    check_many: Final = streamed(Index.check_many, rows_at_once=1)
+    events: Final = streamed(Index.events, rows_at_once=1)

@@ -39,7 +39,8 @@ class Labels:
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
         self._values = array("q")
-        self.against = self.count = 0
+        self.count: int = 0
+        self.against: int = 0
 
     @property
     def has_values(self) -> bool:
@@ -55,9 +56,9 @@ class Labels:
 
     def finish(self) -> None:
         """Complete the arrays."""
-        self.is_against = np.arange(self.count) < self.against
+        self.is_against: NDArray[np.bool_] = np.arange(self.count) < self.against
         is_given = self.comparison.across is not None
-        self.values = np.frombuffer(self._values, np.int64) if is_given else None
+        self.values: NDArray[np.int64] | None = np.frombuffer(self._values, np.int64) if is_given else None
 
     def counts(self, left: int, right: int) -> bool:
         """Whether a pair of records counts."""
@@ -78,8 +79,9 @@ class Nodes:
     """
 
     def __init__(self, labels: Labels, node_of: Ids) -> None:
-        self.labels, self.node_of = labels, node_of
-        self.records = np.flatnonzero(node_of >= 0)
+        self.labels: Labels = labels
+        self.node_of: Ids = node_of
+        self.records: Ids = np.flatnonzero(node_of >= 0)
         nodes, count, is_old = node_of[self.records], len(node_of), labels.is_against[self.records]
         self._old = np.bincount(nodes[is_old], minlength=count)
         self._new = np.bincount(nodes[~is_old], minlength=count)

@@ -47,7 +47,7 @@ class CutRecords:
 
     def __init__(self, cutter: PassageCutter) -> None:
         self._cutter = cutter
-        self.ranks = Ranks("earliest", ())
+        self.ranks: Ranks = Ranks("earliest", ())
         self.keep = "earliest"
         self.cuts: dict[int, list[Cut]] = {}
         self.emptied: set[int] = set()

@@ -62,11 +62,15 @@ class DedupeInput:
         against: Sequence[Records],
         comparison: Comparison,
     ) -> None:
-        self.reasons, self.summary, self._beside = RejectReasons(), IngestSummary(), beside
+        self.reasons: RejectReasons = RejectReasons()
+        self.summary: IngestSummary = IngestSummary()
+        self._beside = beside
         self._positions, self._others = [array("q") for _ in parts], array("q")
         self._current: array[int] | None = None
-        self._position, self._fields, self.labels = 0, source.fields, Labels(comparison)
-        self.against_read = self.against_rejected = 0
+        self._position, self._fields = 0, source.fields
+        self.labels: Labels = Labels(comparison)
+        self.against_read: int = 0
+        self.against_rejected: int = 0
         records = chain(self._of_others(against), beside.joined(self._noted(source, parts)))
         self._records = VectorLengthCheck(self.reasons.counted(records))
 

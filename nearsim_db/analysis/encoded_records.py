@@ -52,10 +52,11 @@ class EncodedRecords:
         self._parts: list[Encoded] = []
         self._sizes: list[int] = []  # of features
         self._sketches: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
-        self.keep = encoder.profile.recipe.cluster.keep
-        self.ranks = Ranks(*keep_policy(self.keep))
+        self.keep: str = encoder.profile.recipe.cluster.keep
+        self.ranks: Ranks = Ranks(*keep_policy(self.keep))
         self._retained = encoder.profile.recipe.retain.seconds
-        self.texts, self.heads = TextSample(), HeadSample()
+        self.texts: TextSample = TextSample()
+        self.heads: HeadSample = HeadSample()
 
     def __enter__(self) -> Self:
         return self
@@ -134,11 +135,11 @@ class EncodedRecords:
             sketches.flush()
             features.flush()
         family, parts = self.encoder.family, self._parts or [self.encoder.encode([])]
-        self.counts = np.concatenate([one.counts for one in parts])
-        self.digests = np.concatenate([one.digests for one in parts])
-        self.numbers = np.concatenate([one.numbers for one in parts])
+        self.counts: NDArray[np.int32] = np.concatenate([one.counts for one in parts])
+        self.digests: NDArray[np.void] = np.concatenate([one.digests for one in parts])
+        self.numbers: NDArray[np.uint64] = np.concatenate([one.numbers for one in parts])
         self._parts = []
-        self.common = CommonShingles()
+        self.common: CommonShingles = CommonShingles()
         self._begins = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self._sizes, out=self._begins[1:])
         shape = (len(self), family.k)
@@ -177,7 +178,9 @@ class EncodedRecords:
             self._files[2].flush()
         self._files[1:] = reversed(self._files[1:])
         every = Encoded.joined([Encoded(one.counts, one.digests, one.sketches, one.numbers) for one in parts])
-        self.counts, self.digests, self.sketches = every.counts, every.digests, every.sketches
+        self.counts = every.counts
+        self.digests = every.digests
+        self.sketches = every.sketches
         np.cumsum(self._sizes, out=self._begins[1:])
 
     def _encoded_again(self, rows: range) -> Encoded:
@@ -212,7 +215,7 @@ class Ranks:
 
     def __init__(self, policy: str, names: Sequence[str]) -> None:
         self.policy = policy
-        self.column = names[0] if policy == "highest" else None
+        self.column: str | None = names[0] if policy == "highest" else None
         self._places = {name: at for at, name in reversed(list(enumerate(names)))}
         self._now = _microseconds(datetime.now(UTC))
         self._dates = array("q")

@@ -114,7 +114,7 @@ class PassageCutter:
                 "sketch.input = vector"
             )
         plain = replace(recipe.shingle, stopwords="none", stem="none", min_token_length=1)
-        self.length = recipe.match.passage or DEFAULT_PASSAGE
+        self.length: int = recipe.match.passage or DEFAULT_PASSAGE
         self._tokeniser = Tokeniser(replace(recipe, shingle=plain), backend)
         self._index = index
 

@@ -107,7 +107,7 @@ def _make(name: str) -> Any:
     return typer.main.get_group(parent).commands[name]
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     cls=_LazyCommands,
     no_args_is_help=True,
     rich_markup_mode=_MARKUP,

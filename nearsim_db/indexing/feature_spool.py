@@ -134,11 +134,11 @@ class FeatureSpool:
         self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
         self._family = encoder.family
         self._place = place
-        self.descriptor = place.descriptor
+        self.descriptor: int = place.descriptor
         self._directory = SpoolDirectory()
         self._bytes = 0
         self._is_open = True
-        self.close = finalize(self, os.close, place.descriptor)
+        self.close: finalize[..., object] = finalize(self, os.close, place.descriptor)
 
     @classmethod
     def create(cls, encoder: Encoder) -> Self | None:

@@ -108,7 +108,7 @@ class HelperProcess:
         from multiprocessing import Pipe  # takes as long to import as a small command
 
         self._connection, theirs = Pipe()
-        self.process = subprocess.Popen(
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-m", "nearsim_db.indexing.helper"],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
@@ -117,7 +117,7 @@ class HelperProcess:
             process_group=0,  # Ctrl-C is for the parent, which ends this process
         )
         theirs.close()
-        self.close = finalize(self, _end, self.process)
+        self.close: finalize[..., object] = finalize(self, _end, self.process)
         # Not an argument, which other users could read: the URL may have a password.
         self.send(Start(url, generation_id))
 

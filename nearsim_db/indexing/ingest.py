@@ -59,9 +59,9 @@ class Ingest:
         self._files: list[str] = []
         self._loaded = LoadedDocuments()
         self._counting = Lock()  # both the reading and the writing thread count records
-        self.summary = IngestSummary()
-        self.html_documents = 0
-        self.has_source = False  # any document
+        self.summary: IngestSummary = IngestSummary()
+        self.html_documents: int = 0
+        self.has_source: bool = False  # any document
 
     def write(
         self,

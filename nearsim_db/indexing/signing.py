@@ -64,7 +64,7 @@ class HelperSigner:
         self._helper = helper
         self._context = context
         self._unanswered = 0
-        self.is_ended = False
+        self.is_ended: bool = False
         self._send(
             BeginSigning(None if context.build.spool is None else context.build.spool.place_for(number))
         )

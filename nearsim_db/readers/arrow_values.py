@@ -26,7 +26,7 @@ class Unreadable:
     """Placeholder for a value that is damaged or that Python cannot represent, with the reason."""
 
     def __init__(self, error: Exception) -> None:
-        self.reason = " ".join(str(error).split())[:_SHOWN_CHARACTERS] or type(error).__name__
+        self.reason: str = " ".join(str(error).split())[:_SHOWN_CHARACTERS] or type(error).__name__
 
 
 def values_of(column: Any) -> list[Any]:

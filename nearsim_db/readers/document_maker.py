@@ -93,11 +93,11 @@ class DocumentMaker:
         self._id_parts = tuple(fields.id.split(","))
         named = {fields.id, fields.title, fields.source, fields.url, fields.published_at, fields.vector}
         if fields.body is None:
-            self.body_names = tuple(name for name in ("text", "body") if name not in named)
+            self.body_names: tuple[str, ...] = tuple(name for name in ("text", "body") if name not in named)
         else:
             self.body_names = (fields.body,)
         in_id = {name for name in self._id_parts if "." in name}
-        self.named = frozenset(named.union(self.body_names, in_id))
+        self.named: frozenset[str] = frozenset(named.union(self.body_names, in_id))
         self._paths = tuple(name for name in self.named if "." in name)
         texts = (fields.id, fields.title, *self.body_names[:1])
         self._texts = texts if len(set(texts)) == 3 else None

@@ -42,7 +42,7 @@ class Input:
         elif self._type in TABLES:
             self._tables = [path]
         self._file = replace(source.file(path), progress=ReadProgress())
-        self.format = self._format()
+        self.format: FileFormat | None = self._format()
 
     def _format(self) -> FileFormat | None:
         if self._tables:

@@ -26,7 +26,8 @@ class FieldUse:
     """Notes whether any document has a source or a publication date."""
 
     def __init__(self) -> None:
-        self.has_source = self.has_date = False
+        self.has_source: bool = False
+        self.has_date: bool = False
         self._undated = 0
         self._dates: Counter[str] = Counter()
 
@@ -72,7 +73,7 @@ class RejectReasons:
         self._read = self._rejected = self._undated = self._numbered = 0
         self._reasons: Counter[str] = Counter()
         self._first_date = ""
-        self.fields = FieldUse()
+        self.fields: FieldUse = FieldUse()
 
     def counted(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
         """Yield records, counting them."""
@@ -215,7 +216,7 @@ class RejectWriter:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._stream: TextIO | None = None
-        self.count = 0
+        self.count: int = 0
         self.first: list[Reject] = []
         self._file = ""
         self._of_file = 0

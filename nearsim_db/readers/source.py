@@ -94,7 +94,7 @@ class Source:
     ) -> None:
         given = [STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths]
         self._found = find_paths(given, reading)
-        self.paths = tuple(one.path for one in self._found)
+        self.paths: tuple[Path, ...] = tuple(one.path for one in self._found)
         self._folders = {one.path for one in self._found if one.is_folder}
         self._left_out = {one.path: one.left_out for one in self._found if one.left_out}
         self.fields = fields
@@ -102,7 +102,7 @@ class Source:
         self._originals = originals or {}
         self._progress = ReadProgress()
         sizes = [_checked_size(one, self.reading) for one in self._found]
-        self.total_bytes = _sum(sizes)
+        self.total_bytes: int | None = _sum(sizes)
         self._sizes = sizes
 
     @property

@@ -90,7 +90,7 @@ class Follower:
         new: bool = False,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.after = 0 if after is None else after
+        self.after: int = 0 if after is None else after
         self._database = database
         self._wanted = wanted
         self._may_miss = after is None

@@ -158,7 +158,7 @@ class Queries(Answers):
         own = documents(self.collection) if given is None else of_records(given, query.across, fields)
         targets = None if given is None and target == self.collection else documents(target)
         yield from search.find(own, targets)
-        self.warnings += search.warnings
+        self.warnings.extend(search.warnings)
 
     def _usable(self, given: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument]:
         """Yield what was not rejected; the others are warnings."""
@@ -188,7 +188,7 @@ class Queries(Answers):
         written, warnings = write_export(
             self.database, self.collection, self.profile, keep, chosen, target, checked_limit(limit)
         )
-        self.warnings += warnings
+        self.warnings.extend(warnings)
         return written
 
     def explain(self, one: str, other: str) -> Explanation:
@@ -231,7 +231,7 @@ class Queries(Answers):
             return spread_of(asked, others, recipe, finder), warning
 
         found, warning = self._ask(read)
-        self.warnings += [] if warning is None else [warning]
+        self.warnings.extend([] if warning is None else [warning])
         return found
 
     def common_fingerprints(self) -> list[CommonFingerprints]:

@@ -27,7 +27,7 @@ class CommonShingles:
     """Counts in how many distinct texts each shingle is; equal texts are one."""
 
     def __init__(self) -> None:
-        self.documents = 0
+        self.documents: int = 0
         self._seen: set[bytes] = set()
         self._ids, self._counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
 

@@ -14,12 +14,12 @@ from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.across import LABEL_BYTES, own_digest
 from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.common_shingles import ignored_ids, without
-from nearsim_db.similarity.metrics import FEATURE, METRICS, Scores
+from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.recipe import field_across
 from nearsim_db.similarity.runs import longest_run, share_runs
-from nearsim_db.similarity.sketch.family import RowAgreements
+from nearsim_db.similarity.sketch.family import Family, RowAgreements
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.similarity.text.kernels import text_kernels
@@ -96,16 +96,17 @@ class Encoder:
         chosen = backends.resolve(backend)
         self.backend: backends.Backend = "later" if plain_characters and chosen == "numba" else chosen
         self._plain_left = plain_characters
-        self.family = make_family(profile.recipe, self.backend)
+        self.family: Family = make_family(profile.recipe, self.backend)
         self._shingler = Shingler(profile.recipe, self.backend)
-        self.ignored = self._ignored_texts = ignored_ids(profile.recipe, self._shingler)
-        self.metric = METRICS[self.family.metric]
-        self.takes_vectors = profile.recipe.sketch.input == "vector"
-        self.is_exact = (
+        self._ignored_texts = ignored_ids(profile.recipe, self._shingler)
+        self.ignored: NDArray[np.uint64] = self._ignored_texts
+        self.metric: Metric = METRICS[self.family.metric]
+        self.takes_vectors: bool = profile.recipe.sketch.input == "vector"
+        self.is_exact: bool = (
             profile.recipe.match.verify == "exact"
         )  # pairs are decided on features, not on sketches
         self._places = [("title", "body").index(name) for name in profile.recipe.fields]
-        self.across = field_across(profile.recipe)
+        self.across: str | None = field_across(profile.recipe)
         self._between = "\n\n" if profile.recipe.shingle.scheme == "sentence" else "\n"
         self._banding = profile.banding
         # Copied for each document, which takes less time than to hash the key again.

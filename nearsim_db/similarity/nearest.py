@@ -109,7 +109,7 @@ class NearestJoin:
         links = ends - np.concatenate((np.zeros(1, np.int64), ends))[begins][owners]
         chosen = order[(rank < KEYS) & ((links <= LINKS) | (rank == 0))]
         self._owners, self._keys = owners[chosen], terms[chosen]
-        self.left_out = int((amounts[chosen] > LINKS).sum())
+        self.left_out: int = int((amounts[chosen] > LINKS).sum())
         self._amounts = np.minimum(amounts[chosen], LINKS)
 
     def search(self, most: int, min_similarity: float) -> Iterator[Neighbours]:

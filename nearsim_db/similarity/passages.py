@@ -92,7 +92,7 @@ class PassageFinder:
 
     def __init__(self, recipe: Recipe, backend: Backend, common: Ids | None = None) -> None:
         """`common` are shingles that are left out. Raises InputError if the recipe compares vectors."""
-        self.rules = PassageRules.of(recipe)
+        self.rules: PassageRules = PassageRules.of(recipe)
         self._tokeniser = Tokeniser(recipe, backend)
         without_tags = replace(recipe.normalise, html=False)
         self._shingler = Shingler(replace(recipe, normalise=without_tags), backend)

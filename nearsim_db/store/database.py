@@ -61,7 +61,7 @@ class Database:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
         self.settings = settings
-        self.jobs = 1
+        self.jobs: int = 1
         self._reading: deque[Connection] = deque()
 
     @classmethod

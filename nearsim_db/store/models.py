@@ -22,6 +22,7 @@ from sqlalchemy import (
     Integer,
     Interval,
     LargeBinary,
+    MetaData,
     SmallInteger,
     Text,
     Uuid,
@@ -32,7 +33,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from nearsim_db.store.schema.mapped_base import Base, View, include_name, include_object
 
-metadata = Base.metadata
+metadata: MetaData = Base.metadata
 
 
 class Band(Base):

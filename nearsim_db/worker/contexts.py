@@ -157,7 +157,7 @@ class WorkerLease:
         self._lost = lost
         self._silence_seconds = silence_seconds
         self._due_at = 0.0
-        self.lease_id = self._open()
+        self.lease_id: int = self._open()
 
     def keep_alive(self) -> None:
         """Send a heartbeat if the last one is a second old. An expired lease is replaced by a new one."""

@@ -29,23 +29,25 @@ class Monitor(Collector):
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.registry = CollectorRegistry()
-        self.documents = Counter(
+        self.registry: CollectorRegistry = CollectorRegistry()
+        self.documents: Counter = Counter(
             "nearsim_documents",
             "Documents processed by stage and outcome: done, failed or set_aside",
             ["stage", "outcome"],
             registry=self.registry,
         )
-        self.pairs = Counter("nearsim_pairs_stored", "Pairs stored", registry=self.registry)
-        self.failures = Counter("nearsim_failures", "Batches that failed", ["stage"], registry=self.registry)
-        self.seconds = Histogram(
+        self.pairs: Counter = Counter("nearsim_pairs_stored", "Pairs stored", registry=self.registry)
+        self.failures: Counter = Counter(
+            "nearsim_failures", "Batches that failed", ["stage"], registry=self.registry
+        )
+        self.seconds: Histogram = Histogram(
             "nearsim_batch_seconds",
             "Duration of batches, by stage",
             ["stage"],
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self.interruptions = Counter(
+        self.interruptions: Counter = Counter(
             "nearsim_database_lost",
             "Interruptions of work by the database server or the connection to it, by cause",
             ["cause"],
@@ -53,7 +55,7 @@ class Monitor(Collector):
         )
         for cause in _CAUSES:
             self.interruptions.labels(cause)
-        self.connected = Gauge(
+        self.connected: Gauge = Gauge(
             "nearsim_database_connected", "1 while the worker has a session", registry=self.registry
         )
         build = Gauge("nearsim_info", "Version of nearsim", ["version"], registry=self.registry)

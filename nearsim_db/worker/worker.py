@@ -147,7 +147,7 @@ class Worker:
         silence_seconds: float = SILENCE_SECONDS,
         keep_events: str | None = None,
     ) -> None:
-        self.monitor = monitor or Monitor()
+        self.monitor: Monitor = monitor or Monitor()
         settings = from_environment()
         if url is None and settings.database_url is None:
             self.monitor.watch_disk("data", settings.home)

@@ -47,7 +47,7 @@ class Reservoir:
         self._random = random.Random(seed)
         self._sampled: list[tuple[float, int, str]] = []
         self._limit = 1.0
-        self.seen = 0
+        self.seen: int = 0
 
     def offer(self, text: str) -> None:
         """Add a text if its random key is low enough."""

@@ -12,7 +12,7 @@ from nearsim_db.errors import count_of
 if TYPE_CHECKING:
     from nearsim_db.store.collection_rows import Collection
 
-collection = typer.Typer(
+collection: typer.Typer = typer.Typer(
     no_args_is_help=True,
     help="Create, list, show, rename and delete collections: sets of documents to compare.",
 )

@@ -16,7 +16,7 @@ from nearsim_db.cli.output import layouts, terminal
 if TYPE_CHECKING:
     from nearsim_db.search.events import Kind as KindName
 
-events = typer.Typer(
+events: typer.Typer = typer.Typer(
     invoke_without_command=True, epilog="Example: nearsim events --collection news --follow --after 1000"
 )
 

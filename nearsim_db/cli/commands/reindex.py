@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EXCEEDED = 3
 
-reindex = typer.Typer(
+reindex: typer.Typer = typer.Typer(
     no_args_is_help=True,
     help="Replace the index of a profile while it stays in use: build a new one, compare, promote, roll back.",
 )

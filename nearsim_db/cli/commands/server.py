@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nearsim_db.store.access import Role
     from nearsim_db.store.settings import Settings
 
-db = typer.Typer(
+db: typer.Typer = typer.Typer(
     no_args_is_help=True,
     help="Manage the database: NEARSIM_DATABASE_URL, otherwise an embedded PostgreSQL started on demand.",
 )

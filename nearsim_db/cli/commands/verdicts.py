@@ -9,7 +9,7 @@ import typer
 from nearsim_db.cli import formats, options
 from nearsim_db.cli.output import layouts, terminal
 
-verdict = typer.Typer(
+verdict: typer.Typer = typer.Typer(
     no_args_is_help=True,
     help="Decide whether two documents belong in one cluster, overriding their similarity.",
 )

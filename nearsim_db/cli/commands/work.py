@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from nearsim_db.store.database import Database
     from nearsim_db.store.work.work_items import WorkItem
 
-work = typer.Typer(no_args_is_help=True, help="Show the work queue; retry or discard work that failed.")
+work: typer.Typer = typer.Typer(
+    no_args_is_help=True, help="Show the work queue; retry or discard work that failed."
+)
 
 
 @dataclass(eq=False, repr=False)

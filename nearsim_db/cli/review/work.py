@@ -24,7 +24,7 @@ class Indexer:
         self._may_index = index.database.may_index
         self._thread = threading.Thread(target=self._run, name="review-indexer", daemon=True)
         self.state: State = "current"
-        self.error = ""
+        self.error: str = ""
 
     def __enter__(self) -> Self:
         if self._may_index:

@@ -15,7 +15,7 @@ from nearsim_db.similarity.clustering import (
     sort_edges,
     star_clusters,
 )
-from nearsim_db.similarity.recipe import keep_policy
+from nearsim_db.similarity.recipe import ClusterRules, keep_policy
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, NO_MEMBERS, NO_TIES, Members, Ties
 from nearsim_db.store.driver import Connection
@@ -32,7 +32,7 @@ class GenerationTies:
 
     def __init__(self, connection: Connection, context: Context) -> None:
         self._profile = context.encoder.profile
-        self.rules = self._profile.recipe.cluster
+        self.rules: ClusterRules = self._profile.recipe.cluster
         self._connection = connection
         self._leaves = context.leaves
         self._collection_id = context.generation.collection_id

@@ -23,7 +23,7 @@ class RecordWriter(ABC):
 
     def __init__(self, stream: BinaryIO, columns: Sequence[str]) -> None:
         self.stream = stream
-        self.columns = tuple(columns)
+        self.columns: tuple[str, ...] = tuple(columns)
 
     @abstractmethod
     def write(self, record: Mapping[str, object]) -> None:

@@ -61,7 +61,7 @@ class Shingler:
         self._fold_ascii = recipe.normalise.case != "none"
         self._collapse = recipe.normalise.whitespace == "collapse"
         self._backend = backend
-        self.lexer = Lexer(self._rules.language) if self._rules.language else None
+        self.lexer: Lexer | None = Lexer(self._rules.language) if self._rules.language else None
         self.word_filter: WordFilter | None = word_filter(self._rules, self._canonical_word)
 
     @property

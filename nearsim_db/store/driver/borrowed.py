@@ -55,7 +55,7 @@ class BorrowedConnection(Connection):
 
     def __init__(self, backend: Backend, give_back: Callable[[Backend], None]) -> None:
         super().__init__(backend, give_back)
-        self.cursor_prefix = f"nearsim_{next(_numbers)}"
+        self.cursor_prefix: str = f"nearsim_{next(_numbers)}"
 
     def commit(self) -> None:
         """Leave the commit to the application."""

@@ -46,12 +46,12 @@ class ServerHome:
     """Paths of one embedded server: all in the folder `postgresql` of nearsim's home."""
 
     def __init__(self, home: Path) -> None:
-        self.path = home.expanduser().resolve()
-        self.folder = self.path / "postgresql"
-        self.data_directory = self.folder / "data"
-        self.log = self.folder / "data.log"
-        self.keep_marker = self.folder / "keep"
-        self.last_request = self.folder / "last-request"
+        self.path: Path = home.expanduser().resolve()
+        self.folder: Path = self.path / "postgresql"
+        self.data_directory: Path = self.folder / "data"
+        self.log: Path = self.folder / "data.log"
+        self.keep_marker: Path = self.folder / "keep"
+        self.last_request: Path = self.folder / "last-request"
 
     def locked(self, *, create: bool = True) -> FileLock:
         """Return the lock for starting, handing out and stopping the server. It raises LockTimeout."""

@@ -1,6 +1,6 @@
 """The bases of mapped tables and views, and what keeps the Alembic of an application off the schemas of nearsim."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import MetaData, event
 from sqlalchemy.orm import DeclarativeBase
@@ -12,13 +12,13 @@ from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA
 class Base(DeclarativeBase):
     """Base of the mapped tables."""
 
-    metadata = MetaData(schema=SCHEMA)
+    metadata: ClassVar[MetaData] = MetaData(schema=SCHEMA)
 
 
 class View(DeclarativeBase):
     """Base of the mapped views, which show live generations only."""
 
-    metadata = MetaData(schema=SCHEMA)
+    metadata: ClassVar[MetaData] = MetaData(schema=SCHEMA)
 
 
 @event.listens_for(View, "before_insert", propagate=True)
