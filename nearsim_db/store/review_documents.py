@@ -1,8 +1,11 @@
 """Documents, pairs and clusters as the review desk shows them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
@@ -49,6 +52,43 @@ class Tie:
     def strength(self) -> float:
         """The threshold above which the tie is gone; twins and pins stay at 1."""
         return self.similarity if self.kind == "pair" else 2.0
+
+
+_KINDS: tuple[Literal["pair", "twin", "pin"], ...] = ("pair", "twin", "pin")
+_TIE = np.dtype([("left", ">i8"), ("right", ">i8"), ("similarity", ">f8"), ("kind", ">i8")])
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """The ties of a cluster, in arrays, as 1,000 documents may have half a million; the strongest first."""
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    kind: NDArray[np.int64]
+
+    @classmethod
+    def unpacked(cls, content: bytes) -> "Ties":
+        """Decode what the statement read_cluster_ties returns."""
+        rows = np.frombuffer(content, _TIE)
+        strength = np.where(rows["kind"] == 0, rows["similarity"], 2.0)
+        rows = rows[np.lexsort((rows["right"], rows["left"], -strength))]
+        left, right, kind = (rows[name].astype(np.int64) for name in ("left", "right", "kind"))
+        return cls(left, right, rows["similarity"].astype(np.float64), kind)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def among(self, doc_ids: Sequence[int]) -> "Ties":
+        """Return the ties between some documents."""
+        kept = np.isin(self.left, doc_ids) & np.isin(self.right, doc_ids)
+        return Ties(self.left[kept], self.right[kept], self.similarity[kept], self.kind[kept])
+
+    def __iter__(self) -> Iterator[Tie]:
+        for at in range(len(self)):
+            yield Tie(
+                int(self.left[at]), int(self.right[at]), float(self.similarity[at]), _KINDS[self.kind[at]]
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +138,16 @@ def read_cluster(
     return found.all(ClusterDocument)
 
 
-def read_ties(connection: Connection, generation_id: int, doc_ids: Sequence[int]) -> list[Tie]:
+def read_ties(connection: Connection, generation_id: int, doc_ids: Sequence[int]) -> Ties:
     """Return what ties documents of a cluster."""
     parameters = {"generation_id": generation_id, "doc_ids": list(doc_ids)}
-    return run(connection, "read_cluster_ties", **parameters).all(Tie)
+    return Ties.unpacked(run(connection, "read_cluster_ties", None, "binary", **parameters).value())
+
+
+def find_neighbours(connection: Connection, generation_id: int, cluster_id: int, doc_id: int) -> list[int]:
+    """Return the documents of a cluster that are tied to one of them."""
+    parameters = {"generation_id": generation_id, "cluster_id": cluster_id, "doc_id": doc_id}
+    return run(connection, "read_cluster_neighbours", **parameters).values()
 
 
 def find_clusters(connection: Connection, generation_id: int, doc_ids: Sequence[int]) -> dict[int, int]:

@@ -1,12 +1,20 @@
 """The ties that hold a cluster together, against an independent graph library."""
 
 import random
+import struct
 
 import networkx
 import pytest
 
 from nearsim_db.cli.review.clusters import DRAWN, SIDE, draw, spanning_ties
-from nearsim_db.store.review_documents import Tie
+from nearsim_db.store.review_documents import Tie, Ties
+
+
+def packed(ties: list[Tie]) -> Ties:
+    """The ties as the database returns them."""
+    return Ties.unpacked(
+        b"".join(struct.pack(">qqdq", one.left_id, one.right_id, one.similarity, 0) for one in ties)
+    )
 
 
 def ties(rng: random.Random, count: int) -> list[Tie]:
@@ -20,7 +28,7 @@ def ties(rng: random.Random, count: int) -> list[Tie]:
 @pytest.mark.parametrize("seed", range(5))
 def test_spanning_ties_tell_the_parts_at_every_threshold(seed: int) -> None:
     found = ties(random.Random(seed), 20)
-    spanning = spanning_ties(found)
+    spanning = spanning_ties(20, packed(found))
     for threshold in (0.7, 0.8, 0.9, 0.95, 1.0):
         graph = networkx.Graph()
         graph.add_nodes_from(range(1, 21))
@@ -31,7 +39,7 @@ def test_spanning_ties_tell_the_parts_at_every_threshold(seed: int) -> None:
 
 def test_drawings_are_bounded_and_have_the_weakest_tie() -> None:
     found = ties(random.Random(1), 300)
-    drawing = draw(range(1, 301), found)
+    drawing = draw(range(1, 301), packed(found))
     assert len(drawing.places) == DRAWN
     assert all(0 <= x <= SIDE and 0 <= y <= SIDE for x, y in drawing.places.values())
     assert drawing.weakest[0] == min(drawing.spanning, key=lambda one: one.similarity)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.store.review_documents import Tie
+from nearsim_db.store.review_documents import Tie, Ties
 
 SIDE = 600.0
 DRAWN = 150
@@ -32,30 +32,32 @@ class Drawing:
     ties: Sequence[Tie]
 
 
-def draw(doc_ids: Sequence[int], ties: Sequence[Tie]) -> Drawing:
+def draw(doc_ids: Sequence[int], ties: Ties) -> Drawing:
     """Place the first documents of a cluster by the forces of their ties (Fruchterman and Reingold 1991)."""
     drawn = sorted(doc_ids[:DRAWN])
-    spanning = spanning_ties(ties)
+    spanning = spanning_ties(len(doc_ids), ties)
     weakest = [tie for tie in reversed(spanning) if tie.kind == "pair"][:_WEAKEST]
     rows = {doc_id: row for row, doc_id in enumerate(drawn)}
-    shown = [tie for tie in _chosen(spanning, ties) if tie.left_id in rows and tie.right_id in rows]
+    shown = _chosen(
+        [tie for tie in spanning if tie.left_id in rows and tie.right_id in rows], ties.among(drawn)
+    )
     placed = _placed(len(drawn), [(rows[tie.left_id], rows[tie.right_id]) for tie in shown])
     return Drawing(dict(zip(drawn, placed, strict=True)), weakest, spanning, shown)
 
 
-def _chosen(spanning: Sequence[Tie], ties: Sequence[Tie]) -> list[Tie]:
+def _chosen(spanning: Sequence[Tie], ties: Ties) -> list[Tie]:
     """Return the spanning ties and, of each document, the strongest ties."""
     degree: Counter[int] = Counter()
     found = set(spanning)
-    for tie in sorted(ties, key=lambda one: -one.strength):
+    for tie in ties:
         if degree[tie.left_id] < _STRONGEST or degree[tie.right_id] < _STRONGEST:
             found.add(tie)
             degree.update((tie.left_id, tie.right_id))
     return sorted(found, key=lambda one: (one.left_id, one.right_id, one.kind))
 
 
-def spanning_ties(ties: Sequence[Tie]) -> list[Tie]:
-    """Return the ties of a maximum spanning forest, the most similar first (Kruskal 1956).
+def spanning_ties(documents: int, ties: Ties) -> list[Tie]:
+    """Return the ties of a maximum spanning forest of so many documents, the most similar first (Kruskal 1956).
 
     With a threshold t the cluster has one part more for each of them below t.
     """
@@ -67,12 +69,14 @@ def spanning_ties(ties: Sequence[Tie]) -> list[Tie]:
             one = root[one]
         return one
 
-    found = []
-    for tie in sorted(ties, key=lambda one: (-one.strength, one.left_id, one.right_id)):
+    found: list[Tie] = []
+    for tie in ties:
         left, right = find(tie.left_id), find(tie.right_id)
         if left != right:
             root[left] = right
             found.append(tie)
+        if len(found) == documents - 1:
+            break
     return found
 
 

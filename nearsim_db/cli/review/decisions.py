@@ -6,11 +6,10 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.responses import RedirectResponse, Response
 
 from nearsim_db.cli.review.call import OPPOSITE, QUEUES, Call
-from nearsim_db.cli.review.pages import MOST_MEMBERS
 from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import InputError, NotFoundError
-from nearsim_db.store.review_documents import find_clusters, read_cluster, read_ties
-from nearsim_db.store.reviews import Answer, DecidedRow
+from nearsim_db.store.review_documents import find_clusters, find_neighbours
+from nearsim_db.store.reviews import Answer, DecidedRow, pair_of
 from nearsim_db.store.verdicts import Pair
 
 
@@ -45,13 +44,10 @@ def take_out(site: Site, call: Call) -> Response:
         raise InputError("the form names no document and its cluster")
     with site.database.transaction() as connection:
         live = site.live(connection)
-        place = site.desk.collection_id, live.generation_id
-        members = read_cluster(connection, *place, cluster[0], MOST_MEMBERS)
-        ties = read_ties(connection, live.generation_id, [one.doc_id for one in members])
-        own = [tie for tie in ties if taken[0] in (tie.left_id, tie.right_id)]
-        if not own:
+        tied = find_neighbours(connection, live.generation_id, cluster[0], taken[0])
+        if not tied:
             raise NotFoundError(f"document {taken[0]} has no neighbour in this cluster any more")
-        answers: dict[Pair, Answer] = {(tie.left_id, tie.right_id): "different" for tie in own}
+        answers: dict[Pair, Answer] = {pair_of(taken[0], one): "different" for one in tied}
         site.desk.decide(connection, "cluster", answers, "taken out of its cluster", replaces=True)
     site.changed()
     return _see(f"/cluster/{cluster[0]}", "", "different")

@@ -34,7 +34,7 @@ _COUNTED = 1_000
 _LISTED, _COMPARED = 30, 10
 _PASSAGES, _REST = 10, 10
 _DISAGREEMENTS = 200
-MOST_MEMBERS = 1_000
+_MOST_MEMBERS = 1_000
 _SHORTLIST_CHARACTERS, _SHORTLIST_WORDS, _CONTEXT = 20_000, 400, 10
 
 _ABOUT = {
@@ -198,7 +198,7 @@ def cluster(site: Site, call: Call) -> Response:
     with site.database.transaction() as connection:
         live = site.live(connection)
         place = site.desk.collection_id, live.generation_id
-        members = read_cluster(connection, *place, cluster_id, MOST_MEMBERS)
+        members = read_cluster(connection, *place, cluster_id, _MOST_MEMBERS)
         ties = read_ties(connection, live.generation_id, [one.doc_id for one in members])
     if not members:
         raise NotFoundError(f"there is no cluster {cluster_id} any more")
@@ -208,7 +208,7 @@ def cluster(site: Site, call: Call) -> Response:
         queue=call.query.get("queue") if call.query.get("queue") in QUEUES else None,
         cluster_id=cluster_id,
         members=members,
-        is_cut=len(members) == MOST_MEMBERS,
+        is_cut=len(members) == _MOST_MEMBERS,
         names={one.doc_id: one.title or one.external_id for one in members},
         all_ties=len(ties),
         ties=drawing.ties,

@@ -197,25 +197,55 @@ WHERE member.generation_id = %(generation_id)s AND member.cluster_id = %(cluster
 ORDER BY member.doc_id LIMIT %(most)s
 
 -- name: read_cluster_ties
--- What ties documents: pairs but vetoed ones, twins and their head, pins. Relies on the keys of similar_pair and of
--- signature and on verdict_one_current.
-SELECT pair.left_id, pair.right_id, pair.similarity, 'pair' FROM nearsim.similar_pair AS pair
-WHERE pair.generation_id = %(generation_id)s AND NOT pair.in_review
-    AND pair.left_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND pair.right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-    AND NOT EXISTS (
-        SELECT FROM nearsim.verdict WHERE verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id
-            AND undone_at IS NULL)
-UNION ALL
-SELECT head_id, doc_id, 1, 'twin' FROM nearsim_index.signed AS signature
-WHERE generation_id = %(generation_id)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id < doc_id
-    AND head_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-    AND NOT EXISTS (
-        SELECT FROM nearsim.verdict WHERE verdict.left_id = signature.head_id AND verdict.right_id = signature.doc_id
-            AND undone_at IS NULL)
-UNION ALL
-SELECT left_id, right_id, 1, 'pin' FROM nearsim.verdict
-WHERE verdict = 'pinned' AND undone_at IS NULL AND left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-    AND right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+-- What ties documents: pairs but vetoed ones (0), twins and their head (1), pins (2); each packed as two ids, similarity
+-- and kind of eight bytes. Relies on the keys of similar_pair and of signature and on verdict_one_current.
+SELECT coalesce(string_agg(int8send(left_id) || int8send(right_id) || float8send(similarity) || int8send(kind), ''), '')
+FROM (
+    SELECT pair.left_id, pair.right_id, pair.similarity, 0 FROM nearsim.similar_pair AS pair
+    WHERE pair.generation_id = %(generation_id)s AND NOT pair.in_review
+        AND pair.left_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND pair.right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+        AND NOT EXISTS (
+            SELECT FROM nearsim.verdict WHERE verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id
+                AND undone_at IS NULL)
+    UNION ALL
+    SELECT head_id, doc_id, 1, 1 FROM nearsim.signature
+    WHERE generation_id = %(generation_id)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id < doc_id
+        AND head_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+        AND NOT EXISTS (
+            SELECT FROM nearsim.verdict WHERE verdict.left_id = signature.head_id AND verdict.right_id = signature.doc_id
+                AND undone_at IS NULL)
+    UNION ALL
+    SELECT left_id, right_id, 1, 2 FROM nearsim.verdict
+    WHERE verdict = 'pinned' AND undone_at IS NULL AND left_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+        AND right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+) AS tie (left_id, right_id, similarity, kind)
+
+-- name: read_cluster_neighbours
+-- What is tied to a document in its cluster, as read_cluster_ties has it: by pairs, twins and pins. Relies on the keys of
+-- similar_pair and cluster_member, on signature_head and on verdict_left and verdict_right.
+SELECT DISTINCT tied.doc_id FROM (
+    SELECT right_id AS doc_id FROM nearsim.similar_pair
+    WHERE generation_id = %(generation_id)s AND left_id = %(doc_id)s AND NOT in_review
+    UNION ALL
+    SELECT left_id FROM nearsim.similar_pair
+    WHERE generation_id = %(generation_id)s AND right_id = %(doc_id)s AND NOT in_review
+    UNION ALL
+    SELECT head_id FROM nearsim.signature
+    WHERE generation_id = %(generation_id)s AND doc_id = %(doc_id)s AND head_id < doc_id
+    UNION ALL
+    SELECT doc_id FROM nearsim.signature
+    WHERE generation_id = %(generation_id)s AND head_id = %(doc_id)s AND head_id < doc_id
+    UNION ALL
+    SELECT right_id FROM nearsim.verdict WHERE left_id = %(doc_id)s AND verdict = 'pinned' AND undone_at IS NULL
+    UNION ALL
+    SELECT left_id FROM nearsim.verdict WHERE right_id = %(doc_id)s AND verdict = 'pinned' AND undone_at IS NULL
+) AS tied
+JOIN nearsim.cluster_member AS member ON member.generation_id = %(generation_id)s AND member.doc_id = tied.doc_id
+    AND member.cluster_id = %(cluster_id)s
+WHERE NOT EXISTS (
+    SELECT FROM nearsim.verdict WHERE verdict.left_id = least(%(doc_id)s, tied.doc_id)
+        AND verdict.right_id = greatest(%(doc_id)s, tied.doc_id) AND verdict = 'vetoed' AND undone_at IS NULL)
+ORDER BY tied.doc_id
 
 -- name: find_cluster_ids
 -- The clusters of some documents. Relies on the key of cluster_member.
