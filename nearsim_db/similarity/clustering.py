@@ -244,7 +244,10 @@ def _unite_by_average(groups: "_Groups", sizes: list[int], links: Ids, weights: 
                 totals[one][third] += weight
                 totals[third][one] = totals[one][third]
         for third in totals[one]:
-            heappush(waiting, entry(one, third))
+            if (
+                -(found := entry(one, third))[0] >= least - _TOLERANCE
+            ):  # lower ones may rise by another merger only
+                heappush(waiting, found)
 
 
 def choose_survivors(documents: Ids, clusters: Ids, order: Ids) -> NDArray[np.bool_]:
