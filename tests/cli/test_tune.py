@@ -68,3 +68,14 @@ def test_other_findings_are_shown_without_a_proposal(
     reported = nearsim.run("tune", corpus, "--threshold", 0.004, "--json").document()
     assert (reported["proposal"], reported["recipe"], len(reported["histogram"]["bins"])) == (None, None, 20)
     assert reported["refusal"]
+
+
+def test_passages_are_proposed_for_winnow(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
+    output = tmp_path / "recipe.toml"
+    options = ("--preset", "embedded-stories", "--output", output)
+    assert f"--recipe {output}" in nearsim.succeed("tune", corpus, *options).out
+    found = nearsim.succeed("tune", corpus, *options, "--json").document()
+    proposed = load(output).match
+    assert {one["passage"] for one in found["lengths"]} >= {10, 20, 40}
+    assert (proposed.passage, proposed.passage_gap) == (8, 0) and "8 equal words" in output.read_text()
+    assert found["recipe"]["match"]["passage"] == 8 and found["gaps"][0] == {"gap": 0, "covered": 1.0}

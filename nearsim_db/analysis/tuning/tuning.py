@@ -54,7 +54,7 @@ def tune(
     scripts = recipe_warnings.TextSample()
     scripts.add(texts)
     run.unspaced = scripts.unspaced / max(scripts.texts, 1)
-    labels_found = _known_labels(sample, labelled)
+    labels_found = None if labelled is None else known_labels(sample, labelled)
     schemes = shingling.candidates(recipe, chosen_options.kept)
     units = {
         one: count_units(recipe, one, texts)
@@ -83,7 +83,7 @@ def _check(sample: Sample, recipe: Recipe) -> None:
     encoder = Encoder(resolve(recipe))
     if encoder.metric.name != "jaccard":
         raise RecipeError(
-            f"tune supports Jaccard similarity only; sketch.family {recipe.sketch.family} estimates "
+            f"tune supports Jaccard similarity and winnow only; sketch.family {recipe.sketch.family} estimates "
             f"{encoder.metric.name}: use nearsim curve to choose its bands"
         )
     if recipe.match.amplification is not None:
@@ -98,9 +98,8 @@ def _check(sample: Sample, recipe: Recipe) -> None:
         )
 
 
-def _known_labels(sample: Sample, labelled: Labels | None) -> Labels | None:
-    if labelled is None:
-        return None
+def known_labels(sample: Sample, labelled: Labels) -> Labels:
+    """Return the labels of documents that were read. Raises InputError unless there are both kinds."""
     labelled.keep_known(sample.wanted)
     positive = sum(duplicate for _, _, duplicate in labelled.pairs)
     if positive == 0 or positive == len(labelled.pairs):

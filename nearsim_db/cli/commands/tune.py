@@ -9,7 +9,7 @@ from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
 
-_SHINGLE_KEYS = ("scheme", "k")
+_KEPT = ("shingle.scheme", "shingle.k", "match.passage", "match.passage_gap")
 
 
 _Files = Annotated[
@@ -88,7 +88,8 @@ def tune(
 
     Compares near and random pairs of a sample exactly, and estimates the similarity histogram of the whole corpus.
     Stores nothing. Starts from --recipe or --preset and keeps its normalisation; shingle.scheme and shingle.k are kept
-    if given with --set.
+    if given with --set. Of the family winnow (--preset embedded-stories) it proposes match.passage, match.passage_gap
+    and match.threshold; the first two are kept if given with --set.
     """
     if files and not formats.is_typed(context, "collection"):
         collection = None
@@ -103,6 +104,7 @@ def tune(
             "--verdicts takes the labels from --collection; give neither FILE nor --labels with it"
         )
     from nearsim_db.analysis.tuning.labels import Labels, read_labels
+    from nearsim_db.analysis.tuning.passages import tune_passages
     from nearsim_db.analysis.tuning.proposal import TuningOptions
     from nearsim_db.analysis.tuning.sampling import draw, draw_from_collection
     from nearsim_db.analysis.tuning.tuning import tune as run
@@ -129,17 +131,19 @@ def tune(
                 ids = labelled.ids if labelled else set()
                 sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
         tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings), precision)
-        found = run(sample, start, tuning_options, labelled, from_environment().threads, progress)
+        found = (
+            tune_passages(sample, start, tuning_options, labelled, progress)
+            if start.sketch.family == "winnow"
+            else run(sample, start, tuning_options, labelled, from_environment().threads, progress)
+        )
     from nearsim_db.cli.output import tuning
 
-    tuning.write_recipe(found, output)
     tuning.show(outcome, found, output)
-    found.required()
     if source is not None:
         terminal.print_warnings(source.warnings)
 
 
 def _kept(settings: list[str] | None) -> frozenset[str]:
-    """Return the shingle keys fixed by --set."""
+    """Return the keys fixed by --set, without their sections."""
     named = {setting.partition("=")[0].strip() for setting in settings or ()}
-    return frozenset(key for key in _SHINGLE_KEYS if f"shingle.{key}" in named)
+    return frozenset(key.partition(".")[2] for key in _KEPT if key in named)

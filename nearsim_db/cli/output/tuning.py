@@ -2,14 +2,15 @@
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any, TextIO
 
 from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.corpus import Forecast
 from nearsim_db.analysis.tuning.labels import LabelScores, thin_out
+from nearsim_db.analysis.tuning.passages import PassageTuning
 from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, commented
 from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
@@ -20,31 +21,72 @@ from nearsim_db.errors import count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import place_of
 from nearsim_db.records import STANDARD_OUTPUT
-from nearsim_db.similarity.recipe import to_mapping
+from nearsim_db.similarity.recipe import Recipe, to_mapping
 
 _WIDEST_BAR, _BESIDE_BARS = 60, 46
 _WIDTH = 80  # if the output is not a terminal
 
 
-def write_recipe(found: Tuning, output: Path | None) -> None:
-    """Write the proposed recipe, if any, as a commented TOML file."""
-    made = found.proposed
-    if output is None or made is None:
+def _write(sample: Sample, recipe: Recipe, reasons: Mapping[str, str], output: Path | None) -> None:
+    """Write a proposed recipe as a commented TOML file."""
+    if output is None:
         return
-    sample = found.sample
     heading = (
         f"Proposed by nearsim tune from {len(sample.texts):,} of {sample.documents:,} documents. Keys without a "
         "comment are those of the starting recipe. Use it with: nearsim profile create NAME --recipe FILE"
     )
     with open_output(output) as stream:
-        stream.write(commented(made.profile.recipe, heading, made.reasons).encode())
+        stream.write(commented(recipe, heading, reasons).encode())
 
 
-def show(outcome: Outcome, found: Tuning, output: Path | None) -> None:
-    """Print the findings, on standard error if the recipe goes to standard output."""
+def _passages_document(found: PassageTuning) -> dict[str, Any]:
+    return {
+        "documents": found.sample.documents,
+        "sampled": len(found.sample.texts),
+        **values_of(found.sample, "characters", "rejected"),
+        **values_of(found, "lengths", "reasons"),
+        "gaps": [{"gap": gap, "covered": share} for gap, share in found.gaps],
+        "labels": _labels_document(found),
+        "recipe": to_mapping(found.recipe),
+    }
+
+
+def _print_passages(found: PassageTuning, output: Path | None, stream: TextIO) -> None:
+    match = found.recipe.match
+    _print_sample(found.sample, stream)
+    terminal.print_line(stream=stream)
+    rows = [[">" if one.passage == match.passage else " ", *astuple(one)] for one in found.lengths]
+    decimals = {"documents": 4, "continued": 3, "fingerprints": 1}
+    tables.print_table(("", "passage", *decimals), rows, decimals=decimals, stream=stream)
+    terminal.print_line(stream=stream)
+    gaps = [[">" if gap == match.passage_gap else " ", gap, share] for gap, share in found.gaps]
+    tables.print_table(("", "gap", "covered"), gaps, decimals={"covered": 3}, stream=stream)
+    _print_labels(found, stream)
+    terminal.print_line(stream=stream)
+    values = {"passage": match.passage, "passage_gap": match.passage_gap, "threshold": match.threshold}
+    facts = {f"match.{key}": f"{value}: {found.reasons[f'match.{key}']}" for key, value in values.items()}
+    tables.print_facts(facts, stream, terminal.width_of(stream) if stream.isatty() else _WIDTH)
+    terminal.print_line(stream=stream)
+    terminal.print_line(_next_step(output), stream)
+
+
+def show(outcome: Outcome, found: Tuning | PassageTuning, output: Path | None) -> None:
+    """Write the proposed recipe, if any, and print the findings, on standard error if it goes to standard output.
+
+    Raises RecipeError if there is no proposal.
+    """
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
-    written = None if output is None or found.proposed is None else str(output)
+    if isinstance(found, PassageTuning):
+        _write(found.sample, found.recipe, found.reasons, output)
+        document = _passages_document(found) | {"output": None if output is None else str(output)}
+        outcome.show(document, lambda: _print_passages(found, output, stream), stream)
+        return
+    made = found.proposed
+    if made is not None:
+        _write(found.sample, made.profile.recipe, made.reasons, output)
+    written = None if output is None or made is None else str(output)
     outcome.show(_document(found) | {"output": written}, lambda: _print(found, output, stream), stream)
+    found.required()
 
 
 def _print(found: Tuning, output: Path | None, stream: TextIO) -> None:
@@ -127,7 +169,7 @@ def _print_shinglings(found: Tuning, stream: TextIO) -> None:
     tables.print_table(columns, rows, decimals={"near": 2, "random": 2, "gap": 2, "F1": 3}, stream=stream)
 
 
-def _print_labels(found: Tuning, stream: TextIO) -> None:
+def _print_labels(found: Tuning | PassageTuning, stream: TextIO) -> None:
     if found.labels is None or found.label_scores is None:
         return
     scores, labelled = found.label_scores, found.labels
@@ -254,7 +296,7 @@ def _shingling_row(one: Shingling) -> dict[str, Any]:
     }
 
 
-def _labels_document(found: Tuning) -> dict[str, Any] | None:
+def _labels_document(found: Tuning | PassageTuning) -> dict[str, Any] | None:
     if found.labels is None or found.label_scores is None:
         return None
     return {
