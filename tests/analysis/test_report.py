@@ -9,15 +9,17 @@ from statistics import median
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.analysis.report import Options, gather
+from nearsim_db.analysis.report import Options, gather, render
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.store import reports
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.statements import Leaves
 from tests.builders.followed_table import words
 from tests.builders.sql_world import EMPTY, RULES, THRESHOLD, World, write_documents
+from tests.search.test_passages import DOCUMENTS
 from tests.servers.databases import Server
 
 SOURCES = ["Wire", "Courier", None, "Éclair"]
@@ -312,3 +314,16 @@ def test_texts_of_an_attached_table_are_read_from_the_table(story: Index, databa
 def test_a_snapshot_writes_nothing(engine: Engine) -> None:
     with pytest.raises(DatabaseError, match="read-only"), reports.snapshot(engine) as connection:
         connection.execute("DELETE FROM nearsim.document")
+
+
+def test_a_report_shows_the_passages_of_its_pairs(index: Index) -> None:
+    index.create_profile("default", from_mapping({"sketch": {"family": "winnow"}}))
+    index.add(DOCUMENTS)
+    report = gather(index.database, index.collection, None, Options())
+    assert report.index is not None and report.index.comparisons
+    for one in report.index.comparisons:
+        found = index.passages(one.left.external_id, one.right.external_id)
+        assert [(each.equal, each.share) for each in one.passages] == [
+            (each.equal, each.share) for each in found
+        ]
+        assert f"passage 1: {found[0].equal} equal words" in render(report).decode()

@@ -5,8 +5,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from nearsim_db.analysis.report.contents import Clusters, Comparison, ListedCluster, Side, Why
+from nearsim_db.analysis.report.contents import Clusters, Comparison, ListedCluster, ShownPassage, Side, Why
 from nearsim_db.analysis.text_diff import compare
+from nearsim_db.search.explanation import passages_of
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import reports
@@ -17,6 +18,7 @@ from nearsim_db.store.reports import ClusterFacts, ReadText, ReportPair
 
 READ_CHARACTERS = 100_000
 _CANDIDATES_PER_PAIR = 8
+_PASSAGES = 5
 
 _Choice = tuple[Why, ReportPair]
 
@@ -41,7 +43,7 @@ def read(
     _choose(chosen, "sample", spread, left)
     doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
     texts = reports.read_texts(connection, leaves, generation.collection_id, doc_ids, READ_CHARACTERS)
-    return sorted(_compared(chosen, texts, recipe), key=lambda one: one.verdict is not None)
+    return sorted(_compared(chosen, texts, generation, recipe), key=lambda one: one.verdict is not None)
 
 
 def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], amount: int) -> None:
@@ -58,11 +60,14 @@ def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], a
     chosen.extend((why, pair) for pair in fresh if id(pair) in kept)
 
 
-def _compared(chosen: Sequence[_Choice], texts: dict[int, ReadText], recipe: Recipe) -> Iterator[Comparison]:
+def _compared(
+    chosen: Sequence[_Choice], texts: dict[int, ReadText], generation: Generation, recipe: Recipe
+) -> Iterator[Comparison]:
     for why, pair in chosen:
         left, right = texts.get(pair.left_id), texts.get(pair.right_id)
         if left is None or right is None:
             continue
+        contents = _content(left, recipe), _content(right, recipe)
         yield Comparison(
             **pair.figures(),
             why=why,
@@ -70,8 +75,14 @@ def _compared(chosen: Sequence[_Choice], texts: dict[int, ReadText], recipe: Rec
             right=_side(right),
             numbers_differ=pair.numbers_differ,
             verdict=pair.verdict,
-            diff=compare(_content(left, recipe), _content(right, recipe)),
+            diff=compare(*contents),
+            passages=tuple(_passages(generation, *contents)),
         )
+
+
+def _passages(generation: Generation, left: str, right: str) -> Iterator[ShownPassage]:
+    for one in passages_of(generation, left, right)[:_PASSAGES]:
+        yield ShownPassage(one.equal, one.share, compare(one.left.text, one.right.text))
 
 
 def _content(text: ReadText, recipe: Recipe) -> str:

@@ -103,8 +103,20 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownPassage:
+    """A passage to show side by side, with `equal` words in runs that both have, a share of the longer side."""
+
+    equal: int
+    share: float
+    diff: Diff
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison(Evidence):
-    """A pair to show side by side, why it was chosen, and the verdict on it."""
+    """A pair to show side by side, why it was chosen, and the verdict on it.
+
+    `passages` are the longest ones under containment, none under other metrics.
+    """
 
     why: Why
     left: Side
@@ -112,6 +124,7 @@ class Comparison(Evidence):
     numbers_differ: bool
     verdict: str | None
     diff: Diff
+    passages: tuple[ShownPassage, ...]
 
 
 @dataclass(frozen=True, slots=True)
