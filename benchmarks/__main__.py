@@ -14,6 +14,7 @@ NAMES: Mapping[str, tuple[str, str]] = {
     "corpus": ("corpus:main", "write the synthetic corpus"),
     "templates": ("templates:main", "write a family of texts of one template among others"),
     "accuracy": ("accuracy:main", "recall and precision of a recipe against brute force"),
+    "labels": ("labels:main", "precision and recall of presets on pairs that people labelled"),
     "peers": ("peers.compare:dedupe", "de-duplicate a file with nearsim and other tools, in turns"),
     "peer-lookups": ("peers.compare:lookups", "look texts up with nearsim and other tools"),
     "growth": ("growth:sizes", "ingest corpora of growing size, by stage"),

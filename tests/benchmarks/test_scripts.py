@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import accuracy, partial_copies
+from benchmarks import accuracy, labels, partial_copies
 from benchmarks.exact import exact_pairs
 from benchmarks.truth import wilson_interval
 from nearsim_db.similarity.recipe import load
@@ -64,3 +64,26 @@ def test_recipes_are_valid_and_the_stop_words_complete() -> None:
     sets = {"w3", "c5", "c3", "a3", "hbag"}
     assert set(recipes) == sets | {"hyperplane", "projection", "dart_minhash", "bottom_k"}
     assert len(set(recipes["hbag"].shingle.stopwords)) == 127
+
+
+def test_labels_are_scored_by_part_and_with_intervals(tmp_path: Path) -> None:
+    text = " ".join(f"word{at}" for at in range(40))
+    folder = tmp_path / "sample"
+    for part, name, other, label in (
+        *(("news", "a_vs_b", f"{text} more", "1"), ("news", "c_vs_d", "another text altogether here", "0")),
+        *(("web", "e_vs_f", "missed by shingles of words", "2"), ("web", "g_vs_h", text, "")),
+    ):
+        pair = folder / part / name
+        pair.mkdir(parents=True)
+        left, right = name.split("_vs_")
+        (pair / f"full-text-{left}").write_text(text)
+        (pair / f"full-text-{right}").write_text(other)
+        (pair / "label").write_text(label)
+    shown = labels.main(folder, threshold=[0.7]).splitlines()[2:]
+    assert [row.split(" | ")[0] for row in shown] == ["| default, all", "| default, news", "| default, web"]
+    assert shown[0].endswith("| 1.000 (0.207 to 1.000) | 0.500 (0.095 to 0.905) | 0.667 |")
+    corpus, judged = tmp_path / "corpus.jsonl", tmp_path / "labels.csv"
+    corpus.write_text(f'{{"id": "a", "text": "{text}"}}\n{{"id": "b", "text": "{text} more"}}\n')
+    judged.write_text("id_a,id_b,label\na,b,1\na,unknown,0\n")
+    (row,) = labels.main(corpus, judged, threshold=[0.7]).splitlines()[2:]
+    assert row.startswith("| default, all | 0.7 | 1 | 1.000")

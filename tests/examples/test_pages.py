@@ -21,6 +21,7 @@ NOT_RUN = {
     "is a part of an application's env.py": 1,
     "needs a Citus cluster": 6,
     "needs a container engine": 1,
+    "needs a framework of the reader's own": 4,
     "needs a server of the reader's own": 7,
     "needs files of the reader's own": 3,
     "needs vectors of a model": 1,

@@ -1,0 +1,102 @@
+"""What people call the same, and what nearsim does: precision and recall on labelled pairs, with intervals.
+
+    python -m benchmarks labels CORPUS LABELS.csv [--preset default] [--threshold 0.7]
+    python -m benchmarks labels FOLDER            # of a copy of webis-de/ecir20-effect-of-near-duplicates-...
+
+CORPUS is any file that nearsim reads, LABELS.csv has the columns of `nearsim tune --labels`. FOLDER is
+s3-document-pair-sample of that repository (Froebe et al., ECIR 2020): a folder a pair with two texts and a label, 0 for
+pairs that are not the same. Each pair is de-duplicated by itself, so bands count as well. Intervals are those of Wilson
+at 95 %, of the labelled pairs alone: what their authors drew from is another question.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from benchmarks.truth import read_documents, wilson_interval
+from nearsim_db import Document, dedupe
+from nearsim_db.analysis.tuning.labels import read_labels, scored
+from nearsim_db.similarity import presets
+from nearsim_db.similarity.recipe import Recipe, override
+
+_THRESHOLDS = (0.5, 0.6, 0.7, 0.8)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Two documents, whether people call them the same, and the part of the labels that they are of."""
+
+    left: Document
+    right: Document
+    same: bool
+    part: str
+
+
+def read_folder(folder: Path) -> Iterator[Labelled]:
+    """Yield the labelled pairs of a folder; pairs without a label are left out."""
+    for label in sorted(folder.glob("*/*/label")):
+        texts = sorted(label.parent.glob("full-text-*"))
+        value = label.read_text(encoding="utf-8").strip()
+        if len(texts) == 2 and value:
+            left, right = (
+                Document(one.name, None, one.read_text(encoding="utf-8", errors="replace")) for one in texts
+            )
+            yield Labelled(left, right, int(value) > 0, label.parent.parent.name)
+
+
+def read_pairs(corpus: Path, labels: Path) -> Iterator[Labelled]:
+    """Yield the labelled pairs of documents of a file; those of unknown documents are left out."""
+    known = {one.external_id: one for one in read_documents(corpus)}
+    for left, right, same in read_labels(labels).pairs:
+        if left in known and right in known:
+            yield Labelled(known[left], known[right], same, corpus.name)
+
+
+def called_same(pairs: list[Labelled], recipe: Recipe) -> list[bool]:
+    """Return which pairs a recipe takes for near-duplicates."""
+    return [bool(dedupe([one.left, one.right], recipe=recipe).removed) for one in pairs]
+
+
+def line(name: str, threshold: float, pairs: list[Labelled], called: list[bool]) -> str:
+    """Return a row of the table."""
+    hits = sum(one.same and found for one, found in zip(pairs, called, strict=True))
+    same = sum(one.same for one in pairs)
+    point = scored(hits, sum(called), same, threshold)
+    cells = [
+        f"{point.precision:.3f} {_interval(hits, sum(called))}",
+        f"{point.recall:.3f} {_interval(hits, same)}",
+    ]
+    return f"| {name} | {threshold:g} | {len(pairs)} | {' | '.join(cells)} | {point.f1:.3f} |"
+
+
+def _interval(successes: int, trials: int) -> str:
+    low, high = wilson_interval(successes, trials)
+    return f"({low:.3f} to {high:.3f})"
+
+
+def main(
+    corpus: Annotated[Path, Argument(help="A file of documents, or the folder of labelled pairs.")],
+    labels: Annotated[Path | None, Argument(help="CSV of labelled pairs.")] = None,
+    preset: Annotated[list[str] | None, Option(help="Presets to score, by default default.")] = None,
+    threshold: Annotated[list[float] | None, Option(help="Thresholds, by default 0.5 to 0.8.")] = None,
+) -> str:
+    """Score presets on labelled pairs, all and by part."""
+    pairs = list(read_folder(corpus) if labels is None else read_pairs(corpus, labels))
+    parts = sorted({one.part for one in pairs})
+    rows = ["| preset, pairs | threshold | labelled | precision | recall | F1 |", "|---|---|---|---|---|---|"]
+    for name in preset or [presets.DEFAULT]:
+        for value in threshold or _THRESHOLDS:
+            recipe = override(presets.load(name), [f"match.threshold={value!r}"])
+            called = called_same(pairs, recipe)
+            rows.append(line(f"{name}, all", value, pairs, called))
+            for part in parts if len(parts) > 1 else ():
+                places = [at for at, one in enumerate(pairs) if one.part == part]
+                rows.append(
+                    line(
+                        f"{name}, {part}", value, [pairs[at] for at in places], [called[at] for at in places]
+                    )
+                )
+    return "\n".join(rows)
