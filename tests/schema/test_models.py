@@ -60,7 +60,10 @@ def test_every_class_can_be_selected(engine: Engine, base: Any) -> None:
             assert isinstance(session.scalars(select(mapper.class_)).all(), list)
 
 
-def test_documents_written_by_the_orm_are_indexed(engine: Engine, database_url: str) -> None:
+def test_documents_written_by_the_orm_are_indexed(
+    engine: Engine, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEARSIM_BACKEND", "numpy")  # which needs no compilation
     with Session(engine) as session:
         news = Collection(name="news")
         first = Document(collection=news, external_id="a", body=TEXT)
