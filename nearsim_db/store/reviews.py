@@ -169,10 +169,15 @@ class Desk:
     def lease(self, connection: Connection, queue: str, filters: Filters = Filters()) -> Pair | None:
         """Return the next pair of a queue, leased to this reviewer; None if there is none.
 
-        That is the first pair of the reviewer's present leases until it is decided or released.
+        That is the first pair of the reviewer's present leases, if the filters let it pass, until it is decided or
+        released.
         """
         own = run(connection, "find_own_lease", **self._who, queue=queue).rows()
-        found = [] if own else self.queue(connection, queue, filters, _TRIED_AT_ONCE)
+        is_free = filters == Filters()
+        found = [] if own and is_free else self.queue(connection, queue, filters, _TRIED_AT_ONCE)
+        if not is_free:
+            listed_pairs = {(one.left_id, one.right_id) for one in found}
+            own = [row for row in own if row[:2] in listed_pairs]
         fresh_first = sorted(found, key=lambda one: self.reviewer in one.seen_by)
         listed = [(one.left_id, one.right_id, one.probability) for one in fresh_first]
         for left_id, right_id, probability in [*own, *listed]:

@@ -125,6 +125,9 @@ def test_pages_fit_and_keep_their_roles(
             page.goto(served.root + path)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
             assert page.get_by_role("main").count() == 1
+            bar, heading = (page.locator(one).bounding_box() for one in ("header.bar", "h1"))
+            assert bar is not None and heading is not None
+            assert heading["y"] >= bar["y"] + bar["height"] and bar["width"] > width / 2, path
             assert page.locator("h1").count() == 1
             unnamed = page.locator("button, a, input:not([type=hidden])").evaluate_all(
                 "all => all.filter(one => !(one.innerText || one.ariaLabel || one.labels?.length || one.title)).length"

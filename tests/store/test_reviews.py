@@ -76,6 +76,7 @@ def test_two_reviewers_never_hold_the_same_pair(desk: Desk, index: Index) -> Non
     with index.database.transaction() as one:
         first = desk.lease(one, "numbers")
         assert first == desk.lease(one, "numbers")
+        assert desk.lease(one, "numbers", Filters(text="nothing like it")) is None
     with index.database.transaction() as other:
         second = bert.lease(other, "numbers")
         assert None not in (first, second)

@@ -47,14 +47,13 @@ var TEXTS = {
 var PAUSES = { updating: 300, waiting: 3000 };
 var state = document.getElementById("state");
 
-// What shows clusters is read anew; a page whose cluster is gone says so.
-function renew() {
-  fetch(location.href).then(function (response) { return response.text(); }).then(function (text) {
-    var page = new DOMParser().parseFromString(text, "text/html");
-    document.querySelectorAll("[data-live]").forEach(function (one) {
-      var fresh = page.getElementById(one.id);
-      if (fresh) one.replaceWith(fresh);
-      else document.getElementById("main").replaceWith(page.getElementById("main"));
+// What shows clusters is read anew, from a page that leases nothing; a cluster that is gone is replaced by what says so.
+function renew(one) {
+  fetch(one.dataset.live).then(function (response) {
+    if (!response.ok && response.status !== 404) return;
+    return response.text().then(function (text) {
+      var page = new DOMParser().parseFromString(text, "text/html");
+      one.replaceWith(page.getElementById(one.id) || page.getElementById("main").firstElementChild);
     });
   });
 }
@@ -64,7 +63,7 @@ function follow() {
     state.dataset.state = found.state;
     if (TEXTS[found.state]) state.textContent = TEXTS[found.state];
     if (PAUSES[found.state]) window.setTimeout(follow, PAUSES[found.state]);
-    else if (found.state === "current" && document.querySelector("[data-live]")) renew();
+    else if (found.state === "current") document.querySelectorAll("[data-live]").forEach(renew);
   }, function () { state.textContent = "the desk does not answer"; });
 }
 
