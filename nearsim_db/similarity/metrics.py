@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.ragged import Ragged
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Sums, sketch_kernels
 from nearsim_db.similarity.sketch.kernels.plain import add_up
+from nearsim_db.similarity.text.kernels import text_kernels
 
 Threshold = Fraction | str | float
 
@@ -109,10 +111,10 @@ class Containment(Metric):
         self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
     ) -> Scores:
         """Count intersections, and divide them by the smaller sizes; see `Metric.compare`."""
-        sets = [np.unique(ids) for ids in features]
-        intersection, union = count_overlaps(sets, left, right, backend)
-        sizes = np.array([len(ids) for ids in sets], np.int64)
-        smaller = np.minimum(sizes[left], sizes[right])
+        given = Ragged.of(features)
+        ids, offsets, _ = text_kernels(backends.resolve(backend)).distinct(given.values, given.offsets)
+        intersection, sizes = intersections(ids, offsets, left, right, backend), np.diff(offsets)
+        smaller, union = np.minimum(sizes[left], sizes[right]), sizes[left] + sizes[right] - intersection
         return Scores(intersection / smaller, intersection, union, smaller=smaller)
 
     def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
