@@ -166,7 +166,7 @@ class Answers:
             warning = live_generation.refuse_unindexed(connection, live, doc_id, external_id)
             least = least_share(live, direction, min_similarity)
             found = query_rows.read_similar(
-                connection, live.leaves, doc_id, live.bands, least, most and most + 1, direction
+                connection, live.leaves, doc_id, least, most and most + 1, direction
             )
             kept = found[:most]
             return Matches(kept, metric_of(live.recipe), has_more=len(found) > len(kept)), warning

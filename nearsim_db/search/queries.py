@@ -226,7 +226,7 @@ class Queries(Answers):
             recipe, asked = profile_of(live).recipe, find_document(connection, live, external_id)
             finder = PassageFinder(recipe, backend.resolve(), live.common)
             warning = live_generation.refuse_unindexed(connection, live, asked["doc_id"], external_id)
-            found = query_rows.read_similar(connection, live.leaves, asked["doc_id"], live.bands, 0.0, None)
+            found = query_rows.read_similar(connection, live.leaves, asked["doc_id"], 0.0, None)
             others = (find_document(connection, live, one.external_id) for one in found)
             return spread_of(asked, others, recipe, finder), warning
 

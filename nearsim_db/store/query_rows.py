@@ -163,7 +163,6 @@ def read_similar(
     connection: Connection,
     leaves: Leaves,
     doc_id: int,
-    bands: int,
     min_similarity: float,
     most: int | None,
     direction: Direction | None = None,
@@ -172,13 +171,7 @@ def read_similar(
 
     With a direction `min_similarity` and the order are those of the share of the contained document's features.
     """
-    parameters: dict[str, Any] = {
-        "doc_id": doc_id,
-        "bands": bands,
-        "min_similarity": min_similarity,
-        "most": most,
-    }
-    parameters["direction"] = direction
+    parameters = {"doc_id": doc_id, "min_similarity": min_similarity, "most": most, "direction": direction}
     return run(connection, "read_similar", leaves, **parameters).all(with_rounded_estimate(Match))
 
 

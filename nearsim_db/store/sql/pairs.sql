@@ -67,63 +67,19 @@ ORDER BY CASE WHEN CAST(%(sample)s AS bigint) IS NOT NULL THEN hashint8extended(
 LIMIT %(sample)s
 
 -- name: read_similar
--- Documents paired with one, twins expanded on both sides, most similar first, at most so many; twins have counts or a
--- distance as the metric defines. With a direction those that the document contains, or that contain it, by the share of
--- the contained one's features. Heads are sorted by similarity, and their documents are read until there are enough.
--- Relies on the leaf's keys and on the indexes on right_id and of twins on (head_id, doc_id).
-WITH self AS MATERIALIZED (
-    SELECT head_id, feature_count, sketch, nearsim.metric_of(recipe) AS metric, nearsim.is_exact(recipe) AS is_exact
-    FROM {signature} AS signature CROSS JOIN (
-        SELECT recipe FROM nearsim.generation WHERE generation_id = {generation_id}
-    ) AS own
-    WHERE doc_id = %(doc_id)s AND head_id IS NOT NULL
-)
-SELECT alike.similarity, alike.intersection_size, alike.union_size, alike.estimate, alike.shared_bands, alike.distance,
-    (SELECT is_exact OR head_id = alike.head_id FROM self), family.external_id, family.title, alike.left_in_right,
-    alike.right_in_left
-FROM (
-    SELECT pair.*, share.*, CASE CAST(%(direction)s AS text) WHEN 'contains' THEN share.right_in_left
-        WHEN 'contained_in' THEN share.left_in_right ELSE pair.similarity END AS decisive
-    FROM (
-        SELECT stored.right_id AS head_id, stored.* FROM {similar_pair} AS stored
-        WHERE stored.left_id = (SELECT head_id FROM self)
-        UNION ALL
-        SELECT stored.left_id, stored.* FROM {similar_pair} AS stored
-        WHERE stored.right_id = (SELECT head_id FROM self)
-        UNION ALL
-        -- Twins, with the columns of similar_pair.
-        SELECT head_id, head_id, head_id, NULL, 1, 1, CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END,
-            CASE WHEN metric IN ('jaccard', 'containment') THEN feature_count END, NULL, CASE WHEN metric = 'euclidean' THEN 0 END,
-            CASE WHEN metric = 'containment' THEN CAST(least(octet_length(sketch) / 8, 32767) AS smallint) ELSE %(bands)s END,
-            false, false, NULL
-        FROM self
-    ) AS pair
-    CROSS JOIN LATERAL (
-        SELECT CAST(pair.intersection_size AS double precision) / own.size AS left_in_right,
-            CAST(pair.intersection_size AS double precision) / (pair.intersection_size + pair.union_size - own.size) AS right_in_left
-        FROM (
-            SELECT CASE WHEN metric = 'containment' AND (is_exact OR head_id = pair.head_id) THEN feature_count END AS size
-            FROM self
-        ) AS own
-    ) AS share
-    WHERE CASE CAST(%(direction)s AS text) WHEN 'contains' THEN share.right_in_left
-        WHEN 'contained_in' THEN share.left_in_right ELSE pair.similarity END >= %(min_similarity)s
-    ORDER BY decisive DESC, pair.head_id OFFSET 0
-) AS alike
+-- Documents paired with one, twins expanded on both sides, most similar first, at most so many. With a direction those that
+-- the document contains, or that contain it, by the share of the contained one's features. Relies on what similar_to relies
+-- on.
+SELECT similarity, intersection_size, union_size, estimate, shared_bands, distance, verified, external_id, title,
+    left_in_right, right_in_left
+FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+CROSS JOIN LATERAL {pairs_of}(generation_id, %(doc_id)s, collection_id, NULL, 0, generation.bands, recipe,
+    CASE WHEN CAST(%(direction)s AS text) IS NULL THEN CAST(%(most)s AS integer) END) AS found
 CROSS JOIN LATERAL (
-    SELECT own.doc_id, named.external_id, named.title
-    FROM (
-        SELECT doc_id FROM {signature} AS signature WHERE doc_id = alike.head_id
-        UNION ALL
-        SELECT doc_id FROM {signature} AS signature WHERE head_id = alike.head_id AND head_id <> doc_id
-        ORDER BY doc_id
-    ) AS own
-    CROSS JOIN LATERAL (
-        SELECT external_id, title FROM nearsim.document WHERE doc_id = own.doc_id AND doc_id <> %(doc_id)s LIMIT 1
-    ) AS named
-    ORDER BY own.doc_id LIMIT CAST(%(most)s AS bigint)
-) AS family
-ORDER BY alike.decisive DESC, family.doc_id LIMIT CAST(%(most)s AS bigint)
+    SELECT CASE %(direction)s WHEN 'contains' THEN right_in_left WHEN 'contained_in' THEN left_in_right ELSE similarity END
+) AS decisive (share)
+WHERE generation_id = {generation_id} AND decisive.share >= %(min_similarity)s
+ORDER BY decisive.share DESC, doc_id LIMIT %(most)s
 
 -- name: look_up_pairs
 -- What the index has on pairs of documents by external id, in the given order: whether it has both, and they are a pair,
