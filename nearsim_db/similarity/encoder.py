@@ -18,7 +18,7 @@ from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.recipe import field_across
-from nearsim_db.similarity.runs import longest_run, share_runs
+from nearsim_db.similarity.runs import longest_runs, share_runs
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
@@ -245,11 +245,7 @@ class Encoder:
         """Return the words of the longest run that both documents have, int64 of m; None without ids in order."""
         if not self.family.ordered:
             return None
-        runs = [
-            longest_run(features[one], features[other])
-            for one, other in zip(left.tolist(), right.tolist(), strict=True)
-        ]
-        shingles = np.array(runs, np.int64)
+        shingles = longest_runs(features, left, right, self.backend)
         return np.where(shingles > 0, shingles + self.profile.recipe.words_around, 0)
 
     def digest(self, features: NDArray[Any]) -> bytes:

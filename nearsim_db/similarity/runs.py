@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.backend import resolve
 from nearsim_db.similarity.metrics import count_overlaps
 from nearsim_db.similarity.mixing import GOLDEN, fmix64
 from nearsim_db.similarity.passages import matching_runs
+from nearsim_db.similarity.sketch.kernels import sketch_kernels
 
 Ids = NDArray[np.uint64]
 Rows = NDArray[np.int64]
@@ -25,6 +27,20 @@ def share_runs(
     runs = [np.unique(run_ids(sequences[row], length)) for row in used.tolist()]
     shared, _ = count_overlaps(runs, places[: len(left)], places[len(left) :], backend)
     return shared > 0
+
+
+def longest_runs(
+    sequences: Sequence[NDArray[Any]], left: Rows, right: Rows, backend: str | None = None
+) -> NDArray[np.int64]:
+    """Return the length of the longest run of consecutive ids of each of m pairs, given as rows into sequences."""
+    order = [np.argsort(one, kind="stable") for one in sequences]
+    offsets = np.cumsum([0, *map(len, sequences)])
+    ids = np.concatenate([np.zeros(0, np.uint64), *sequences])
+    places = np.concatenate([np.zeros(0, np.int64), *order]) + np.repeat(offsets[:-1], np.diff(offsets))
+    longest = sketch_kernels(resolve(backend)).longest_runs(ids, places, offsets, left, right)
+    for pair in np.flatnonzero(longest < 0).tolist():
+        longest[pair] = longest_run(sequences[left[pair]], sequences[right[pair]])
+    return longest
 
 
 def longest_run(left: Ids, right: Ids) -> int:

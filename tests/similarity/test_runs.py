@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearsim_db.similarity.runs import longest_run, run_ids, share_runs
+from nearsim_db.similarity.runs import longest_runs, run_ids, share_runs
 from tests.builders.plain_runs import longest_run as oracle
 from tests.builders.selection import every_backend, examples
 
@@ -26,18 +26,20 @@ def test_texts_share_a_run_if_their_longest_common_one_is_as_long(
     found = share_runs(sequences, left, right, length, backend)
     expected = [oracle(one, other) for one, other in combinations(texts, 2)]
     assert found.tolist() == [one >= length for one in expected]
-    assert [
-        longest_run(sequences[one], sequences[other]) for one, other in zip(left, right, strict=True)
-    ] == expected
+    assert longest_runs(sequences, left, right, backend).tolist() == expected
 
 
-def test_time_is_about_linear_in_repeated_words() -> None:
+_PAIR = np.array([0]), np.array([1])
+
+
+@every_backend
+def test_time_is_about_linear_in_repeated_words(backend: str) -> None:
     many = [np.full(size, 7, np.uint64) for size in (1_000_000, 999_999)]
     begun = time.process_time()
-    assert share_runs(many, np.array([0]), np.array([1]), 999_999).all()
-    assert not share_runs(many, np.array([0]), np.array([1]), 1_000_000).any()
-    assert longest_run(*many) == 999_999
+    assert share_runs(many, *_PAIR, 999_999, backend).all()
+    assert not share_runs(many, *_PAIR, 1_000_000, backend).any()
+    assert longest_runs(many, *_PAIR, backend) == 999_999
     periods = [np.arange(300_000, dtype=np.uint64) % period for period in (500, 501)]
-    assert longest_run(*periods) == 500
+    assert longest_runs(periods, *_PAIR, backend) == 500
     assert time.process_time() - begun < 20
     assert len(run_ids(many[0], 100_000)) == 900_001

@@ -158,6 +158,15 @@ class SketchKernels(Protocol):
     def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
         """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
 
+    def longest_runs(
+        self, ids: Ids, order: Counts, offsets: Offsets, left_rows: Counts, right_rows: Counts
+    ) -> Counts:
+        """Return the length of the longest run of ids that documents left_rows[i] and right_rows[i] share, or -1.
+
+        `order` sorts the ids of each document, as places in `ids`. -1 leaves the pair to `runs.longest_run`: for ids
+        that repeat, time would grow with the product of both lengths.
+        """
+
     def sums(self, ids: Ids, weights: Weights, offsets: Offsets, left: Counts, right: Counts) -> Sums:
         """Compute the sums of m pairs, given as rows: document i has ids[offsets[i]:offsets[i + 1]], sorted and
         distinct.

@@ -18,6 +18,7 @@ from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
     first_similar_sorted as first_similar_sorted,
 )
+from nearsim_db.similarity.sketch.kernels.compiled_comparison import longest_runs as longest_runs
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import merged as merged
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import smallest as smallest
 from nearsim_db.similarity.sketch.kernels.compiled_weighted import dart_minhash as dart_minhash

@@ -192,3 +192,51 @@ def count_agreements(sketches, left, right, bands, rows):
             matched += run
         equal[pair], runs[pair] = positions, matched
     return equal, runs
+
+
+_CELLS_PER_ID = 64
+
+
+@compiled
+def longest_runs(ids, order, offsets, left_rows, right_rows):
+    longest = np.empty(len(left_rows), np.int64)
+    for pair in range(len(longest)):
+        left, left_end = offsets[left_rows[pair]], offsets[left_rows[pair] + 1]
+        right, right_end = offsets[right_rows[pair]], offsets[right_rows[pair] + 1]
+        longest[pair] = _longest_run(ids, order, left, left_end, right, right_end)
+    return longest
+
+
+@compiled
+def _longest_run(ids, order, left, left_end, right, right_end):
+    """Walk along each maximal run from its first cell: two places of the same id, before which others differ."""
+    left_begin, right_begin = left, right
+    cells = _CELLS_PER_ID * (left_end - left + right_end - right)
+    longest = int64(0)
+    while left < left_end and right < right_end:
+        one, other = ids[order[left]], ids[order[right]]
+        if one < other:
+            left += 1
+            continue
+        if other < one:
+            right += 1
+            continue
+        last = right
+        while last < right_end and ids[order[last]] == one:
+            last += 1
+        while left < left_end and ids[order[left]] == one:
+            for at in range(right, last):
+                i, j = order[left], order[at]
+                cells -= 1
+                if i > left_begin and j > right_begin and ids[i - 1] == ids[j - 1]:
+                    continue
+                run = int64(1)
+                while i + run < left_end and j + run < right_end and ids[i + run] == ids[j + run]:
+                    run += 1
+                cells -= run
+                longest = max(longest, run)
+                if cells < 0:
+                    return int64(-1)
+            left += 1
+        right = last
+    return longest

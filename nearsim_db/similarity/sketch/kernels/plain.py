@@ -57,6 +57,10 @@ def intersections(ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Of
     return counts
 
 
+def longest_runs(ids: Ids, order: Counts, offsets: Offsets, left_rows: Counts, right_rows: Counts) -> Counts:
+    return np.full(len(left_rows), -1, np.int64)
+
+
 def _shared_with(left: Ids, ids: Ids, offsets: Offsets, right_rows: Offsets) -> Counts:
     if not len(left):
         return np.zeros(len(right_rows), np.int64)
