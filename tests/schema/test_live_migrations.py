@@ -132,6 +132,7 @@ _ONE_PAIR = {
     "distance": [1.0],
     "in_review": [False],
     "by_passage": [False],
+    "longest_passage": None,
 }
 
 
