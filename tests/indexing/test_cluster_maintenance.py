@@ -121,8 +121,11 @@ def _counted(world: World) -> tuple[int, int]:
     """The server's counts for this session, which stay while a transaction is open."""
     ((read, written),) = world.run(
         "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read), sum(n_tup_ins + n_tup_upd + n_tup_del)"
-        " FROM pg_stat_xact_user_tables WHERE relname LIKE %s",
-        "%" + world.context.leaves.name(""),
+        " FROM pg_stat_xact_user_tables WHERE relname = ANY(%s)",
+        [
+            world.context.leaves.name(parent)
+            for parent in ("signature", "band", "similar_pair", "cluster_member")
+        ],
     )
     return int(read), int(written)
 

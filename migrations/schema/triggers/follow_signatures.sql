@@ -1,25 +1,31 @@
 -- Pairs of a deleted signature go with it: their tables are not those of a foreign key to signatures, which are partitions.
--- Writers of pairs lock the signatures of both documents before. Relies on the keys and on the index on right_id.
+-- Writers of pairs lock the signatures of both documents before. Relies on the keys and on the index on right_id. Row by row, as
+-- foreign keys are followed: a join with the rows would scan them once for each pair where statistics know of none.
 CREATE FUNCTION nearsim.follow_signatures() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off AS $$
+DECLARE
+    own record;
 BEGIN
     IF TG_OP = 'INSERT' THEN
         INSERT INTO nearsim_index.signed_document (generation_id, feature_count, doc_id, head_id, revision, numbers_digest)
         SELECT generation_id, feature_count, doc_id, head_id, revision, numbers_digest FROM after_rows
         WHERE generation_id >= 100000000;
     ELSIF TG_OP = 'UPDATE' THEN
-        UPDATE nearsim_index.signed_document AS signed SET feature_count = now_is.feature_count, head_id = now_is.head_id,
-            revision = now_is.revision, numbers_digest = now_is.numbers_digest
-        FROM after_rows AS now_is
-        WHERE signed.generation_id = now_is.generation_id AND signed.doc_id = now_is.doc_id;
+        FOR own IN SELECT * FROM after_rows WHERE generation_id >= 100000000 LOOP
+            UPDATE nearsim_index.signed_document AS signed SET feature_count = own.feature_count, head_id = own.head_id,
+                revision = own.revision, numbers_digest = own.numbers_digest
+            WHERE signed.generation_id = own.generation_id AND signed.doc_id = own.doc_id;
+        END LOOP;
     ELSE
-        DELETE FROM nearsim.similar_pair AS pair USING before_rows AS gone
-        WHERE pair.generation_id = gone.generation_id AND pair.left_id = gone.doc_id;
-        DELETE FROM nearsim.similar_pair AS pair USING before_rows AS gone
-        WHERE pair.generation_id = gone.generation_id AND pair.right_id = gone.doc_id;
-        DELETE FROM nearsim_index.signed_document AS signed USING before_rows AS gone
-        WHERE signed.generation_id = gone.generation_id AND signed.doc_id = gone.doc_id;
+        FOR own IN SELECT generation_id, doc_id FROM before_rows LOOP
+            DELETE FROM nearsim.similar_pair AS pair
+            WHERE pair.generation_id = own.generation_id AND pair.left_id = own.doc_id;
+            DELETE FROM nearsim.similar_pair AS pair
+            WHERE pair.generation_id = own.generation_id AND pair.right_id = own.doc_id;
+            DELETE FROM nearsim_index.signed_document AS signed
+            WHERE signed.generation_id = own.generation_id AND signed.doc_id = own.doc_id;
+        END LOOP;
     END IF;
     RETURN NULL;
 END
