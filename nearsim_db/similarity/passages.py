@@ -2,7 +2,8 @@
 
 A seed is a run of k tokens that both texts have, at a place in each. Two seeds are chained if one follows the other in
 both texts, at most `gap` tokens after its end in either, and a passage is what chains connect. A paragraph that was
-moved is therefore a passage of its own. It is kept if it is long and dense enough.
+moved is therefore a passage of its own. It is kept if it is long and dense enough; if it is not dense enough, its runs
+of seeds are that are long enough by themselves.
 
 A run that occurs a times in one text and b times in the other has a x b seeds, up to MOST_SEEDS; beyond that the n-th
 occurrence is paired with the n-th only. So the time is about linear in the lengths of the texts, whatever they repeat.
@@ -137,18 +138,28 @@ def _boxes(
     runs = matching_runs(_grams(left, rules, 0), _grams(right, rules, 1))
     if not len(runs):
         return
-    groups = _chained(runs, rules.k + rules.gap)
     begins, ends = runs[:, :2], runs[:, :2] + runs[:, 2:] + rules.k - 1
-    order = np.argsort(groups, kind="stable")
-    firsts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-    low, high = np.minimum.reduceat(begins[order], firsts), np.maximum.reduceat(ends[order], firsts)
-    equal = np.minimum(*(_covered(groups, begins[:, side], ends[:, side]) for side in (0, 1)))
-    shares = equal / (high - low).max(axis=1)
+    groups = _chained(runs, rules.k + rules.gap)
+    _, _, _, shares = _hulls(groups, begins, ends)
+    is_thin = (shares < rules.share)[np.unique(groups, return_inverse=True)[1]]
+    groups = np.where(is_thin, len(runs) + np.arange(len(runs)), groups)
+    low, high, equal, shares = _hulls(groups, begins, ends)
     kept = ((high - low).min(axis=1) >= rules.length) & (shares >= rules.share)
     for (i, j), (i_end, j_end), count, share in zip(
         low[kept].tolist(), high[kept].tolist(), equal[kept].tolist(), shares[kept].tolist(), strict=True
     ):
         yield i, i_end, j, j_end, count, round(share, 6)
+
+
+def _hulls(
+    groups: Places, begins: Places, ends: Places
+) -> tuple[Places, Places, Places, NDArray[np.float64]]:
+    """Return begin and end of each group in both texts, its equal tokens and their share, by group."""
+    order = np.argsort(groups, kind="stable")
+    firsts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    low, high = np.minimum.reduceat(begins[order], firsts), np.maximum.reduceat(ends[order], firsts)
+    equal = np.minimum(*(_covered(groups, begins[:, side], ends[:, side]) for side in (0, 1)))
+    return low, high, equal, equal / (high - low).max(axis=1)
 
 
 def _grams(tokens: Tokens, rules: PassageRules, side: int) -> Ids:

@@ -95,7 +95,8 @@ def test_short_and_thin_passages_are_left_out() -> None:
     assert boxes(left, right, PassageRules(5, 7, 20)) == [(0, 47, 2, 43, 40)]
     assert boxes(left, right, PassageRules(5, 6, 20)) == [(0, 20, 2, 22, 20), (27, 47, 23, 43, 20)]
     assert boxes(left, right, PassageRules(5, 6, 21)) == []
-    assert boxes(left, right, PassageRules(5, 7, 20, 0.86)) == []
+    assert boxes(left, right, PassageRules(5, 7, 20, 0.86)) == [(0, 20, 2, 22, 20), (27, 47, 23, 43, 20)]
+    assert boxes(left, right, PassageRules(5, 7, 21, 0.86)) == []
 
 
 def test_what_repeats_too_often_is_paired_in_order() -> None:
