@@ -179,10 +179,10 @@ def _share(connection: Connection, leaves: Leaves, parent: str) -> float:
 def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
     """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit.
 
-    One that small generations share is vacuumed only once as many rows have changed as it has, and not if it is
+    One that generations share is vacuumed only once as many rows have changed as it has, and not if it is
     vacuumed already.
     """
-    if not leaves.are_shared:
+    if not leaves.is_shared(parent):
         autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
     elif run(connection, "has_grown", leaf=leaves.qualified(parent)).value():
         autocommitting(connection).execute(statement("vacuum_shared", leaf=leaves.table(parent)))

@@ -112,7 +112,7 @@ def test_few_rows_are_read_for_a_document_with_many_matches(database_url: str) -
 
 READ = sql.SQL(
     "SELECT relname, seq_scan, idx_tup_fetch FROM pg_stat_xact_user_tables"
-    " WHERE relname IN ('document', 'signature_100000001', 'similar_pair_100000001', 'band_100000001')"
+    " WHERE relname IN ('document', 'signature_100000001', 'similar_pair_shared', 'band_100000001')"
 )
 FUNCTIONS = (
     "SELECT proname FROM pg_proc WHERE pronamespace = CAST('nearsim_index' AS regnamespace)"

@@ -215,7 +215,7 @@ def test_two_sessions_drop_the_same_generation(
 def test_a_worker_drops_a_generation_that_was_in_use(database_url: str) -> None:
     two_generations(database_url)
     with Database.connect(database_url) as database, running(database_url) as worker:
-        with reader(database_url, f"similar_pair_{OWN}"):
+        with reader(database_url, f"signature_{OWN}"):
             assert not Reindex(database, "default").drop(patience_seconds=SHORTLY)[0].finished
         worker.wait_for_line(f"dropped generation {OWN}")
         with application(database_url) as other:
