@@ -179,21 +179,26 @@ def _share(connection: Connection, leaves: Leaves, parent: str) -> float:
 def vacuum(connection: Connection, leaves: Leaves, parent: str) -> None:
     """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit.
 
-    One that generations share is vacuumed only once as many rows have changed as it has, and not if it is
+    One that small generations share is vacuumed only once as many rows have changed as it has, and not if it is
     vacuumed already.
     """
-    if not leaves.is_shared(parent):
+    if leaves.are_shared:
+        _vacuum_if_grown(connection, leaves, parent)
+    else:
         autocommitting(connection).execute(statement("vacuum_leaf", leaf=leaves.table(parent)))
-    elif run(connection, "has_grown", leaf=leaves.qualified(parent)).value():
-        autocommitting(connection).execute(statement("vacuum_shared", leaf=leaves.table(parent)))
 
 
 def reuse_space(connection: Connection, leaves: Leaves) -> None:
-    """Vacuum the tables that a dropped generation shared, as `vacuum` does; the connection must be in autocommit."""
+    """Vacuum the tables that a dropped generation shared if they have grown; the connection must be in autocommit."""
     report_changes(connection)
     for parent in PARENTS:
         if leaves.is_shared(parent):
-            vacuum(connection, leaves, parent)
+            _vacuum_if_grown(connection, leaves, parent)
+
+
+def _vacuum_if_grown(connection: Connection, leaves: Leaves, parent: str) -> None:
+    if run(connection, "has_grown", leaf=leaves.qualified(parent)).value():
+        autocommitting(connection).execute(statement("vacuum_shared", leaf=leaves.table(parent)))
 
 
 def analyze_parents(connection: Connection) -> None:

@@ -80,13 +80,16 @@ class Leaves:
         return sql.SQL("(SELECT * FROM {} WHERE {})").format(self.table(parent), self.condition(parent))
 
     def condition(self, parent: str) -> sql.Composable:
-        """Return the condition on the rows of a leaf that are of this generation.
+        """Return the condition on the rows of a leaf that are of this generation."""
+        return self.numbered if self.is_shared(parent) else sql.SQL("true")
+
+    @property
+    def numbered(self) -> sql.Composable:
+        """Return the condition on the rows of a view or a shared table that are of this generation.
 
         Of a subquery's number the planner expects as many rows as a generation has on average; of the number itself
         one, if the table's statistics have others only, which are collected when a large one is built.
         """
-        if not self.is_shared(parent):
-            return sql.SQL("true")
         number = sql.SQL("generation_id = (SELECT {})" if self.are_shared else "generation_id = {}")
         return number.format(sql.Literal(self.generation_id))
 
@@ -114,7 +117,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
 
     `{signature}`, `{band}` and so on become the rows of the generation, to be read under an alias, `{signature_leaf}`
     and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`, or
-    `{of_pairs}` for pairs and members.
+    `{of_pairs}` for pairs and members, and `{of_view}` for views of all generations.
     `{similar_pair}` has the pairs that count, `{stored_pair}` those to be reviewed as well,
     `{tying_pair}` those that tie documents.
     A statement that has placeholders must be executed with parameters, any other without.
@@ -128,6 +131,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["of_generation"] = leaves.condition("signature")
         parts["of_pairs"] = leaves.condition("similar_pair")
+        parts["of_view"] = leaves.numbered
         parts["generation_id"] = sql.Literal(leaves.generation_id)
         parts["in_buckets"] = _IN_BUCKETS
         # Before the other columns of a key of pairs or members

@@ -50,7 +50,6 @@ WHERE {of_pairs}
 -- name: read_pairs
 -- All pairs by external id, twins expanded, or those to be reviewed. Relies on the indexes of stored_pairs. Where the sketch
 -- has as many bands as the text is long, it says how many twins share; relies on the leaf's key.
--- Statistics may not know the generation yet: in a subquery it counts as one of average size.
 -- Optionally only pairs up to a similarity, with different numbers, without verdict and decision (verdict_one_current,
 -- review_pair), or a sample by a hash of the doc_ids.
 SELECT similarity, intersection_size, union_size, estimate,
@@ -58,7 +57,7 @@ SELECT similarity, intersection_size, union_size, estimate,
         WHERE signature.doc_id = pair.left_id)),
     distance, verified, left_external_id, right_external_id, left_title, right_title, left_in_right, right_in_left
 FROM nearsim.stored_pairs AS pair
-WHERE generation_id = (SELECT {generation_id}) AND in_review = %(review)s AND similarity >= %(min_similarity)s
+WHERE {of_view} AND in_review = %(review)s AND similarity >= %(min_similarity)s
     AND (CAST(%(max_similarity)s AS double precision) IS NULL OR similarity <= %(max_similarity)s)
     AND (NOT %(numbers_differ)s OR numbers_differ)
     AND (NOT %(unreviewed)s OR verdict IS NULL AND NOT EXISTS (
