@@ -42,7 +42,12 @@ RECIPES = {name: rules for name, rules in FAMILIES.items() if name != "narrow"} 
     "two groups": ["sketch.k=128", "match.amplification=and(2, or(20, and(3)))"],
     "all of some": ["sketch.k=128", "match.amplification=at_least(2, 4, at_least(3, 8, and(2)))"],
     "many bands": ["sketch.k=512", "bands.count=250", "bands.rows=2", "match.min_shared_bands=9"],
-    "winnow": ["sketch.family=winnow", "match.passage=8", "match.min_shared_bands=2"],
+    "winnow": [
+        "sketch.family=winnow",
+        "match.passage=8",
+        "match.min_shared_bands=2",
+        "match.ignore_common=0",
+    ],
     "ids with a minimum": ["sketch.family=bottom_k", "sketch.k=32", "match.amplification=at_least(4, 20)"],
 }
 CASES = [
