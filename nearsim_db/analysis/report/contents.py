@@ -40,7 +40,7 @@ class Step:
 class Similarities:
     """Histogram of the stored pairs by similarity, and the profile's S-curve on the same scale.
 
-    `curve` is a list of (similarity, probability of becoming a candidate). Pairs below `threshold` are not stored,
+    `curve` is a list of (similarity, probability of becoming a candidate). Pairs below `threshold` are not counted,
     unless for the bands that they share; `least` is the threshold, or the similarity of the least similar of those.
     Similarities are estimates unless `verified`. `twins` counts documents with the same features as an earlier one,
     at similarity 1; they are not in `steps`.
