@@ -166,8 +166,9 @@ ORDER BY step
 -- their own, the median delay, and counts by steps of time as (step, documents); total number of rows. Of a live
 -- generation. Reads members and their documents.
 WITH copy AS MATERIALIZED (
-    SELECT first_source, source, date_part('epoch', delay) AS delay, least(greatest(width_bucket(
-        date_part('epoch', published_at), %(first)s, %(last)s, %(steps)s), 1), %(steps)s) AS step
+    -- Not by its column, an interval, which does not reach from the first to the last possible date.
+    SELECT first_source, source, date_part('epoch', published_at) - date_part('epoch', first_published_at) AS delay,
+        least(greatest(width_bucket(date_part('epoch', published_at), %(first)s, %(last)s, %(steps)s), 1), %(steps)s) AS step
     FROM nearsim.first_publications WHERE generation_id = {generation_id} AND published_at IS NOT NULL
 ), listed AS (
     SELECT first_source, source, count(*) AS documents, percentile_cont(0.5) WITHIN GROUP (ORDER BY delay) AS delay,
