@@ -22,9 +22,11 @@ PROGRAM = (
     "from nearsim_db.indexing import catch_up; catch_up._LEAST_DOCUMENTS = 0; "
     "from nearsim_db.cli import main; main()"
 )
+# One for the lock, and its helper, whose last look for slices found none, for those.
 BOTH_WAIT = (
-    "SELECT count(*) = 2 FROM pg_locks "
-    "WHERE NOT granted AND relation = CAST('nearsim_index.build_slice' AS regclass)"
+    "SELECT (SELECT count(*) FROM pg_locks "
+    "WHERE NOT granted AND relation = CAST('nearsim_index.build_slice' AS regclass)) = 1 "
+    "AND EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query = 'ROLLBACK')"
 )
 COUNT = 300
 
