@@ -1,7 +1,7 @@
 """Digests of documents of which only pairs with different values of a field count (`match.across`).
 
-Each has a digest of its own, of 11 bytes that depend on its features and its doc_id, and a label of 5, a digest of the
-value. So no two are twins, which would be pairs; and documents of one label are told by their digests.
+Each document has a distinct digest: a hash of its features and doc_id (11 bytes), then a label, a hash of the value (5
+bytes). So no two documents are twins, which would be pairs, and a digest shows which value a document has.
 """
 
 from collections.abc import Iterable, Sequence

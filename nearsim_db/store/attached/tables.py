@@ -229,7 +229,7 @@ def of_value(columns: Columns, field: Column, value: str | None) -> Columns:
     if value is None:
         condition = "coalesce(octet_length({}), 0) NOT BETWEEN 1 AND 1024" if is_text else "{} IS NULL"
     else:
-        # Rows are told apart by bytes, whatever the collation; the first condition uses the index.
+        # Values are compared byte by byte, whatever the collation; the first condition uses the index.
         condition = '{0} = {1} AND CAST({0} AS text) COLLATE "C" = {1}' if is_text else "{} = {}"
     added = sql.SQL(condition).format(sql.Identifier(field.name), sql.Literal(value)).as_string()
     given = columns.given_where
