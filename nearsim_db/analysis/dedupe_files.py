@@ -234,9 +234,8 @@ def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: He
     )
     yield from recipe_warnings.of_texts(profile, records.texts)
     yield from recipe_warnings.of_features(profile, totals)
-    percent = profile.recipe.match.ignore_common
-    if percent and len((common := records.common.above(percent))[0]):
-        yield from recipe_warnings.of_common(percent, common[1], records.common.documents)
+    if records.common is not None:
+        yield from recipe_warnings.of_common(profile.recipe.match.ignore_common or 0.0, records.common)
     yield from recipe_warnings.of_sketches(profile, sketches)
     short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
     expected = recipe_warnings.candidates_per_document(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import Document
 from nearsim_db.similarity.batches import SignatureRows
-from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles
+from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles, find_common
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
 from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.metrics import FEATURE
@@ -139,14 +139,14 @@ class EncodedRecords:
         self.digests: NDArray[np.void] = np.concatenate([one.digests for one in parts])
         self.numbers: NDArray[np.uint64] = np.concatenate([one.numbers for one in parts])
         self._parts = []
-        self.common: CommonShingles = CommonShingles()
+        self.common: CommonShingles | None = None
         self._begins = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self._sizes, out=self._begins[1:])
         shape = (len(self), family.k)
         if family.ordered and self.encoder.has_sketches:
             self.sketches: NDArray[Any] = np.concatenate([parts[0].sketches[:0], *self._sketches])
             if self.encoder.profile.recipe.match.ignore_common:
-                self._leave_out_common(self.encoder.profile.recipe.match.ignore_common)
+                self._leave_out_common()
             return
         self.sketches = (
             np.memmap(sketches, family.dtype, "r", shape=shape)
@@ -154,16 +154,19 @@ class EncodedRecords:
             else np.zeros((0, family.k), family.dtype)
         )
 
-    def _leave_out_common(self, percent: float) -> None:
+    def _leave_out_common(self) -> None:
         """Leave the shingles of too many of a sample of the documents out, and encode all documents again."""
         count = len(self)
         sample = np.linspace(0, count, min(count, SAMPLE_SIZE), endpoint=False).astype(np.int64)
-        for at in range(0, len(sample), _BATCH_DOCUMENTS):
-            self.common.add(list(self.read_features(sample[at : at + _BATCH_DOCUMENTS].tolist()).values()))
-        common, _ = self.common.above(percent)
-        if not len(common):
+
+        def read() -> Iterator[list[NDArray[np.uint64]]]:
+            for at in range(0, len(sample), _BATCH_DOCUMENTS):
+                yield list(self.read_features(sample[at : at + _BATCH_DOCUMENTS].tolist()).values())
+
+        self.common = find_common(read, self.encoder.profile.recipe)
+        if not len(self.common.ids):
             return
-        self.encoder.ignore(common)
+        self.encoder.ignore(self.common.ids)
         parts, batches = [self.encoder.encode([])], range(0, count, _BATCH_DOCUMENTS)
         self._files.append(TemporaryFile(prefix="nearsim-"))  # noqa: SIM115  closed on exit
         with full_disk():

@@ -3,6 +3,7 @@
 Progress is recorded for estimates. Each commit checks that the build was not paused or abandoned.
 """
 
+from collections.abc import Iterator
 from contextlib import closing
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import recipe_warnings
-from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, CommonShingles
+from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, find_common
 from nearsim_db.similarity.ragged import flat
 from nearsim_db.store import (
     bands,
@@ -110,23 +111,26 @@ def plan_signing(connection: Connection, context: Context) -> None:
 
 def _leave_out_common(connection: Connection, context: Context) -> None:
     """Find the shingles of too many documents, which are left out from now on; does not commit."""
-    percent, encoder = context.encoder.profile.recipe.match.ignore_common, context.encoder
+    recipe, encoder = context.encoder.profile.recipe, context.encoder
+    percent = recipe.match.ignore_common
     if not percent:
         return
-    counter = CommonShingles()
     doc_ids = documents.sample_documents(connection, context.collection_id, SAMPLE_SIZE, SAMPLE_SEED)
-    with closing(documents.stream_documents(connection, context.collection_id, doc_ids)) as batches:
-        for batch in batches:
-            features = encoder.features([encoder.text_of(one.title, one.body) for one in batch])
-            counter.add([features.of(place) for place in range(len(batch))])
-    common, counts = counter.above(percent)
-    if not len(common):
+
+    def read() -> Iterator[list[NDArray[np.uint64]]]:
+        with closing(documents.stream_documents(connection, context.collection_id, doc_ids)) as batches:
+            for batch in batches:
+                features = encoder.features([encoder.text_of(one.title, one.body) for one in batch])
+                yield [features.of(place) for place in range(len(batch))]
+
+    common = find_common(read, recipe)
+    if not len(common.ids):
         return
-    figures = {"common_shingles": len(common), "common_shingles_counted_in": counter.documents}
-    generation_rows.set_common_shingles(connection, context.generation, common)
+    figures = {"common_shingles": len(common.ids), "common_shingles_counted_in": common.documents}
+    generation_rows.set_common_shingles(connection, context.generation, common.ids)
     generation_rows.add_figures(connection, context.generation, figures)
-    encoder.ignore(common)
-    for message in recipe_warnings.of_common(percent, counts, counter.documents):
+    encoder.ignore(common.ids)
+    for message in recipe_warnings.of_common(percent, common):
         context.warn(f"profile {context.generation.profile}: {message}")
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nearsim_db.search.answers import profile_of
 from nearsim_db.search.spread import compared_text
 from nearsim_db.similarity import backend
-from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, CommonShingles, are_in
+from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, ShingleCounts, are_in
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.tokens import Tokeniser
 from nearsim_db.store import documents
@@ -41,7 +41,7 @@ def read_common(connection: Connection, generation: Generation) -> list[CommonFi
     if not len(common):
         return []
     doc_ids = documents.sample_documents(connection, generation.collection_id, SAMPLE_SIZE, SAMPLE_SEED)
-    counter, open_ids = CommonShingles(), np.ones(len(common), np.bool_)
+    counter, open_ids = ShingleCounts(), np.ones(len(common), np.bool_)
     examples: list[tuple[NDArray[np.int64], str]] = []
     with closing(documents.stream_documents(connection, generation.collection_id, doc_ids)) as batches:
         for batch in batches:
@@ -93,7 +93,7 @@ def _runs(chosen: NDArray[np.bool_]) -> list[list[int]]:
     return edges.reshape(-1, 2).tolist()
 
 
-def _described(ids: NDArray[np.uint64], counter: CommonShingles, text: str) -> CommonFingerprints:
+def _described(ids: NDArray[np.uint64], counter: ShingleCounts, text: str) -> CommonFingerprints:
     most = int(counter.counts_of(ids).max())
     share = round(most / counter.documents, 6) if counter.documents else 0.0
     return CommonFingerprints(len(ids), most, share, text)

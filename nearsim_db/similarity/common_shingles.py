@@ -1,12 +1,14 @@
 """Shingles that say nothing about a document: those of many documents, and of texts that a recipe ignores."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
 from nearsim_db.similarity.text.clean import clean
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ _MOST_COUNTED = (
 )  # 130 MB; beyond it ids counted once are dropped, which lowers other counts by one at most
 
 
-class CommonShingles:
+class ShingleCounts:
     """Counts in how many distinct texts each shingle is; equal texts are one."""
 
     def __init__(self) -> None:
@@ -33,7 +35,7 @@ class CommonShingles:
 
     def add(self, sequences: Sequence[Ids]) -> None:
         """Count the shingles of some texts, in any order and with repetitions."""
-        fresh = [own for own in sequences if len(own) and self._is_new(own)]
+        fresh = [own for own in sequences if len(own) and _is_new(own, self._seen)]
         self.documents += len(fresh)
         own = np.unique(np.concatenate([np.zeros(0, np.uint64), *map(np.unique, fresh)]), return_counts=True)
         both = np.concatenate((self._ids, own[0])), np.concatenate((self._counts, own[1]))
@@ -43,22 +45,80 @@ class CommonShingles:
             often = self._counts > 1
             self._ids, self._counts = self._ids[often], self._counts[often]
 
-    def _is_new(self, sequence: Ids) -> bool:
-        digest = hashlib.blake2b(sequence.tobytes(), digest_size=16).digest()
-        is_new = digest not in self._seen
-        self._seen.add(digest)
-        return is_new
-
-    def above(self, percent: float) -> tuple[Ids, Offsets]:
-        """Return the ids in more than `percent` of the texts, and in LEAST_DOCUMENTS at least, and their counts."""
-        chosen = (self._counts * 100 > self.documents * percent) & (self._counts >= LEAST_DOCUMENTS)
-        return self._ids[chosen], self._counts[chosen]
+    def above(self, percent: float) -> Ids:
+        """Return the ids in more than `percent` of the texts, and in LEAST_DOCUMENTS at least, ascending."""
+        return self._ids[_are_many(self._counts, self.documents, percent)]
 
     def counts_of(self, ids: Ids) -> Offsets:
         """Return in how many texts each of some ids is."""
         known = np.append(self._ids, np.uint64(0)), np.append(self._counts, 0)
         places = self._ids.searchsorted(ids)
         return np.where(known[0][places] == ids, known[1][places], 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonShingles:
+    """Ids of the shingles of too many texts, ascending; in how many of `documents` distinct texts each of them is."""
+
+    ids: Ids
+    counts: Offsets
+    documents: int
+
+
+def find_common(read: Callable[[], Iterable[Sequence[Ids]]], recipe: "Recipe") -> CommonShingles:
+    """Return the shingles that more than match.ignore_common percent of the texts share, though they differ elsewhere.
+
+    A text counts for a shingle if it has a stretch of its own, where all shingles are in at most half as many texts as
+    that one is: so a footer is common, but not a story of which there are many edited copies. `read` returns batches
+    of the shingles of texts in their order; it is called again if any shingle may be common.
+    """
+    counter, percent = ShingleCounts(), recipe.match.ignore_common or 0.0
+    for batch in read():
+        counter.add(batch)
+    often = counter.above(percent)
+    holders, seen = np.zeros(len(often), np.int64), set[bytes]()
+    for batch in read() if len(often) else ():
+        for sequence in batch:
+            if len(sequence) and _is_new(sequence, seen):
+                least = 2 * _rarest_stretch(counter.counts_of(sequence), recipe)
+                own = often[are_in(np.unique(sequence), often)]
+                holders[often.searchsorted(own[counter.counts_of(own) >= least])] += 1
+    often = often[_are_many(holders, counter.documents, percent)]
+    return CommonShingles(often, counter.counts_of(often), counter.documents)
+
+
+def _are_many(counts: Offsets, documents: int, percent: float) -> NDArray[np.bool_]:
+    many: NDArray[np.bool_] = (counts * 100 > documents * percent) & (counts >= LEAST_DOCUMENTS)
+    return many
+
+
+def _is_new(sequence: Ids, seen: set[bytes]) -> bool:
+    digest = hashlib.blake2b(sequence.tobytes(), digest_size=16).digest()
+    is_new = digest not in seen
+    seen.add(digest)
+    return is_new
+
+
+def _rarest_stretch(counts: Offsets, recipe: "Recipe") -> int:
+    """Return the least count that no shingle of some stretch exceeds, from those of a text; more than any if too short.
+
+    A stretch has match.passage words between other shingles, or a tenth of the text if that is more. In a text of less
+    than two of them it is half the text, but longer than what one changed word makes.
+    """
+    full = (recipe.match.passage or DEFAULT_PASSAGE) + recipe.words_around
+    length = max(min(full, max(len(counts) // 2, 2 * recipe.shingle.k)), len(counts) // 10)
+    return int(_maxima(counts, length).min(initial=np.iinfo(np.int32).max))
+
+
+def _maxima(values: Offsets, length: int) -> Offsets:
+    """Return the greatest of each `length` consecutive values, none if there are fewer."""
+    if len(values) < length:
+        return values[:0]
+    size = 1
+    while 2 * size <= length:
+        values, size = np.maximum(values[:-size], values[size:]), 2 * size
+    rest = length - size
+    return np.maximum(values[: len(values) - rest], values[rest:])
 
 
 def ignored_ids(recipe: "Recipe", shingler: "Shingler") -> Ids:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import count_of
 from nearsim_db.similarity.amplification import Amplification
 from nearsim_db.similarity.candidates import links
+from nearsim_db.similarity.common_shingles import CommonShingles
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.ragged import Keys, Ragged, lengths
 from nearsim_db.similarity.recipe import Recipe, Shingle
@@ -227,12 +228,14 @@ def of_limit(limit: int, links: int, buckets: int) -> list[str]:
     ]
 
 
-def of_common(percent: float, counts: NDArray[np.int64], documents: int) -> list[str]:
-    """Return a warning about shingles that are left out, each in so many of some documents."""
+def of_common(percent: float, common: CommonShingles) -> list[str]:
+    """Return a warning about shingles that are left out, if any are."""
+    if not len(common.ids):
+        return []
     return [
-        f"match.ignore_common = {percent:g} leaves out {count_of(len(counts), 'shingle')} that are in more than "
-        f"{percent:g} % of {count_of(documents, 'distinct text')}, {counts.sum():,} in all; nearsim fingerprints "
-        "--common lists them"
+        f"match.ignore_common = {percent:g} leaves out {count_of(len(common.ids), 'shingle')} that are in more than "
+        f"{percent:g} % of {count_of(common.documents, 'distinct text')}, {common.counts.sum():,} in all; nearsim "
+        "fingerprints --common lists them"
     ]
 
 

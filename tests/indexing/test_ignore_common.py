@@ -9,7 +9,7 @@ import pytest
 from nearsim_db import Document, Index, dedupe
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
-from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.recipe import from_mapping, override
 
 K, PERCENT, LEAST = 5, 5, 20
 VOCABULARY = [f"word{number}" for number in range(3_000)]
@@ -54,6 +54,28 @@ def common_of(texts: dict[str, str]) -> Grams:
     return {
         gram for gram, count in counts.items() if count * 100 > PERCENT * len(distinct) and count >= LEAST
     }
+
+
+def edited(rng: random.Random, text: str) -> str:
+    """A text with one word in twelve changed."""
+    return " ".join(words(rng, 1) if rng.random() < 1 / 12 else word for word in text.split())
+
+
+def test_edited_copies_of_one_story_are_found_beside_a_footer_of_all_pages(index: Index) -> None:
+    rng = random.Random(3)
+    story = words(rng, 250)
+    texts = {f"page{at}": f"{words(rng, 120)}\n\n{FOOTER}" for at in range(90)}
+    texts |= {f"copy{at}": f"{edited(rng, story)}\n\n{FOOTER}" for at in range(40)}
+    assert common_of(texts) > grams(FOOTER), "counts alone take the story for boilerplate"
+    expected = true_pairs(texts, grams(FOOTER))
+    assert len(expected) > 0.98 * (40 * 39 / 2)
+    recipe = override(from_mapping(RECIPE), ["match.bucket_limit=0"])
+    index.create_profile("held", recipe)
+    index.add(Document(name, None, text) for name, text in texts.items())
+    assert sum(one.shingles for one in index.common_fingerprints()) == len(grams(FOOTER))
+    assert stored_pairs(index) == expected
+    rows = [{"id": name, "text": text} for name, text in texts.items()]
+    assert dedupe(rows, recipe=recipe).pairs == len(expected)
 
 
 def true_pairs(texts: dict[str, str], common: Grams) -> set[tuple[str, str]]:
