@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from nearsim_db.search.answers import profile_of
-from nearsim_db.search.spread import compared_text
+from nearsim_db.search.passages import compared_text
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, ShingleCounts, are_in
 from nearsim_db.similarity.text import Shingler

@@ -20,9 +20,9 @@ from nearsim_db.search.pair_figures import (
     threshold_of,
     value_of,
 )
-from nearsim_db.similarity import backend
+from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.encoder import Content, Encoder
-from nearsim_db.similarity.passages import Passage, PassageFinder
+from nearsim_db.similarity.passages import Passage
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe, field_across
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
@@ -175,7 +175,7 @@ def explain(
         remedy=find_remedy(figures, contents, needed)
         if figures and not evidence.is_pair and not is_excluded
         else None,
-        passages=passages_of(generation, *(side.text for side in sides)),
+        passages=tuple(passages_if_contained(connection, generation, *(side.text for side in sides))),
     )
 
 
@@ -186,14 +186,6 @@ def find_two(
     if one == other:
         raise InputError(f"{one!r} is given twice; name two documents")
     return tuple(find_document(connection, generation, name) for name in (one, other))
-
-
-def passages_of(generation: Generation, left: str, right: str) -> tuple[Passage, ...]:
-    """Return the passages that two texts share, the longest first, under containment; else none."""
-    recipe = profile_of(generation).recipe
-    if METRIC_OF_FAMILY[recipe.sketch.family] != "containment":
-        return ()
-    return tuple(PassageFinder(recipe, backend.resolve(), generation.common).find(left, right))
 
 
 def _measure(

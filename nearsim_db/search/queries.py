@@ -20,7 +20,7 @@ from nearsim_db.search.exports import Target, parse_columns, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups
 from nearsim_db.search.nearest import NearestQuery, NearestSearch, Record, of_collection, of_records
-from nearsim_db.search.spread import SpreadPassage, compared_text, spread_of
+from nearsim_db.search.passages import SpreadPassage, compared_text, passages_of, spread_of
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.backend import FEW_CHARACTERS
 from nearsim_db.similarity.nearest import Weights
@@ -205,11 +205,12 @@ class Queries(Answers):
         return self._ask(read)
 
     def passages(self, one: str, other: str) -> list[Passage]:
-        """Return the passages that two documents share, from their present texts, the longest first.
+        """Return the passages that two documents share, from their present texts, the rarest first.
 
-        Their places are those in the fields that the profile compares, with an empty line between them and without
-        tags if it strips HTML: the texts of `explain`. The documents need not be a pair. Raises NotFoundError for a
-        missing document, and InputError if both are the same or if the profile compares vectors.
+        Under containment passages that fewer indexed texts have come first, otherwise the longest. Their places are
+        those in the fields that the profile compares, with an empty line between them and without tags if it strips
+        HTML: the texts of `explain`. The documents need not be a pair. Raises NotFoundError for a missing document, and
+        InputError if both are the same or if the profile compares vectors.
         """
         return self._passages(lambda connection, live: find_two(connection, live, one, other))
 
@@ -249,14 +250,13 @@ class Queries(Answers):
     def _passages(
         self, find: Callable[[Connection, Generation], tuple[Mapping[str, Any], ...]]
     ) -> list[Passage]:
-        def read(connection: Connection) -> tuple[PassageFinder, list[str]]:
+        def read(connection: Connection) -> list[Passage]:
             live = self._live(connection)
             recipe = profile_of(live).recipe
-            finder = PassageFinder(recipe, backend.resolve(), live.common)
-            return finder, [compared_text(each, recipe) for each in find(connection, live)]
+            left, right = [compared_text(each, recipe) for each in find(connection, live)]
+            return passages_of(connection, live, left, right)
 
-        finder, (left, right) = self._ask(read)
-        return finder.find(left, right)
+        return self._ask(read)
 
     def serving(self) -> LiveIndex:
         """Return the live generation, ready to be searched.

@@ -10,7 +10,7 @@ occurrence is paired with the n-th only. So the time is about linear in the leng
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,12 +80,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage of two texts. Of its tokens `equal` are in runs that both have, which is `share` of the longer side."""
+    """A passage of two texts. Of its tokens `equal` are in runs that both have, which is `share` of the longer side.
+
+    Half of its fingerprints are each in at most `documents` distinct texts of an index; None if they were not counted.
+    """
 
     left: Span
     right: Span
     equal: int
     share: float
+    documents: int | None = None
 
 
 class PassageFinder:
@@ -114,15 +118,16 @@ class PassageFinder:
 
 
 def find_passages(left: Tokens, right: Tokens, rules: PassageRules) -> list[Passage]:
-    """Return the passages of two texts, the one with the most equal tokens first, then in the order of the left text.
-
-    Texts of fewer than k tokens have none.
-    """
-    found = [
+    """Return the passages of two texts, ordered as by `rare_first`; texts of fewer than k tokens have none."""
+    return rare_first(
         Passage(_span(left, one, one_end), _span(right, other, other_end), equal, share)
         for one, one_end, other, other_end, equal, share in _boxes(left, right, rules)
-    ]
-    return sorted(found, key=lambda one: (-one.equal, one.left.start, one.right.start))
+    )
+
+
+def rare_first(passages: Iterable[Passage]) -> list[Passage]:
+    """Return passages in order: those in the fewest documents first, then the longest, then by their places."""
+    return sorted(passages, key=lambda one: (one.documents or 0, -one.equal, one.left.start, one.right.start))
 
 
 def _span(tokens: Tokens, begin: int, end: int) -> Span:

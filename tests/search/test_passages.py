@@ -42,6 +42,27 @@ def test_passages_are_places_in_the_explained_texts(index: Index) -> None:
         index.passages("story", "absent")
 
 
+def test_rare_passages_are_first(index: Index) -> None:
+    rng = random.Random(2)
+
+    def words(count: int) -> str:
+        return " ".join(f"w{rng.randrange(9_999)}" for _ in range(count))
+
+    known, rare, rarest, names = words(80), words(30), words(40), [f"page{at}" for at in range(7)]
+    held = from_mapping({"sketch": {"family": "winnow"}, "match": {"threshold": 0.1}})
+    index.create_profile("default", held)
+    index.add(Document(name, None, f"{words(40)} {known} {words(40)}") for name in names)
+    index.add(
+        Document(name, None, f"{words(40)} {known} {words(40)} {rare} {words(40)} {rarest} {words(50)}")
+        for name in ("one", "other")
+    )
+    expected = [(2, 40), (2, 30), (9, 80)]
+    assert [(each.documents, each.equal) for each in index.passages("one", "other")] == expected
+    assert [(each.documents, each.equal) for each in index.explain("other", "one").passages] == expected
+    again = Document("given", None, f"{known} {words(40)} {rare}")
+    assert [(each.documents, each.equal) for each in index.passages_in(again, "one")] == [(2, 30), (9, 80)]
+
+
 def test_the_spread_of_passages_is_by_time(index: Index) -> None:
     index.create_profile(
         "default", from_mapping({"sketch": {"family": "winnow"}, "match": {"threshold": 0.2}})

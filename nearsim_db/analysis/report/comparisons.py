@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from nearsim_db.analysis.report.contents import Clusters, Comparison, ListedCluster, ShownPassage, Side, Why
 from nearsim_db.analysis.text_diff import compare
-from nearsim_db.search.explanation import passages_of
+from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import reports
@@ -43,7 +43,9 @@ def read(
     _choose(chosen, "sample", spread, left)
     doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
     texts = reports.read_texts(connection, leaves, generation.collection_id, doc_ids, READ_CHARACTERS)
-    return sorted(_compared(chosen, texts, generation, recipe), key=lambda one: one.verdict is not None)
+    return sorted(
+        _compared(connection, chosen, texts, generation, recipe), key=lambda one: one.verdict is not None
+    )
 
 
 def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], amount: int) -> None:
@@ -61,7 +63,11 @@ def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], a
 
 
 def _compared(
-    chosen: Sequence[_Choice], texts: dict[int, ReadText], generation: Generation, recipe: Recipe
+    connection: Connection,
+    chosen: Sequence[_Choice],
+    texts: dict[int, ReadText],
+    generation: Generation,
+    recipe: Recipe,
 ) -> Iterator[Comparison]:
     for why, pair in chosen:
         left, right = texts.get(pair.left_id), texts.get(pair.right_id)
@@ -76,13 +82,15 @@ def _compared(
             numbers_differ=pair.numbers_differ,
             verdict=pair.verdict,
             diff=compare(*contents),
-            passages=tuple(_passages(generation, *contents)),
+            passages=tuple(_passages(connection, generation, *contents)),
         )
 
 
-def _passages(generation: Generation, left: str, right: str) -> Iterator[ShownPassage]:
-    for one in passages_of(generation, left, right)[:_PASSAGES]:
-        yield ShownPassage(one.equal, one.share, compare(one.left.text, one.right.text))
+def _passages(
+    connection: Connection, generation: Generation, left: str, right: str
+) -> Iterator[ShownPassage]:
+    for one in passages_if_contained(connection, generation, left, right)[:_PASSAGES]:
+        yield ShownPassage(one.equal, one.share, one.documents, compare(one.left.text, one.right.text))
 
 
 def _content(text: ReadText, recipe: Recipe) -> str:

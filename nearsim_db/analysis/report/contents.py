@@ -104,10 +104,14 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
-    """A passage to show side by side, with `equal` words in runs that both have, a share of the longer side."""
+    """A passage to show side by side, with `equal` words in runs that both have, a share of the longer side.
+
+    `documents` is as in `Passage`.
+    """
 
     equal: int
     share: float
+    documents: int | None
     diff: Diff
 
 
@@ -115,7 +119,7 @@ class ShownPassage:
 class Comparison(Evidence):
     """A pair to show side by side, why it was chosen, and the verdict on it.
 
-    `passages` are the longest ones under containment, none under other metrics.
+    `passages` are the rarest ones under containment, none under other metrics.
     """
 
     why: Why

@@ -10,7 +10,7 @@ from nearsim_db.cli.output.terminal import width_of
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.search.common_fingerprints import CommonFingerprints
 from nearsim_db.search.explanation import ExplainedDocument, Explanation
-from nearsim_db.search.spread import SpreadPassage
+from nearsim_db.search.passages import SpreadPassage
 from nearsim_db.similarity.passages import Passage, Span
 from nearsim_db.store.settings import wants_colours
 
@@ -66,7 +66,12 @@ def print_passages(left: str, right: str, found: Sequence[Passage]) -> None:
         if number:
             terminal.print_line()
         words = count_of(one.equal, "equal word")
-        terminal.print_line(f"passage {number + 1}: {words}, {100 * one.share:.0f} % of the longer side")
+        seen = (
+            "" if one.documents is None else f"; in {count_of(one.documents, 'distinct text')} of the index"
+        )
+        terminal.print_line(
+            f"passage {number + 1}: {words}, {100 * one.share:.0f} % of the longer side{seen}"
+        )
         tables.print_facts({left: _place(one.left), right: _place(one.right)})
         terminal.print_line()
         _print_hunks(compare_inline(one.left.text, one.right.text))

@@ -13,7 +13,7 @@ from nearsim_db.cli.review.call import QUEUES, Call, filter_query
 from nearsim_db.cli.review.clusters import SIDE, draw
 from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import NotFoundError
-from nearsim_db.search.explanation import passages_of
+from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.markup import shown_text
@@ -167,7 +167,7 @@ def _pair(
         in_documents=call.in_documents,
         pair=read_pair(connection, site.desk.collection_id, live.profile, left_id, right_id),
         diff=compare(one, other),
-        passages=passages_of(live, one, other)[:_PASSAGES],
+        passages=passages_if_contained(connection, live, one, other)[:_PASSAGES],
         is_cut=any((one.characters or 0) > _READ_CHARACTERS for one in (left, right)),
         clusters=_clusters(site, connection, live.generation_id, left_id, right_id),
         reviews=site.desk.reviews(connection, left_id, right_id),

@@ -1,15 +1,28 @@
-"""The spread of a document's passages: which other documents have each of them, by time."""
+"""Passages of documents of an index: of two, the rare ones first, and which documents have those of one, by time."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from nearsim_db.similarity.passages import Passage, PassageFinder, Span, find_passages
+from nearsim_db.search.answers import profile_of
+from nearsim_db.similarity import backend
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.passages import Passage, PassageFinder, Span, find_passages, rare_first
+from nearsim_db.similarity.ragged import Ragged
 from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.store import lookups
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.generation_rows import Generation
+
+_MOST_FINGERPRINTS, _MOST_OF_ALL = 16, 4_096  # of a passage and of all of a pair, whose documents are counted
+_MOST_DOCUMENTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,42 @@ class SpreadPassage:
 def compared_text(document: Mapping[str, Any], recipe: Recipe) -> str:
     """Return the text of a document in which passages have their places."""
     return clean(shown_text(document, recipe.fields, html=recipe.normalise.html))[0]
+
+
+def passages_of(connection: Connection, generation: Generation, left: str, right: str) -> list[Passage]:
+    """Return the passages that two texts share, as `rare_first` orders them.
+
+    Under containment the documents are counted that have a passage's fingerprints, up to _MOST_DOCUMENTS.
+    """
+    profile = profile_of(generation)
+    found = PassageFinder(profile.recipe, backend.resolve(), generation.common).find(left, right)
+    if not found or not _is_contained(profile.recipe):
+        return found
+    encoder = Encoder(profile, plain_characters=backend.FEW_CHARACTERS)
+    encoder.ignore(generation.common)
+    keys = encoder.ragged_keys(encoder.encode([one.left.text for one in found]).sketches)
+    rows = [keys.take(slice(row, row + 1)).values for row in range(len(found))]
+    most = max(1, min(_MOST_FINGERPRINTS, _MOST_OF_ALL // len(found)))
+    chosen = [own[:: -(-len(own) // most) or 1] for own in rows]
+    members, _ = lookups.read_anchors(connection, generation.leaves, _MOST_DOCUMENTS, Ragged.of(chosen))
+    sizes = Counter(bucket for bucket, _ in members)
+    counted = [sorted(sizes[key] for key in to_bigint(own).tolist() if key in sizes) for own in chosen]
+    return rare_first(
+        replace(one, documents=own[(len(own) - 1) // 2] if own else None)
+        for one, own in zip(found, counted, strict=True)
+    )
+
+
+def passages_if_contained(
+    connection: Connection, generation: Generation, left: str, right: str
+) -> list[Passage]:
+    """Return what `passages_of` does under containment, otherwise none."""
+    is_contained = _is_contained(profile_of(generation).recipe)
+    return passages_of(connection, generation, left, right) if is_contained else []
+
+
+def _is_contained(recipe: Recipe) -> bool:
+    return METRIC_OF_FAMILY[recipe.sketch.family] == "containment"
 
 
 def spread_of(
