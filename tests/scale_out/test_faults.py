@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow("kills nodes of a cluster")
 
 @pytest.mark.parametrize("stage", some(["sign", "bands", "candidates", "clusters"], "every stage", kept=1))
 def test_a_build_goes_on_when_a_killed_node_is_back(
-    citus: CitusServer, urls: tuple[str, str], stage: str
+    citus: CitusServer, urls: tuple[str, str], stage: str, own_tables: None
 ) -> None:
     node, is_up = citus.nodes[0], True
 

@@ -72,7 +72,11 @@ def test_a_commit_that_missed_a_node_is_completed_by_recovery(
     ],
 )
 def test_a_build_whose_commit_missed_a_node_goes_on(
-    citus: CitusServer, urls: tuple[str, str], skipped: int, ending: AbstractContextManager[object]
+    citus: CitusServer,
+    urls: tuple[str, str],
+    own_tables: None,
+    skipped: int,
+    ending: AbstractContextManager[object],
 ) -> None:
     with index_at(urls[0]) as plain, index_at(urls[1]) as cluster:
         plain.add(documents(60, seed=15))

@@ -11,7 +11,7 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import DatabaseError, InputError
 from nearsim_db.store.attached.tables import Columns
-from nearsim_db.store.citus import placement
+from nearsim_db.store.citus import shards
 from nearsim_db.store.driver.codec import unpacked_ids
 from nearsim_db.store.driver.statements import statement
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow("starts a cluster")
 @pytest.mark.parametrize("bucket_limit", [8, 64, 0])
 @pytest.mark.parametrize("urls", [2, 4], ids="{} nodes".format, indirect=True)
 def test_builds_and_writes(urls: tuple[str, str], bucket_limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "_MANY", 100)
+    monkeypatch.setattr(shards, "_MANY", 100)
     found = []
     for url in urls:
         with index_at(url, bucket_limit) as index:
@@ -79,7 +79,7 @@ def test_damaged_band_rows_are_found_and_repaired(urls: tuple[str, str]) -> None
         with index.database.transaction() as connection:
             table = leaves.table("band")
             connection.execute(sql.SQL("DELETE FROM {} WHERE doc_id % 9 = 0").format(table))
-            stray = sql.SQL("INSERT INTO {} (bucket_hash, doc_id) VALUES (5, 1), (6, 2)")
+            stray = sql.SQL("INSERT INTO {} (generation_id, bucket_hash, doc_id) VALUES (1, 5, 1), (1, 6, 2)")
             connection.execute(stray.format(table))
         assert not verify_index(index.database, sample=None).is_sound
         assert verify_index(index.database, sample=None, repair=True).is_repaired

@@ -50,6 +50,7 @@ OWN_SERVERS = {
     "tests/store/test_compose.py::test_commands_and_health_checks": "has the settings of the compose file",
     "tests/worker/test_full_disk.py": "moves a database to a small disk",
     "tests/worker/test_standby.py": "promotes the standby of a server",
+    "tests/cli/test_standby.py": "asks the standby of a server",
     "tests/cli/test_embedded.py": "tests the embedded server",
     "tests/cli/test_wheel.py": "tests the embedded server of an installed wheel",
     "tests/examples/test_readme.py::test_readme_from_top_to_bottom": "the page uses the embedded server",

@@ -132,12 +132,14 @@ class _Repair:
         return VerifyResult(self.collection, self.generation.profile, self.found, after)
 
     def _damaged_shared(self, findings: Findings) -> list[str]:
-        """Return the damaged tables that other generations need as well."""
-        leaves = self.generation.leaves
-        shared = {leaves.name(parent) for parent in PARENTS if leaves.is_shared(parent)} | {
-            index_checks.COPIES
-        }
-        return [table for table in findings.damaged_tables if table in shared]
+        """Return the tables that other generations need as well and that are damaged, or a shard of theirs."""
+        leaves, damaged = self.generation.leaves, findings.damaged_tables
+        shared = [leaves.name(parent) for parent in PARENTS if leaves.is_shared(parent)]
+        return [
+            table
+            for table in (*shared, index_checks.COPIES)
+            if any(one == table or one.startswith(f"{table}_") for one in damaged)
+        ]
 
     def _tables(self, findings: Findings) -> partitions.Tables | None:
         """Return the tables that do without the damaged ones."""
@@ -147,9 +149,7 @@ class _Repair:
 
     def _rebuild_indexes(self, tables: list[str]) -> None:
         """Build the indexes of tables again that other generations need as well, those of band rows on all shards."""
-        leaves, band = self.generation.leaves, self.generation.leaves.name("band")
-        if leaves.distributed:
-            tables = sorted({band if one.startswith(band) else one for one in tables})
+        leaves = self.generation.leaves
         try:
             with translate_errors(), self.database.engine.connect(autocommit=True) as connection:
                 if leaves.distributed:
