@@ -61,14 +61,13 @@ def choose_tables(connection: Connection, collection_id: CollectionId) -> Tables
 
 
 def create(connection: Connection, leaves: Leaves) -> None:
-    """Create a generation's own tables, standalone, if it does not share any.
+    """Create a generation's own tables, standalone, in one transaction, if it does not share all and has none.
 
-    The band table of a distributed generation is on the nodes from then on.
+    The band table of a distributed generation is on the nodes from then on. Existing tables are not locked: helpers of
+    a build that is resumed read them and wait for each other's writes.
     """
-    if leaves.are_shared:
+    if leaves.are_shared or run(connection, "exists", leaf=leaves.qualified("band")).value():
         return
-    if leaves.distributed and placement.has_shards(connection, leaves.qualified("band")):
-        return  # created and distributed in one transaction
     run(connection, "create_leaves", leaves)
     if not leaves.is_shared("similar_pair"):
         run(connection, "create_pair_leaves", leaves)

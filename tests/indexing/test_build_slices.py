@@ -79,6 +79,17 @@ def test_a_build_signs_what_is_not_signed_yet(database_url: str) -> None:
         assert index.stats()["indexed"] == COUNT
 
 
+def test_a_resumed_build_does_not_lock_tables_that_helpers_read(own_tables: None, database_url: str) -> None:
+    fill(database_url)
+    with Index.connect(database_url) as index:
+        context, engine = context_of(index), index.database.engine
+        with engine.connect() as helper, engine.connect() as leader:
+            build_plan.plan_signing(leader, context)
+            signatures.count_heads(helper, context.leaves)
+            leader.execute("SET lock_timeout = '1s'")
+            build_plan.plan_signing(leader, context)
+
+
 def test_a_taker_may_compute_for_minutes_between_statements(database_url: str) -> None:
     fill(database_url)
     with Index.connect(database_url) as index:

@@ -1,12 +1,16 @@
+-- name: exists
+-- Whether a table exists. Catalog only.
+SELECT pg_catalog.to_regclass(%(leaf)s) IS NOT NULL
+
 -- name: create_leaves
 -- A generation's own tables of signatures and bands, standalone until loaded: attaching them later locks the parents only
 -- briefly. The CHECK on generation_id spares ATTACH its scan. The parents' owner owns them, and readers get their rights.
-CREATE TABLE IF NOT EXISTS {signature_leaf} (
+CREATE TABLE {signature_leaf} (
     LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
     PRIMARY KEY (doc_id),
     CHECK (generation_id = {generation_id}));
 ALTER TABLE {signature_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-CREATE TABLE IF NOT EXISTS {band_leaf} (
+CREATE TABLE {band_leaf} (
     LIKE nearsim.band INCLUDING DEFAULTS INCLUDING GENERATED,
     CHECK (generation_id = {generation_id}));
 ALTER TABLE {band_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
@@ -16,12 +20,12 @@ SELECT nearsim.grant_partition_rights({generation_id})
 
 -- name: create_pair_leaves
 -- Own tables of pairs and members for a generation that shares none: empty until the stages that load them.
-CREATE TABLE IF NOT EXISTS {similar_pair_leaf} (
+CREATE TABLE {similar_pair_leaf} (
     LIKE nearsim.similar_pair INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
     PRIMARY KEY (left_id, right_id),
     CHECK (generation_id = {generation_id}));
 ALTER TABLE {similar_pair_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-CREATE TABLE IF NOT EXISTS {cluster_member_leaf} (
+CREATE TABLE {cluster_member_leaf} (
     LIKE nearsim.cluster_member INCLUDING DEFAULTS,
     PRIMARY KEY (doc_id),
     UNIQUE (cluster_id, is_survivor, doc_id),
