@@ -51,7 +51,7 @@ def test_a_reader_sees_its_own_tenant(world: World) -> None:
 
 def test_another_tenant_changes_nothing_for_a_reader(world: World) -> None:
     for name, seen in world.alone.items():
-        if name not in DRAWING:
+        if name not in {*DRAWING, "visible_workers"}:  # workers serve all tenants
             assert world.together[name] == seen, name
 
 
@@ -79,7 +79,7 @@ def test_no_row_reveals_the_other_tenant(world: World) -> None:
 
 def test_tables_are_read_under_a_policy_or_not_at_all(world: World) -> None:
     refused = {name for name, seen in world.alone.items() if seen == ["refused"]}
-    assert refused == HIDDEN | {"backlog", "queued_work"}
+    assert refused == HIDDEN
     with psycopg.connect(world.reader) as connection:
         for name, is_view in relations(world.url).items():
             reading = sql.SQL("SELECT count(*) FROM {}").format(identifier(name))
@@ -99,9 +99,10 @@ def test_tables_are_read_under_a_policy_or_not_at_all(world: World) -> None:
             "AND relkind = 'v' AND NOT coalesce(reloptions @> ARRAY['security_invoker=true'], false) ORDER BY 1"
         ).fetchall() == [
             ("granted_generations", ["security_barrier=true"]),
+            ("queued_work", ["security_barrier=true"]),
             ("visible_changes", ["security_barrier=true"]),
             ("visible_profiles", ["security_barrier=true"]),
-            ("visible_work", ["security_barrier=true"]),
+            ("visible_workers", ["security_barrier=true"]),
         ]
 
 
@@ -140,7 +141,7 @@ def test_live_generations_of_the_readers_tenant_are_visible(world: World) -> Non
 
 def test_work_and_changes_of_the_readers_tenant_are_visible(world: World) -> None:
     looks = (
-        "SELECT 'work', generation_id FROM nearsim_index.visible_work "
+        "SELECT 'work', generation_id FROM nearsim_index.queued_work "
         "UNION ALL SELECT 'change', collection_id FROM nearsim_index.visible_changes"
     )
     own = [("change", world.own["collection_id"]), ("work", world.own["generation"])]
@@ -281,4 +282,5 @@ def test_a_reader_without_any_collection_sees_nothing(world: World) -> None:
         "alembic_version",
         "functions",
         "schema_floor",
+        "visible_workers",
     }

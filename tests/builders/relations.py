@@ -18,7 +18,7 @@ _INTERNAL = {
         "signed_document",
         "visible_changes",
         "visible_profiles",
-        "visible_work",
+        "visible_workers",
     ),
 }
 

@@ -18,16 +18,16 @@ BEGIN
         INTO signed USING doc_id;
     RETURN CASE
         WHEN EXISTS (
-            SELECT FROM nearsim_index.visible_work AS work WHERE work.generation_id = document_state.generation_id
+            SELECT FROM nearsim_index.queued_work AS work WHERE work.generation_id = document_state.generation_id
                 AND work.stage IN ('sign', 'search', 'anchor')
                 AND work.doc_id IN (document_state.doc_id, signed.head_id) AND work.set_aside_at IS NOT NULL)
             THEN 'was set aside'
         WHEN EXISTS (
-            SELECT FROM nearsim_index.visible_work AS work WHERE work.generation_id = document_state.generation_id
+            SELECT FROM nearsim_index.queued_work AS work WHERE work.generation_id = document_state.generation_id
                 AND work.stage IN ('sign', 'search', 'anchor')
                 AND work.doc_id IN (document_state.doc_id, signed.head_id) AND work.set_aside_at IS NULL)
             OR EXISTS (
-                SELECT FROM nearsim_index.visible_work AS work
+                SELECT FROM nearsim_index.queued_work AS work
                 WHERE work.generation_id = document_state.generation_id AND work.stage = 'compare')
             OR EXISTS (
                 SELECT FROM nearsim_index.visible_changes AS change WHERE change.doc_id = document_state.doc_id OR change.collection_id IS NULL

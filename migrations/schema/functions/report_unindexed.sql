@@ -15,7 +15,7 @@ BEGIN
     FROM nearsim.document AS one WHERE one.doc_id = report_unindexed.doc_id;
     IF is_current AND is_empty THEN
         is_current := NOT EXISTS (
-            SELECT FROM nearsim_index.visible_work AS work
+            SELECT FROM nearsim_index.queued_work AS work
             WHERE work.generation_id = report_unindexed.generation_id AND work.stage IN ('sign', 'search')
                 AND work.doc_id = report_unindexed.doc_id);
     END IF;

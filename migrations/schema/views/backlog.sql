@@ -24,7 +24,7 @@ SELECT collection.name, NULL, noted.collection_id, NULL, NULL, 'change', noted.w
     noted.oldest_queued_at
 FROM (
     SELECT change.collection_id, count(*) AS waiting, min(change.changed_at) AS oldest_queued_at
-    FROM nearsim.change GROUP BY change.collection_id
+    FROM nearsim_index.visible_changes AS change GROUP BY change.collection_id
 ) AS noted
 LEFT JOIN nearsim.collection USING (collection_id);
 

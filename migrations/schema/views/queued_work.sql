@@ -1,16 +1,21 @@
--- The documents of a batch, each as a row: for what counts or looks up work by document. Relies on work_pkey.
-CREATE VIEW nearsim_index.queued_work WITH (security_invoker = true) AS
+-- The documents of a batch, each as a row: for what counts or looks up work by document. Runs with its owner's rights, as
+-- granted_generations does: readers may not read work. Relies on work_pkey.
+CREATE VIEW nearsim_index.queued_work WITH (security_barrier = true) AS
 SELECT work.generation_id, work.stage, work.doc_id, work.queued_at, work.due_at, work.lease_id, work.attempts, work.error,
     work.set_aside_at
-FROM nearsim.work WHERE work.doc_ids IS NULL
-UNION ALL
-SELECT batch.generation_id, batch.stage, document.doc_id, batch.queued_at, batch.due_at, batch.lease_id, batch.attempts,
-    batch.error, batch.set_aside_at
-FROM nearsim.work AS batch CROSS JOIN LATERAL unnest(batch.doc_ids) AS document (doc_id)
-WHERE batch.doc_id < 0;
+FROM (
+    SELECT generation_id, stage, doc_id, queued_at, due_at, lease_id, attempts, error, set_aside_at
+    FROM nearsim.work WHERE doc_ids IS NULL
+    UNION ALL
+    SELECT generation_id, stage, document.doc_id, queued_at, due_at, lease_id, attempts, error, set_aside_at
+    FROM nearsim.work AS batch CROSS JOIN LATERAL unnest(batch.doc_ids) AS document (doc_id)
+    WHERE batch.doc_id < 0
+) AS work
+WHERE (SELECT NOT row_security_active(CAST('nearsim.document' AS regclass)))
+    OR work.generation_id IN (SELECT granted.generation_id FROM nearsim_index.granted_generations AS granted);
 
 COMMENT ON VIEW nearsim_index.queued_work IS
-    'Internal (used by backlog): queued work by document, with the documents of batches; several rows if a document was written again';
+    'Internal (used by backlog and why_not): queued work, of the generations that current_user may see, by document, with the documents of batches; several rows if a document was written again';
 COMMENT ON COLUMN nearsim_index.queued_work.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim_index.queued_work.stage IS 'Stage of the work';
 COMMENT ON COLUMN nearsim_index.queued_work.doc_id IS 'The document; 0 for the whole index';

@@ -1,6 +1,6 @@
 -- Runs with its owner's rights, as granted_generations does. Reads all captured changes.
 CREATE VIEW nearsim_index.visible_changes WITH (security_barrier = true) AS
-SELECT change.collection_id, change.doc_id, change.external_id
+SELECT change.collection_id, change.doc_id, change.external_id, change.stage, change.changed_at
 FROM nearsim.change
 WHERE change.collection_id IS NULL
     OR (SELECT NOT row_security_active(CAST('nearsim.document' AS regclass)))
@@ -9,8 +9,10 @@ WHERE change.collection_id IS NULL
         WHERE pg_has_role(to_regrole(quote_ident(access.role_name)), 'USAGE')));
 
 COMMENT ON VIEW nearsim_index.visible_changes IS
-    'Internal (used by why_not): captured writes, not yet dispatched, of the collections that current_user may see';
+    'Internal (used by backlog and why_not): captured writes, not yet dispatched, of the collections that current_user may see';
 COMMENT ON COLUMN nearsim_index.visible_changes.collection_id IS 'The collection; NULL for all documents';
 COMMENT ON COLUMN nearsim_index.visible_changes.doc_id IS 'The document that was written';
 COMMENT ON COLUMN nearsim_index.visible_changes.external_id IS
     'Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant';
+COMMENT ON COLUMN nearsim_index.visible_changes.stage IS 'link for a change of a verdict; NULL for one of a document';
+COMMENT ON COLUMN nearsim_index.visible_changes.changed_at IS 'When it was captured';

@@ -15,7 +15,7 @@ WITH chosen AS (
     FROM chosen JOIN nearsim_index.queued_work USING (generation_id)
     GROUP BY 1, 2, 3
 ), changes AS (
-    SELECT count(*) AS counted, min(changed_at) AS oldest FROM nearsim.change
+    SELECT count(*) AS counted, min(changed_at) AS oldest FROM nearsim_index.visible_changes
     WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL OR collection_id IS NULL
 ), attached AS (
     SELECT count(*) AS counted, count(*) FILTER (WHERE trouble IS NOT NULL) AS troubled,
@@ -30,15 +30,15 @@ SELECT ARRAY(
     extract(epoch FROM coalesce(clock_timestamp()
         - least((SELECT min(oldest) FROM queued WHERE NOT aside), changes.oldest, attached.oldest), interval '0')),
     changes.counted,
-    (SELECT count(*) FROM nearsim_index.lease),
+    (SELECT count(*) FROM nearsim_index.visible_workers),
     (SELECT coalesce(sum(counted), 0) FROM queued WHERE held AND NOT aside),
     attached.counted, attached.troubled
 FROM changes CROSS JOIN attached
 
 -- name: count_changes
 -- Captured changes not yet dispatched, of one collection or of all; those of every collection count for
--- each. Reads all of nearsim.change.
-SELECT count(*) FROM nearsim.change LEFT JOIN nearsim.collection USING (collection_id)
+-- each. Reads all changes.
+SELECT count(*) FROM nearsim_index.visible_changes AS change LEFT JOIN nearsim.collection USING (collection_id)
 WHERE change.collection_id IS NULL OR collection_id = %(collection_id)s
     OR %(collection_id)s IS NULL AND collection.name IS NOT NULL
 

@@ -21,7 +21,7 @@ SELECT collection_id, name, created_at FROM nearsim.collection
 WHERE collection_id IN (
         SELECT collection_id FROM nearsim.profile JOIN nearsim.generation USING (profile_id)
         WHERE state = 'building' AND replaces IS NULL
-            OR state = 'live' AND generation_id IN (SELECT generation_id FROM nearsim.work))
+            OR state = 'live' AND generation_id IN (SELECT generation_id FROM nearsim_index.queued_work))
     AND EXISTS (SELECT FROM nearsim.document WHERE document.collection_id = collection.collection_id)
 ORDER BY name
 

@@ -38,7 +38,7 @@ UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(le
 -- name: list_workers
 -- Running workers by age, with the time since the last heartbeat: leases whose advisory lock is held. Reads the whole
 -- table, one row per worker.
-SELECT worker, extract(epoch FROM clock_timestamp() - beat_at) FROM nearsim_index.lease
+SELECT worker, silent_seconds FROM nearsim_index.visible_workers AS lease
 WHERE EXISTS (
     SELECT FROM pg_catalog.pg_locks
     WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %(kind)s AND objid = lease.lease_id

@@ -257,7 +257,7 @@ WHERE generation_id = %(generation_id)s AND doc_id = ANY(CAST(%(doc_ids)s AS big
 SELECT EXISTS (
         SELECT FROM nearsim_index.visible_changes WHERE collection_id = %(collection_id)s OR collection_id IS NULL)
     OR EXISTS (
-        SELECT FROM nearsim_index.visible_work WHERE generation_id = %(generation_id)s AND set_aside_at IS NULL)
+        SELECT FROM nearsim_index.queued_work WHERE generation_id = %(generation_id)s AND set_aside_at IS NULL)
 
 -- name: keep_document
 -- Keep a document by doc_id.

@@ -133,14 +133,14 @@ WHERE {of_generation}
 
 -- name: read_document_state
 -- State of a document in a generation: revision, signed revision, features, whether it waits to be signed, whether it
--- was set aside. Relies on the keys; nearsim.change has none and is short.
+-- was set aside. Relies on the keys; captured changes have none and are few.
 SELECT document.revision, signature.revision, signature.feature_count,
     coalesce(work.waits, false)
-        OR EXISTS (SELECT FROM nearsim.change
+        OR EXISTS (SELECT FROM nearsim_index.visible_changes AS change
             WHERE change.doc_id = document.doc_id AND stage IS NULL OR change.collection_id IS NULL
                 OR change.collection_id = document.collection_id AND change.doc_id IS NULL
                     AND coalesce(change.external_id, document.external_id) = document.external_id)
-        OR EXISTS (SELECT FROM nearsim.work WHERE generation_id = {generation_id} AND stage = 'compare'),
+        OR EXISTS (SELECT FROM nearsim_index.queued_work WHERE generation_id = {generation_id} AND stage = 'compare'),
     coalesce(work.is_set_aside, false)
 FROM nearsim.document
 LEFT JOIN {signature} AS signature USING (doc_id)

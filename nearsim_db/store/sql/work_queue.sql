@@ -283,13 +283,13 @@ FROM nearsim_index.queued_work WHERE generation_id = {generation_id}
 -- name: list_work
 -- Work of one collection or of all: set aside first, then failing. Reads the whole queue.
 SELECT coalesce(document.external_id, '#' || work.doc_id), collection.name, profile.name, work.generation_id, work.stage,
-    state.name, work.attempts, work.due_at, work.queued_at, lease.worker, work.error
+    state.name, work.attempts, work.due_at, work.queued_at, holder.worker, work.error
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
 JOIN nearsim.collection USING (collection_id)
 JOIN nearsim_index.queued_work AS work USING (generation_id)
 LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
-LEFT JOIN nearsim_index.lease USING (lease_id)
+LEFT JOIN nearsim_index.visible_workers AS holder USING (lease_id)
 CROSS JOIN LATERAL (
     SELECT CASE WHEN work.set_aside_at IS NOT NULL THEN 'set aside' WHEN work.lease_id IS NOT NULL THEN 'being done'
         WHEN generation.state IN ('building', 'paused') THEN 'held' WHEN work.attempts > 0 THEN 'failing' ELSE 'waiting' END
