@@ -20,6 +20,7 @@ Offsets = NDArray[np.int64]
 
 LEAST_DOCUMENTS = 20
 SAMPLE_SIZE, SAMPLE_SEED = 10_000, 1
+_LEAST_MERGED = 1 << 18  # ids; so that all merges together take little longer than the last
 _MOST_COUNTED = (
     1 << 23
 )  # 130 MB; beyond it ids counted once are dropped, which lowers other counts by one at most
@@ -32,28 +33,44 @@ class ShingleCounts:
         self.documents: int = 0
         self._seen: set[bytes] = set()
         self._ids, self._counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        self._waiting: list[Ids] = []
+        self._size = 0  # of those waiting
 
     def add(self, sequences: Sequence[Ids]) -> None:
         """Count the shingles of some texts, in any order and with repetitions."""
-        fresh = [own for own in sequences if len(own) and _is_new(own, self._seen)]
+        fresh = [np.unique(own) for own in sequences if len(own) and _is_new(own, self._seen)]
         self.documents += len(fresh)
-        own = np.unique(np.concatenate([np.zeros(0, np.uint64), *map(np.unique, fresh)]), return_counts=True)
-        both = np.concatenate((self._ids, own[0])), np.concatenate((self._counts, own[1]))
-        self._ids, places = np.unique(both[0], return_inverse=True)
-        self._counts = np.bincount(places, both[1], len(self._ids)).astype(np.int64)
+        self._waiting += fresh
+        self._size += sum(map(len, fresh))
+        if self._size > max(len(self._ids), _LEAST_MERGED):
+            self._merge()
+
+    def _merge(self) -> None:
+        if not self._waiting:
+            return
+        own, counts = np.unique(np.concatenate([self._ids[:0], *self._waiting]), return_counts=True)
+        ids, counts = np.concatenate((self._ids, own)), np.concatenate((self._counts, counts))
+        order = np.argsort(ids, kind="stable")  # two ascending runs, which takes linear time
+        firsts = np.flatnonzero(np.append(True, np.diff(ids[order]) > 0)[: len(ids)])
+        self._ids = ids[order][firsts]
+        self._counts = np.add.reduceat(counts[order], firsts) if len(firsts) else counts
+        self._waiting, self._size = [], 0
         if len(self._ids) > _MOST_COUNTED:
             often = self._counts > 1
             self._ids, self._counts = self._ids[often], self._counts[often]
 
     def above(self, percent: float) -> Ids:
         """Return the ids in more than `percent` of the texts, and in LEAST_DOCUMENTS at least, ascending."""
+        self._merge()
         return self._ids[_are_many(self._counts, self.documents, percent)]
 
     def counts_of(self, ids: Ids) -> Offsets:
         """Return in how many texts each of some ids is."""
-        known = np.append(self._ids, np.uint64(0)), np.append(self._counts, 0)
-        places = self._ids.searchsorted(ids)
-        return np.where(known[0][places] == ids, known[1][places], 0)
+        self._merge()
+        if not len(self._ids):
+            return np.zeros(len(ids), np.int64)
+        places = np.minimum(self._ids.searchsorted(ids), len(self._ids) - 1)
+        return np.where(self._ids[places] == ids, self._counts[places], 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +96,9 @@ def find_common(read: Callable[[], Iterable[Sequence[Ids]]], recipe: "Recipe") -
     holders, seen = np.zeros(len(often), np.int64), set[bytes]()
     for batch in read() if len(often) else ():
         for sequence in batch:
-            if len(sequence) and _is_new(sequence, seen):
+            own = np.unique(sequence[are_in(often, sequence)])
+            if len(own) and _is_new(sequence, seen):
                 least = 2 * _rarest_stretch(counter.counts_of(sequence), recipe)
-                own = often[are_in(np.unique(sequence), often)]
                 holders[often.searchsorted(own[counter.counts_of(own) >= least])] += 1
     often = often[_are_many(holders, counter.documents, percent)]
     return CommonShingles(often, counter.counts_of(often), counter.documents)
