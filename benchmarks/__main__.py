@@ -29,8 +29,6 @@ NAMES: Mapping[str, tuple[str, str]] = {
     "partial-copies": ("partial_copies:main", "write a set of partial copies of stories"),
     "containment": ("containment:main", "partial copies beside brute force and LSH Ensemble"),
     "containment-index": ("containment:index", "build and look-ups of an index of partial copies"),
-    "signing": ("signing:main", "text to band keys on one thread"),
-    "profile": ("profiling:main", "where a command's time goes"),
 }
 
 

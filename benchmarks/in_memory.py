@@ -27,10 +27,6 @@ class FeatureSets:
     heads: Ints
     sets: list[Ids]
 
-    def group_sizes(self) -> Ints:
-        """Return the number of documents with the features of each row: int64 of n, 0 for rows that are not heads."""
-        return np.bincount(self.head_of[self.head_of >= 0], minlength=len(self.head_of))
-
     def members(self) -> dict[int, list[int]]:
         """The rows of each head's documents, itself included."""
         found: dict[int, list[int]] = {head: [] for head in self.heads.tolist()}

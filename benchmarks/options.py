@@ -1,14 +1,9 @@
 """Options that several benchmarks have, and the file of documents that they name."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from typer import Option
-
-from benchmarks.corpus import Corpus, write_corpus
 
 RECIPE = Path(__file__).parent / "recipes" / "w3.toml"
 
@@ -22,14 +17,3 @@ Major = Annotated[int, Option(help="Major version of PostgreSQL.")]
 Rounds = Annotated[int, Option(help="Number of interleaved rounds.")]
 Seed = Annotated[int, Option(help="Seed of the corpus.")]
 Limit = Annotated[int, Option(help="Number of matches at most.")]
-
-
-@contextmanager
-def documents_file(corpus: Path | None, documents: int) -> Iterator[tuple[Path, Path]]:
-    """Yield a file of documents, given or generated, and a temporary folder."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        if corpus is None:
-            corpus = folder / "corpus.jsonl.gz"
-            write_corpus(Corpus(documents, seed=1).documents(), corpus, None)
-        yield corpus, folder

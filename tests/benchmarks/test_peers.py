@@ -37,13 +37,6 @@ def true_pairs() -> list[tuple[int, int]]:
 
 
 def test_shingles_are_those_of_the_recipes() -> None:
-    assert shingles.character_shingles(" Déjà\n vu", 5) == {
-        b"d\xc3\xa9j\xc3\xa0 ",
-        "éjà v".encode(),
-        "jà vu".encode(),
-    }
-    assert shingles.character_shingles("Abcdef", 5) == {b"abcde", b"bcdef"}
-    assert shingles.character_shingles("  ", 5) == set()
     assert shingles.word_shingles("A b\t\nc  D", 3) == ["a b c", "b c d"]
     assert shingles.word_shingles("A b", 3) == ["a b"]
     assert shingles.word_shingles("", 3) == []

@@ -64,13 +64,6 @@ def test_invalid_fields_and_records(stored: CommandLine, tmp_path: Path) -> None
     assert "none of the 2 records" in stored.fail("check", file.with_suffix(".jsonl"), "--format", "jsonl")
 
 
-def test_ingest_skips_near_duplicates(stored: CommandLine, new: Path) -> None:
-    summary = stored.succeed("ingest", new, "--on-duplicate", "skip", "--json").document()
-    assert [summary[name] for name in ("read", "inserted", "updated", "skipped")] == [4, 1, 1, 2]
-    duplicates = {one["id"]: one["duplicate_of"] for one in summary["duplicates"]}
-    assert duplicates == {"again": "storm", "bridge": "new"}
-
-
 def test_ingest_stops_at_the_first_near_duplicate(stored: CommandLine, new: Path) -> None:
     reported = stored.fail("ingest", new, "--on-duplicate", "raise")
     similarity = counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]

@@ -27,26 +27,6 @@ def unique(tmp_path: Path) -> Path:
     return tmp_path / "unique.jsonl"
 
 
-def test_kept_lines_are_copied_byte_for_byte(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
-    lines = [
-        json.dumps({"text": STORM, "id": "storm", "extra": [1, 2.50]}),
-        "",
-        json.dumps({"id": "storm-again", "text": STORM_AGAIN}),
-        '{ "id" : 7 , "text" : "' + HARVEST + ' \\u00e9" }\r',
-        "{broken",
-        json.dumps({"id": "empty", "text": ""}),
-        json.dumps({"id": "twin", "text": STORM}),
-        json.dumps({"id": "bridge", "text": BRIDGE}),
-    ]
-    path = tmp_path / "stories.jsonl.gz"
-    path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    rejects = tmp_path / "rejects.jsonl"
-    reported = nearsim.succeed("dedupe", path, "-o", unique, "--rejects", rejects, "--json").document()
-    assert unique.read_bytes() == "".join(f"{lines[at]}\n" for at in (0, 3, 5, 7)).encode()
-    assert [json.loads(line)["line"] for line in rejects.read_text().splitlines()] == [5]
-    assert [reported[name] for name in ("read", "unique", "duplicates", "rejected")] == [7, 4, 2, 1]
-
-
 def test_pairs_clusters_and_rejects_on_request(
     nearsim: CommandLine, stories: Path, tmp_path: Path, unique: Path
 ) -> None:

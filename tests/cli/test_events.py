@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, write_jsonl
-from tests.builders.word_sets import counts
-from tests.builders.workers import application
+from tests.builders.command_line import STORM, CommandLine, write_jsonl
 
 
 @contextmanager
@@ -33,22 +31,6 @@ def following(nearsim: CommandLine, *arguments: str) -> Iterator[subprocess.Pope
         process.communicate()
 
 
-def test_events_as_json_lines(filled: CommandLine) -> None:
-    first, *others = filled.succeed("events", "--format", "jsonl").rows()
-    assert first["kind"] == "generation_live" and first["left"] is None
-    pairs = {(one["left"], one["right"]): one["similarity"] for one in others if one["kind"] == "pair_found"}
-    intersection, union = counts(STORM, STORM_AGAIN)
-    assert pairs == {("storm", "storm-again"): intersection / union, ("storm", "storm-twin"): 1.0}
-    (cluster,) = (one for one in others if one["kind"] == "cluster_formed")
-    assert (cluster["cluster_id"], cluster["survivor"]) == (cluster["survivor_id"], "storm")
-    assert {(one["collection"], one["profile"]) for one in others} == {("default", "default")}
-    filled.succeed("delete", "storm-again", "--yes")
-    gone, changed = filled.succeed("events", "--after", cluster["event_id"], "--format", "jsonl").rows()
-    assert (gone["kind"], gone["left"], gone["right"]) == ("pair_gone", "storm", None)
-    assert gone["right_id"] is not None
-    assert (changed["kind"], changed["cluster_id"]) == ("cluster_changed", cluster["cluster_id"])
-
-
 def test_events_are_filtered_and_written(filled: CommandLine, tmp_path: Path) -> None:
     shown = filled.succeed("events", "--kind", "pair_found", "--kind", "cluster_formed", "--limit", "2")
     assert "pair_found" in shown.out and "generation_live" not in shown.out
@@ -59,16 +41,6 @@ def test_events_are_filtered_and_written(filled: CommandLine, tmp_path: Path) ->
     (renamed,) = filled.succeed("events", "--kind", "cluster_renamed", "--format", "jsonl").rows()
     head, _, row = filled.succeed("events", "--kind", "cluster_renamed", "--quiet").out.splitlines()
     assert (head.split()[-1], row.split()[-1]) == ("other_ids", str(renamed["other_ids"][0]))
-
-
-def test_pruned_events_are_reported_as_missed(filled: CommandLine, database_url: str) -> None:
-    last = filled.succeed("events", "--format", "jsonl").rows()[-1]["event_id"]
-    assert "removed events: 0" in filled.succeed("events", "prune", "--older-than", "1 day").err
-    with application(database_url) as writing:
-        writing.execute("UPDATE nearsim.event SET at = at - interval '2 days'")
-    assert "removed events: 4" in filled.succeed("events", "prune", "--older-than", "1 day").err
-    assert filled.succeed("events", "--format", "jsonl", "--after", last).rows() == []
-    assert f"to {last} were removed before they were read" in filled.fail("events", "--after", 0)
 
 
 @pytest.mark.slow("starts a process")

@@ -3,45 +3,16 @@
 import gzip
 import json
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
-import psycopg
-import pytest
-
-from nearsim_db.store.embedded.processes import wait_until
 from tests.builders.command_line import (
     BRIDGE,
     HARVEST,
     STORM,
-    STORM_AGAIN,
     CommandLine,
     unlike_any_other,
     write_jsonl,
 )
-
-DEADLINE_SECONDS = 20.0
-
-
-def test_the_json_summary_accounts_for_every_record(nearsim: CommandLine, tmp_path: Path) -> None:
-    good = [json.dumps({"id": f"s{n}", "text": text}) for n, text in enumerate((STORM, STORM_AGAIN, HARVEST))]
-    lines = [
-        *good,
-        "{broken",
-        json.dumps({"text": "no id"}),
-        json.dumps({"id": "s0", "text": BRIDGE + "\ud800"}),
-    ]
-    path = tmp_path / "mixed.jsonl"
-    path.write_text("\n".join(lines))
-    reported = nearsim.succeed("ingest", path, "--json").document()
-    names = ("read", "inserted", "updated", "unchanged", "rejected")
-    assert [reported[name] for name in names] == [6, 3, 0, 0, 3]
-    assert (reported["replaced_characters"], reported["dry_run"], reported["error"]) == (1, False, None)
-    (profile,) = reported["profiles"]
-    assert (profile["profile"], profile["pairs"], profile["clusters"]) == ("default", 0, 0)
-    assert profile["bands"] * profile["rows"] <= 128
 
 
 def test_records_of_a_truncated_file_are_kept_and_indexed(nearsim: CommandLine, tmp_path: Path) -> None:
@@ -65,34 +36,6 @@ def test_columns_are_mapped_by_options(nearsim: CommandLine, tmp_path: Path) -> 
     expected = ["k1", "Storm", STORM, "Herald", "http://h/1"]
     assert [stored[name] for name in ("id", "title", "body", "source", "url")] == expected
     assert stored["published_at"].startswith("2024-05-31T00:00:00")
-
-
-@pytest.mark.slow("stops a process")
-def test_interrupted_ingest_is_completed_by_the_same_command(
-    nearsim: CommandLine, database_url: str, tmp_path: Path
-) -> None:
-    records = [{"id": f"n{n}", "text": unlike_any_other(n)} for n in range(2_100)]
-    lines = write_jsonl(tmp_path / "many.jsonl", records).read_bytes()
-    # What runs in the background of a shell ignores SIGINT, and so do its children unless they say otherwise.
-    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    program = [sys.executable, "-c", f"{heeding}; from nearsim_db.cli import main; main()", "ingest", "-"]
-    environment = {**os.environ, **nearsim.environment}
-    with subprocess.Popen(
-        program, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdin is not None and process.stderr is not None
-        process.stdin.write(lines)
-        process.stdin.flush()
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            stored = "SELECT count(*) > 0 FROM nearsim.document"
-            assert wait_until(lambda: connection.execute(stored).fetchone() == (True,), DEADLINE_SECONDS)
-        process.send_signal(signal.SIGINT)
-        reported = process.stderr.read().decode()
-    assert process.returncode == 130
-    assert reported == "interrupted; completed work is kept, run the same command again to resume\n"
-    summary = nearsim.succeed("ingest", "-", "--json", given=lines).document()
-    assert summary["inserted"] + summary["unchanged"] == len(records)
-    assert summary["profiles"][0]["documents"] == len(records)
 
 
 def test_rejects_of_a_folder_are_counted_and_named(nearsim: CommandLine, tmp_path: Path) -> None:

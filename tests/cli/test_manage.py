@@ -1,6 +1,5 @@
 """Commands for documents, collections, profiles and the database."""
 
-import json
 import os
 import random
 from pathlib import Path
@@ -12,21 +11,6 @@ from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, load, override, to_toml
 from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, write_jsonl
 from tests.builders.word_sets import counts
-
-
-def test_get_shows_the_whole_document(nearsim: CommandLine) -> None:
-    given = {
-        "id": "s",
-        "title": "Storm",
-        "text": "two\nlines",
-        "published_at": "2024-05-31",
-        "tags": ["a", {"b": 1}],
-    }
-    nearsim.succeed("ingest", "-", "-q", given=json.dumps(given).encode())
-    stored = nearsim.succeed("get", "s").document()
-    assert (stored["id"], stored["title"], stored["body"]) == ("s", "Storm", "two\nlines")
-    assert stored["attributes"] == {"tags": ["a", {"b": 1}]}
-    assert stored["collection"] == "default"
 
 
 def test_pending_changes_are_reported(filled: CommandLine, database_url: str) -> None:
@@ -80,17 +64,6 @@ def test_profile_on_a_filled_collection_is_built_at_once(filled: CommandLine) ->
     ]
     filled.succeed("profile", "delete", "strict")
     assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
-
-
-def test_profile_on_an_empty_collection_is_built_on_ingest(nearsim: CommandLine, stories: Path) -> None:
-    reported = nearsim.succeed("profile", "create", "mine", "--set", "shingle.k=2", "--json").document()
-    assert (reported["profile"], reported["recipe"]["shingle"]["k"]) == ("mine", 2)
-    assert "typo" in nearsim.succeed("profile", "create", "other", "-c", "typo").err
-    assert nearsim.succeed("profile", "create", "third", "-c", "typo").err == ""
-    assert nearsim.succeed("pairs", "--json").document() == []
-    nearsim.succeed("ingest", stories, "-q")
-    assert len(nearsim.succeed("pairs", "--format", "jsonl").rows()) == 3
-    assert [one["profile"] for one in nearsim.succeed("profile", "list", "--json").document()] == ["mine"]
 
 
 def test_shown_recipe_creates_the_same_profile(nearsim: CommandLine, tmp_path: Path) -> None:

@@ -76,17 +76,6 @@ def test_similar_names_the_reason_for_an_unindexed_document(filled: CommandLine,
         assert empty.out == "no similar documents\n" and "'empty' has no features" in empty.err
 
 
-def test_clusters(filled: CommandLine) -> None:
-    (cluster,) = filled.succeed("clusters", "--format", "jsonl").rows()
-    assert cluster["survivor"] == "storm"
-    assert sorted(cluster["members"]) == ["storm", "storm-again", "storm-twin"]
-    rows = list(csv.DictReader(filled.succeed("clusters", "--format", "csv").out.splitlines()))
-    assert [(row["survivor"], row["member"]) for row in rows] == [
-        ("storm", name) for name in cluster["members"]
-    ]
-    assert "storm, storm-again, storm-twin" in filled.succeed("clusters").out
-
-
 def test_similar_to_a_document_a_text_and_a_file(filled: CommandLine, tmp_path: Path) -> None:
     rows = filled.succeed("similar", "storm-again", "--format", "jsonl").rows()
     assert {row["id"]: row["intersection"] for row in rows} == {"storm": NEAR, "storm-twin": NEAR}
@@ -123,16 +112,6 @@ def test_failure_leaves_the_output_file_unchanged(filled: CommandLine, tmp_path:
     assert path.read_text() == "of an earlier run\n"
     assert list(tmp_path.glob(".*")) == []
     assert "cannot write" in filled.fail("pairs", "--output", tmp_path / "no-folder" / "pairs.jsonl")
-
-
-def test_long_ids_are_complete_and_control_characters_escaped(nearsim: CommandLine, tmp_path: Path) -> None:
-    odd = ["x" * 700, "\x1b[1mbold[/]", 'quote"', "back\\slash", "ünï-\U0001f600", "new\nline"]
-    texts = ({"id": one, "text": STORM} for one in odd)
-    nearsim.succeed("ingest", write_jsonl(tmp_path / "odd.jsonl", texts), "-q")
-    shown = nearsim.succeed("pairs", "--limit", 99).out
-    assert "x" * 700 in shown and "\\x1b[1mbold[/]" in shown and "\x1b" not in shown
-    (cluster,) = nearsim.succeed("clusters", "--format", "jsonl").rows()
-    assert sorted(cluster["members"]) == sorted(odd)
 
 
 @pytest.mark.slow("starts a process")

@@ -1,6 +1,5 @@
 """nearsim report: one self-contained page, whatever the texts contain."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -44,20 +43,6 @@ def test_malicious_texts_are_escaped(page_file: Path) -> None:
     assert "⟨U+202E⟩turned" in text and "⟨U+001B⟩[31m" in text
     assert "부산" in text and "no title" in text
     assert "not a JSON object" in text
-
-
-def test_report_as_json(filled: CommandLine, tmp_path: Path) -> None:
-    found = filled.succeed("report", "--json", "--top", 1, "--diffs", 1).document()
-    stats = filled.succeed("stats", "--json").document()
-    # Each counts the buckets anew.
-    assert found["stats"] == stats | {"buckets_counted_at": found["stats"]["buckets_counted_at"]}
-    assert found["index"]["clusters"]["clusters"] == 1
-    (compared,) = found["index"]["comparisons"]
-    assert (compared["left"]["external_id"], compared["right"]["external_id"]) == ("storm", "storm-again")
-    assert [one["kind"] for one in compared["diff"]["hunks"][0]["left"]] == ["same", "changed", "same"]
-    path = tmp_path / "figures.json"
-    filled.succeed("report", "--json", "--output", path, "-q", "--top", 1, "--diffs", 1)
-    assert json.loads(path.read_text()).keys() == found.keys()
 
 
 def test_a_page_needs_jinja2(filled: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

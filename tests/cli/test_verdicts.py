@@ -8,24 +8,12 @@ import pytest
 
 from nearsim_db.analysis.text_diff import Run
 from nearsim_db.cli.output import explanations
-from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, Terminal
-from tests.builders.word_sets import counts
+from tests.builders.command_line import CommandLine, Terminal
 
 
 def clusters(nearsim: CommandLine) -> list[set[str]]:
     """The members of the clusters, the largest first."""
     return [set(row["members"]) for row in nearsim.succeed("clusters", "--format", "jsonl").rows()]
-
-
-def test_pin_veto_and_undo(filled: CommandLine) -> None:
-    assert clusters(filled) == [{"storm", "storm-again", "storm-twin"}]
-    filled.succeed("verdict", "veto", "storm", "storm-twin", "--why", "two storms", "--by", "anna")
-    assert clusters(filled) == [{"storm", "storm-again"}]
-    reported = filled.succeed("verdict", "pin", "harvest", "storm-twin", "--why", "one feature", "--json")
-    assert reported.document() == {"pinned": ["harvest", "storm-twin"]}
-    assert clusters(filled) == [{"storm", "storm-again"}, {"harvest", "storm-twin"}]
-    filled.succeed("verdict", "undo", "storm-twin", "storm", "--why", "one storm", "--by", "bert", "-q")
-    assert clusters(filled) == [{"storm", "storm-again", "storm-twin", "harvest"}]
 
 
 def test_list_shows_current_verdicts_and_on_request_all(filled: CommandLine) -> None:
@@ -48,31 +36,6 @@ RUNS = [
     Run("right", "13\x1b[2J"),
     Run("both", "\nnow"),
 ]
-
-
-def test_why_shows_the_evidence_and_the_words_that_differ(filled: CommandLine) -> None:
-    intersection, union = counts(STORM, STORM_AGAIN)
-    assert "on [-Monday-] {+Tuesday+} night" in filled.succeed("why", "storm", "storm-again").out
-    found = filled.succeed("why", "storm-again", "storm", "--json").document()
-    assert (found["left"], found["right"], found["is_pair"]) == ("storm-again", "storm", True)
-    assert (found["similarity"], found["intersection"]) == (intersection / union, intersection)
-    (hunk,) = found["diff"]["hunks"]
-    assert [run["text"] for run in hunk["runs"] if run["side"] == "right"] == ["Monday"]
-
-
-def test_why_not_gives_reasons_for_any_two_documents(filled: CommandLine) -> None:
-    found = filled.succeed("why-not", "storm", "harvest", "--json").document()
-    assert [one["kind"] for one in found["reasons"]] == ["below_threshold", "too_few_shared_bands"]
-    assert (found["is_pair"], found["similarity"], "diff" in found) == (False, 0.0, False)
-
-
-@pytest.mark.slow("builds a second index")
-def test_why_not_names_settings_under_which_they_would_be_a_pair(filled: CommandLine) -> None:
-    filled.succeed("profile", "create", "strict", "--set", "match.threshold=0.99", "-q")
-    shown = filled.succeed("why-not", "storm", "storm-again", "-p", "strict").out
-    threshold = int(10_000 * counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]) / 10_000
-    assert f"with match.threshold={threshold} they would be a pair" in shown
-    assert shown.endswith(f"nearsim reindex start -p strict --set match.threshold={threshold}\n")
 
 
 def test_marks_and_colours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,13 +95,6 @@ def test_the_build_reads_no_text_of_new_documents(
         assert signed_by_build == []
 
 
-def test_the_default_profile_is_signed_too(database_url: str, signed_by_build: list[str | None]) -> None:
-    with Index.connect(database_url) as index:
-        index.add(stories(COUNT))
-        assert signed_by_build == []
-        assert index.stats(recount=True)["indexed"] == COUNT
-
-
 @pytest.mark.parametrize("others", some([1, 0], "either way"), ids=["more documents", "as many documents"])
 def test_other_writers_meanwhile(database_url: str, signed_by_build: list[str | None], others: int) -> None:
     """One adds a document, one edits and perhaps one deletes a document of an earlier batch."""

@@ -1,6 +1,5 @@
 """Ingesting: every record is accounted for, and no work is done twice."""
 
-import gzip
 import json
 import os
 import subprocess
@@ -135,36 +134,6 @@ def test_dry_run_writes_nothing(index: Index, tmp_path: Path) -> None:
             index.get("c")
 
 
-@pytest.mark.slow("tens of thousands of documents")
-def test_records_before_the_damage_are_kept_and_indexed(index: Index, tmp_path: Path) -> None:
-    text = "the very same words stand in all of these documents"
-    whole = gzip.compress(
-        "\n".join(json.dumps({"id": f"d{n}", "text": text}) for n in range(50_000)).encode()
-    )
-    file = tmp_path / "in.jsonl.gz"
-    file.write_bytes(whole[: len(whole) // 2])
-    with index:
-        with pytest.raises(InputError, match=r"in\.jsonl\.gz"):
-            index.ingest(Source([file]))
-        assert index.stats()["indexed"] == index.stats()["documents"] > 1000
-
-
-def test_characters_that_cannot_be_stored_are_replaced(index: Index, tmp_path: Path) -> None:
-    file = tmp_path / "in.jsonl"
-    file.write_bytes(
-        b'{"id": "nul", "text": "before\\u0000after", "note": "a\\u0000b"}\n'
-        b'{"id": "lone", "title": "\\ud800", "text": "one"}\n'
-        b'{"id": "bytes", "text": "caf\xe9"}\n'
-    )
-    with index:
-        summary = index.ingest(Source([file]))
-        assert (summary.inserted, summary.replaced_characters) == (3, 4)
-        assert index.get("nul")["body"] == "before\ufffdafter"
-        assert index.get("nul")["attributes"] == {"note": "a\ufffdb"}
-        assert index.get("lone")["title"] == "\ufffd"
-        assert index.get("bytes")["body"] == "caf\ufffd"
-
-
 def test_rows_from_python_are_documents(index: Index) -> None:
     table = pyarrow.table({"id": [1, 2], "text": [TEXT, None], "day": [date(2024, 1, 2), None]})
     rows = [{"id": "c", "text": TEXT}, ("d", TEXT), {"text": TEXT}]
@@ -172,20 +141,6 @@ def test_rows_from_python_are_documents(index: Index) -> None:
     summary = index.add(rows)
     assert (summary.inserted, summary.rejected) == (2, 1) and "no 'id'" in summary.first_rejects[0].reason
     assert {(one.left, one.right) for one in index.pairs()} == {("1", "c"), ("1", "d"), ("c", "d")}
-
-
-def test_documents_from_python_are_cleaned_and_checked(index: Index) -> None:
-    with index:
-        summary = index.add(
-            [
-                Document("fine", "a\0b", "lone \ud800", attributes={"k\0": "v\0"}),
-                Document("x" * 1025, body="too long an id"),
-                Document("", body="no id"),
-                Document("nul\0", body="NUL in the id"),
-            ]
-        )
-        assert (summary.inserted, summary.rejected, summary.replaced_characters) == (1, 3, 4)
-        assert index.get("fine")["title"] == "a\ufffdb"
 
 
 def test_values_of_other_types_are_counted_and_the_rest_is_stored(

@@ -68,16 +68,6 @@ def test_document_moved_to_another_collection(index: Index, engine: Engine, data
         assert index.stats()["indexed"] == 2
 
 
-def test_nul_and_surrogates_are_refused_but_unusual_characters_accepted(index: Index, engine: Engine) -> None:
-    with index:
-        run(
-            engine,
-            "INSERT INTO nearsim.document (collection_id, external_id, body) SELECT collection_id, 'odd', "
-            "E'\\x01\\x7f\\ufeff\\u200b' || body FROM nearsim.document WHERE external_id = 'a'",
-        )
-        assert ("a", "odd") in pairs(index)
-
-
 def test_reused_doc_id_is_another_document(index: Index, engine: Engine) -> None:
     with index:
         run(engine, "TRUNCATE nearsim.document RESTART IDENTITY")

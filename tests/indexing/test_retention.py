@@ -221,23 +221,6 @@ def test_interrupted_sweep_is_completed_by_the_next(
         assert expected == set(stored_pairs(index))
 
 
-def test_expired_documents_are_not_examined_again(database_url: str) -> None:
-    with Index.connect(database_url) as index:
-        index.create_profile("default", override(Recipe(), WINDOW))
-        index.add(
-            Document(f"d{number}", body=NEAR_COPY, published_at=ago(number + 0.5)) for number in range(20)
-        )
-        assert indexed(database_url) == {f"d{number}" for number in range(AGE_DAYS)}
-        engine, context = index.database.engine, context_of(index)
-        assert retention.sweep(engine, context) == 0
-        for _ in range(3):
-            pass_time(database_url, 2)
-            assert retention.sweep(engine, context) == 2
-            assert retention.sweep(engine, context) == 0
-        index.build()
-        assert index.stats()["outside_window"] == 16
-
-
 def test_published_at_and_its_updates_decide(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), WINDOW))

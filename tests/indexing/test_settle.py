@@ -1,10 +1,11 @@
-"""Waiting for a long queue: few looks for its end, and vacuums that keep each of them short."""
+"""Waiting for a long queue, and for work that is postponed for a moment."""
 
 import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing import settle
 from nearsim_db.records import silent
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.work import queue
 
 QUEUED, BATCH = 3_200, 500
@@ -67,3 +68,18 @@ def test_documents_queued_again_meanwhile_stay_queued(database_url: str) -> None
             assert queue.finish(connection, leaves, "link", lease_id, [1, 2, 3, 4]) == [1, 2, 3]
             (again,) = queue.take(connection, leaves, "link", lease_id, 10)
             assert [task.doc_id for task in again] == [2]
+
+
+def test_build_waits_for_postponed_work(database_url: str, connection: Connection) -> None:
+    body = "The storm closed the ferry to the island for a second day, the harbour master said."
+    with Index.connect(database_url) as index:
+        index.add([Document("a", None, body), Document("b", None, body.replace("master", "office"))])
+        (before,) = index.pairs()
+        ((generation, _),) = index.profiles()
+        connection.execute("DELETE FROM nearsim.similar_pair")
+        queue.queue_work(connection, generation.leaves, "search", [1, 2], 0.3)
+        connection.commit()
+        assert list(index.pairs()) == []
+        index.build()
+        assert list(index.pairs()) == [before]
+        assert index.stats()["queued"] == 0

@@ -59,12 +59,6 @@ def test_pairs_equal_brute_force(index: Index) -> None:
         assert pair.similarity == pytest.approx(cosine(VECTORS[pair.left], VECTORS[pair.right]), abs=1e-11)
 
 
-def test_rebuilt_index_is_equal(index: Index) -> None:
-    index.create_profile("again", recipe())
-    with Index(index.database, index.collection, "again") as again:
-        assert found(again) == alike(VECTORS)
-
-
 def test_vectors_are_stored_unchanged(index: Index) -> None:
     for name, vector in VECTORS.items():
         assert np.array(index.get(name)["vector"], np.float32).tolist() == vector.tolist()

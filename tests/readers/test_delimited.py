@@ -75,15 +75,6 @@ def test_bad_rows_are_rejected_and_reading_continues(tmp_path: Path) -> None:
     assert [read.line for read in reads] == list(range(2, 15))
 
 
-def test_characters_that_cannot_be_stored_are_replaced_and_counted(tmp_path: Path) -> None:
-    (read,) = read_bytes(tmp_path, b"id,text,k\x00\n1,a\x00b caf\xe9,\xed\xa0\x80\n")
-    assert isinstance(read, ReadDocument)
-    assert read.document == Document(
-        "1", body="a\ufffdb caf\ufffd", attributes={"k\ufffd": "\ufffd\ufffd\ufffd"}
-    )
-    assert read.replaced == 6
-
-
 def test_fields_larger_than_the_csv_module_default_are_read(tmp_path: Path) -> None:
     (read,) = read_bytes(tmp_path, b"id,text\n1," + b"x" * 1_000_000)
     assert isinstance(read, ReadDocument)

@@ -83,11 +83,6 @@ def test_body_is_read_from_text_or_body(
     assert (document.body, document.attributes) == (body, attributes)
 
 
-def test_text_field_may_be_used_as_title(tmp_path: Path) -> None:
-    document = read_one(tmp_path, {"id": "1", "text": "short"}, Fields(title="text")).document
-    assert (document.title, document.body) == ("short", None)
-
-
 @pytest.mark.parametrize(
     ("value", "expected"),
     [("s", "s"), (7, "7"), (-1, "-1"), (0, "0"), (7.0, "7"), (7.5, "7.5"),
@@ -151,13 +146,6 @@ def test_invalid_lines_are_rejected_with_their_place_and_id(tmp_path: Path) -> N
     ]
     assert all(0 < len(one.reason) < 250 for one in rejects if isinstance(one, Reject))
     assert "character 12" in str(rejects[1])
-
-
-def test_large_floats_and_integers_keep_their_value(tmp_path: Path) -> None:
-    line = b'{"id": 1, "text": "x", "a": 1e300, "b": 18446744073709551615, "c": -9223372036854775808}'
-    (read,) = read_bytes(tmp_path, line)
-    assert isinstance(read, ReadDocument)
-    assert read.document.attributes == {"a": 1e300, "b": 2**64 - 1, "c": -(2**63)}
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,20 @@
-"""Folders of records, nested folders and patterns: which files are read, in which order, and what is left out."""
+"""What is read: folders of records, patterns, other encodings and delimiters, compression that no suffix names."""
 
+import gzip
+import io
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Reading, Source
+from nearsim_db.readers.decoding import checked_encoding, in_utf8, is_utf8
 from nearsim_db.records import ReadDocument, Reject
 
 
@@ -82,3 +90,87 @@ def test_patterns(tmp_path: Path, pattern: str, names: list[str]) -> None:
 def test_a_file_whose_name_looks_like_a_pattern(tmp_path: Path) -> None:
     fill(tmp_path, "a[1].jsonl", "a1.jsonl")
     assert texts(Source([tmp_path / "a[1].jsonl"])) == ["a[1].jsonl"]
+
+
+TABLE = "id;text\n1;Café déjà\n"
+
+
+def bodies(source: Source) -> list[str | None]:
+    return [read.document.body for read in source if isinstance(read, ReadDocument)]
+
+
+@settings(deadline=None)
+@given(
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.integers(1, 5),
+    st.sampled_from(["utf-16", "utf-8", "gb18030"]),
+)
+def test_text_is_converted_in_pieces_of_any_size(text: str, size: int, encoding: str) -> None:
+    content = text.encode(encoding)
+    pieces = [content[at : at + size] for at in range(0, len(content), size)]
+    assert b"".join(in_utf8(pieces, encoding)).decode() == text
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(0, 20))
+def test_cut_text_is_recognised(text: str, length: int) -> None:
+    assert is_utf8(text.encode()[:length])
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_files_of_other_encodings_and_delimiters(tmp_path: Path, encoding: str, suffix: str) -> None:
+    path = tmp_path / f"a.csv{suffix}"
+    content = TABLE.encode(encoding)
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    source = Source([path], reading=Reading(encoding=checked_encoding(encoding), delimiter=";"))
+    assert (bodies(source), source.warnings) == (["Café déjà"], ())
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path in paths:
+        path.write_bytes(TABLE.replace(";", ",").encode("cp1252"))
+    source = Source(paths)
+    assert bodies(source) == ["Caf\ufffd d\ufffdj\ufffd"] * 2
+    assert source.warnings == (
+        f"{paths[0]} (and 1 other file) is not UTF-8, and characters were replaced; if it is Latin-1 or Windows-1252, "
+        "give --encoding cp1252",
+    )
+
+
+def test_bytes_that_an_encoding_lacks_are_replaced_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,text\n1,a\x81b\n")
+    (read,) = Source([path], reading=Reading(encoding="cp1252"))
+    assert isinstance(read, ReadDocument)
+    assert (read.document.body, read.replaced) == ("a\ufffdb", 1)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_compressed_content_is_recognised_without_a_suffix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(compress(b'{"id": 1, "text": "t"}\n'))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    for place, name in ((path, str(path)), (Path("-"), "standard input")):
+        source = Source([place])
+        assert bodies(source) == ["t"]
+        (warning,) = source.warnings
+        assert warning.startswith(f"{name} is compressed with ") and warning.endswith(
+            ", and was decompressed"
+        )
+
+
+def test_the_format_may_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "export.dat"
+    path.write_text("id\ttext\n1\tt\n")
+    assert bodies(Source([path], reading=Reading(format=".tsv"))) == ["t"]
+    with pytest.raises(InputError, match=r"unknown file type of .* name its format with --input-format"):
+        Source([path])
+
+
+@pytest.mark.parametrize("name", ["latin-99", "rot13", "zlib"])
+def test_only_text_encodings_are_known(name: str) -> None:
+    with pytest.raises(InputError, match="is not a text encoding; use a name such as"):
+        checked_encoding(name)

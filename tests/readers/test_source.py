@@ -187,15 +187,6 @@ def test_deleted_file_is_an_error_after_the_records_read(tmp_path: Path) -> None
         list(source)
 
 
-def test_reading_may_stop_at_any_record(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(json_lines(0, 10_000)))
-    source = Source([path])
-    assert isinstance(next(iter(source)), ReadDocument)
-    assert source.total_bytes is not None
-    assert source.bytes_read < source.total_bytes
-
-
 def test_size_of_the_content_is_estimated(tmp_path: Path) -> None:
     content = b"".join(b'{"id": "%d", "text": "story %d of many"}\n' % (at, at * 7919) for at in range(5_000))
     plain, packed = tmp_path / "a.jsonl", tmp_path / "a.jsonl.gz"

@@ -51,14 +51,6 @@ def test_text_files_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
     assert source.bytes_read == source.total_bytes
 
 
-def test_bytes_that_are_not_utf_8_are_replaced_and_counted(tmp_path: Path) -> None:
-    path = tmp_path / "latin.txt"
-    path.write_bytes(b"caf\xe9\x00 \xff")
-    assert list(Source([path])) == [
-        ReadDocument(Document("latin.txt", body="caf\ufffd\ufffd \ufffd"), str(path), 0, 3)
-    ]
-
-
 def test_unreadable_files_are_rejected_and_the_folder_continues(tmp_path: Path) -> None:
     unreadable = {
         os.fsdecode(b"caf\xe9.txt"): b"x",

@@ -86,13 +86,6 @@ def test_a_twin_beyond_the_anchors_of_full_buckets_is_found(index: Index) -> Non
     assert "d11" in {one.external_id for one in index.similar("again")}
 
 
-def test_characters_that_cannot_be_stored_are_replaced(index: Index) -> None:
-    body = "a text with an odd character \0 in it and another \ud800 that cannot be stored either"
-    index.add([Document("odd", body=body)])
-    (match,) = index.check(Document("new\0", body=body))
-    assert (match.external_id, match.similarity) == ("odd", 1.0)
-
-
 def test_head_changed_in_sql_is_replaced_by_its_twin(index: Index, database_url: str) -> None:
     """The change is not indexed yet: the signature of the head still exists, its text does not."""
     rng = random.Random(5)

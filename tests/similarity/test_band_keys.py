@@ -1,6 +1,9 @@
-"""Properties of band keys, for every scheme and kind of position."""
+"""Band keys, for every scheme and kind of position, and links between documents that share them."""
 
 import random
+from collections import Counter
+from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,10 +13,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.sketch import Banding, band_keys, matched_bands
-from tests.builders.selection import NEEDS_NUMBA, examples
+from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
+from nearsim_db.similarity.text.kernels import Ids, text_kernels
+from tests.builders.selection import NEEDS_NUMBA, every_backend, examples
 
 every_scheme = pytest.mark.parametrize("scheme", ["mix64", "xor", "djb2a-joined"])
+
+
 every_dtype = pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.int32, np.uint64])
 
 
@@ -24,34 +32,6 @@ def random_positions(shape: tuple[int, int], dtype: Any, seed: int = 1) -> NDArr
     if dtype is np.uint8:
         return (drawn >> np.uint64(56)).astype(np.uint8)
     return (drawn >> np.uint64(32)).astype(np.uint32).view(dtype)
-
-
-@every_scheme
-@every_dtype
-def test_top_byte_is_the_band_number(scheme: str, dtype: Any) -> None:
-    keys = band_keys(random_positions((3, 520), dtype), Banding(256, 2, scheme))
-    assert keys.dtype == np.uint64
-    assert (keys >> np.uint64(56)).tolist() == [list(range(256))] * 3
-
-
-@every_scheme
-@every_dtype
-def test_keys_depend_only_on_the_rows_of_their_band(scheme: str, dtype: Any) -> None:
-    positions = random_positions((1, 43), dtype)
-    keys = band_keys(positions, Banding(10, 4, scheme))
-    for row in range(43):
-        changed = positions.copy()
-        changed[0, row] = positions[0, row] ^ 1
-        differing = np.flatnonzero(band_keys(changed, Banding(10, 4, scheme))[0] != keys[0])
-        assert differing.tolist() == ([row // 4] if row < 40 else [])
-
-
-def test_keys_spread_evenly_over_their_bits() -> None:
-    keys = band_keys(np.arange(40_000, dtype=np.uint32).reshape(20_000, 2), Banding(1, 2))[:, 0]
-    for bit in range(56):
-        ones = int(((keys >> np.uint64(bit)) & np.uint64(1)).sum())
-        assert abs(ones - 10_000) < 4.5 * 70.7
-    assert len(np.unique(keys)) == 20_000
 
 
 @NEEDS_NUMBA
@@ -101,3 +81,75 @@ def test_invalid_arguments_are_refused(bands: int, rows: int, scheme: str) -> No
         band_keys(sketches, Banding(bands, rows, scheme))
     with pytest.raises(RecipeError):
         matched_bands(sketches, sketches, Banding(bands, rows, scheme))
+
+
+DISTRIBUTIONS: dict[str, Callable[[Ids], Ids]] = {
+    "uniform": lambda ids: ids,
+    "32 bits": lambda ids: ids >> np.uint64(32),
+    "repeated": lambda ids: ids[np.arange(len(ids)) % max(1, len(ids) // 3)],
+    "crowded": lambda ids: ids % np.uint64(300) | np.uint64(1 << 63),
+    "zeros": np.zeros_like,
+    "largest": lambda ids: ids | np.uint64(2**64 - 4),
+}
+
+
+@every_backend
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_ids_of_each_document_are_sorted_and_counted(backend: str, distribution: str) -> None:
+    lengths = [0, 1, 2, 3, 0, 200, 64, 65, 1_000, 40_000, 7, 0]
+    offsets = np.cumsum([0, *lengths])
+    ids = np.random.default_rng(1).integers(0, 2**64, offsets[-1], dtype=np.uint64)
+    ids = DISTRIBUTIONS[distribution](ids)
+    kernels = text_kernels("numba" if backend == "numba" else "numpy")
+    found, out, counts = kernels.distinct(ids, offsets)
+    assert [array.dtype for array in (found, out, counts)] == [np.dtype(np.uint64), *[np.dtype(np.int64)] * 2]
+    assert (out[0], out[-1], len(counts)) == (0, len(found), len(found))
+    for document in range(len(lengths)):
+        expected = Counter(ids[offsets[document] : offsets[document + 1]].tolist())
+        own = slice(out[document], out[document + 1])
+        assert list(zip(found[own].tolist(), counts[own].tolist(), strict=True)) == sorted(expected.items())
+
+
+@every_backend
+def test_no_documents(backend: str) -> None:
+    kernels = text_kernels("numba" if backend == "numba" else "numpy")
+    found, out, counts = kernels.distinct(np.zeros(0, np.uint64), np.zeros(1, np.int64))
+    assert (len(found), out.tolist(), len(counts)) == (0, [0], 0)
+
+
+DOCUMENTS, BANDS = 60, 6
+
+
+def draw_keys(rng: random.Random, *, by_band: bool) -> list[list[int]]:
+    """Keys of documents that share many buckets, a column each or in ascending order; some are negative as bigint."""
+    if by_band:
+        return [[(band - 2 << 56) + rng.randrange(8) for band in range(BANDS)] for _ in range(DOCUMENTS)]
+    return [sorted(rng.sample(range(40), BANDS)) for _ in range(DOCUMENTS)]
+
+
+@every_backend
+@pytest.mark.parametrize("by_band", [True, False])
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_each_linked_pair_has_one_first_link(backend: Backend, by_band: bool, limit: int) -> None:
+    keys = draw_keys(random.Random(f"first links {limit}"), by_band=by_band)
+    members: dict[int, list[int]] = {}
+    for row, own in enumerate(keys):
+        for key in own:
+            members.setdefault(key, []).append(row)
+    links = [
+        (key, left, right)
+        for key, rows in members.items()
+        for left, right in combinations(rows, 2)
+        if limit == 0 or rows.index(left) < limit
+    ]
+    full = sorted((key, rows[limit - 1] + 1) for key, rows in members.items() if 0 < limit < len(rows))
+    first: dict[tuple[int, int], int] = {}
+    for key, left, right in sorted(links, key=lambda link: link[0] * 0x9E3779B97F4A7C15 % 2**64):
+        first.setdefault((left, right), key)
+    buckets, lefts, rights = np.array(links, np.int64).T
+    full_rows = np.array(full, np.int64).reshape(-1, 2)
+    found = sketch_kernels(backend).first_links(
+        np.array(keys, np.int64), by_band, buckets, lefts, rights, FullRows(full_rows[:, 0], full_rows[:, 1])
+    )
+    assert found.tolist() == [first[left, right] == key for key, left, right in links]
+    assert 0 < len(first) < len(links)

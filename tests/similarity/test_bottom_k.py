@@ -134,16 +134,6 @@ def test_estimates_use_the_smallest_ids_of_the_union(
         assert family.containment(one, other).tolist() == [len(left & right) / len(left)]
 
 
-def test_small_sets_share_all_keys_only_if_equal() -> None:
-    family = BottomK(16)
-    sketches = sketches_of(family, [{5, 6}, {5, 6}, {5}, {6}, {5, 7}])
-    keys = family.band_keys(sketches, Banding(8, 1))
-    assert not (keys >> np.uint64(56)).any()
-    assert all(len(set(row)) == 8 for row in keys.tolist())
-    shared = [len(set(keys[0].tolist()) & set(row)) for row in keys.tolist()]
-    assert shared == [8, 8, 1, 1, 1]
-
-
 @pytest.mark.parametrize(
     ("bands", "rows", "scheme"), [(4, 2, "mix64"), (4, 1, "xor"), (0, 1, "mix64"), (17, 1, "mix64")]
 )
@@ -173,11 +163,6 @@ def test_truncated_sketches_equal_those_of_the_smaller_family(functions: str) ->
     large = MinHash(64, seed=3, functions=functions)
     small = MinHash(10, seed=3, functions=functions)
     assert np.array_equal(large.sketch(ids, offsets)[:, :10], small.sketch(ids, offsets))
-
-
-def test_only_the_upper_half_of_64_bit_ids_is_hashed() -> None:
-    wide, narrow = MinHash(32, id_bits=64), MinHash(32, id_bits=32)
-    assert np.array_equal(wide.sketch(*ragged([[5 << 32, 6 << 32 | 1]])), narrow.sketch(*ragged([[5, 6]])))
 
 
 @pytest.mark.parametrize("multiplier", [0, 2**32, -1])

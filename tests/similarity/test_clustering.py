@@ -60,13 +60,6 @@ def test_random_graphs(edges: Edges) -> None:
     assert components(edges) == expected(edges)
 
 
-@pytest.mark.parametrize("degree", [0.5, 1.0, 3.0])
-def test_larger_random_graphs(degree: float) -> None:
-    drawn = random.Random(str(degree))
-    edges = [(drawn.randrange(5_000), drawn.randrange(5_000)) for _ in range(int(5_000 * degree / 2))]
-    assert components(edges) == expected(edges)
-
-
 @pytest.mark.parametrize("order", ["rising", "falling", "shuffled"])
 def test_a_long_path(order: str) -> None:
     nodes = list(range(10_000))

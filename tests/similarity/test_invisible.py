@@ -5,7 +5,6 @@ import sys
 import unicodedata
 from functools import cache, partial
 
-import pytest
 from hypothesis import given
 
 from nearsim_db.similarity import presets
@@ -77,19 +76,6 @@ def test_invisible_characters_do_not_split_words(backend: str) -> None:
     ]
     expected = [one for _ in range(len(inserted) // len(plain)) for one in features(plain, backend=backend)]
     assert features(inserted, backend=backend) == expected
-
-
-@pytest.mark.parametrize("scheme", ["char", "word", "bag", "sentence"])
-def test_soft_hyphens_change_nothing_under_any_scheme(scheme: str) -> None:
-    rules = (
-        [f"shingle.scheme={scheme}", "shingle.stopwords=['hauptbahnhof']"]
-        if scheme != "char"
-        else ["shingle.scheme=char"]
-    )
-    assert features([HYPHENATED], *rules) == features([STREET], *rules)
-    assert features([HYPHENATED], "normalise.unicode=none", *rules) == features(
-        [STREET], "normalise.unicode=none", *rules
-    )
 
 
 def test_entities_of_web_pages_are_dropped_like_the_characters() -> None:

@@ -54,12 +54,6 @@ def test_bottom_k_gets_only_the_keys_that_the_recall_needs(threshold: float, min
     assert recall(threshold, keys - 1, 1, minimum) < 0.995 <= profile.expected_recall
 
 
-def test_given_bands_are_used() -> None:
-    profile = resolve(override(Recipe(), ["bands.count=20", "bands.rows=5", "match.min_shared_bands=2"]))
-    assert (profile.bands, profile.rows, profile.unused_rows) == (20, 5, 28)
-    assert profile.expected_recall == pytest.approx(recall(0.7, 20, 5, 2))
-
-
 @pytest.mark.parametrize(
     "settings",
     [

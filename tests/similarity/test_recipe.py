@@ -27,13 +27,6 @@ def as_json(recipe: Recipe) -> dict[str, Any]:
     return mapping
 
 
-def test_minhash_exposes_its_functions() -> None:
-    recipe = parse('sketch.family = "minhash"')
-    assert to_mapping(recipe)["sketch"]["functions"] == "prime32"
-    assert recipe == parse('sketch = {family = "minhash", functions = "prime32"}')
-    assert "functions" not in to_mapping(Recipe())["sketch"]
-
-
 def test_families_expose_their_options() -> None:
     said = to_mapping(parse('sketch.family = "hyperplane"'))["sketch"]
     assert said == {
@@ -54,11 +47,6 @@ def test_an_amplification_replaces_bands() -> None:
     assert override(recipe, ["bands.recall=0.9"]) == parse("bands.recall = 0.9")
     assert override(recipe, ["match.min_shared_bands=3"]) == parse("match.min_shared_bands = 3")
     assert override(parse("match.min_shared_bands = 3"), ["match.amplification=or(40, and(3))"]) == recipe
-
-
-def test_given_bands_replace_the_recall() -> None:
-    bands = to_mapping(parse("[bands]\ncount = 20\nrows = 5"))["bands"]
-    assert bands == {"count": 20, "rows": 5, "hash": "mix64"}
 
 
 # Beside what `recipes` below draws.

@@ -162,16 +162,6 @@ def test_sketches_are_as_defined_and_pinned(kind: str, backend: str) -> None:
     assert digest(sketches) == KINDS[kind].known
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "sign", "projection"])
-@every_backend
-def test_vectors_are_sketched_like_terms(kind: str, backend: str) -> None:
-    """Those of many dimensions, those of few together, and those too large for that."""
-    for some in (slice(None), slice(4, 6), slice(6, None)):
-        for given in ("terms", "vector"):
-            found = sketch(kind, backend, SIGNED[some], input=given)
-            assert found.tolist() == expected_of(kind)[some]
-
-
 @pytest.mark.parametrize(("kind", "scheme", "rows"), KNOWN_KEYS)
 @every_backend
 def test_band_keys_are_as_defined_and_pinned(kind: str, scheme: str, rows: int, backend: str) -> None:
@@ -194,15 +184,6 @@ def test_keys_of_bottom_k_are_as_defined_and_pinned(id_bits: int, backend: str) 
     expected = expected_of(f"bottom_k {id_bits}")
     assert keys.tolist() == [plain_sketches.bottom_k_keys(row, 9, SEED) for row in expected]
     assert digest(keys) == KNOWN_KEYS_OF_BOTTOM_K[id_bits]
-
-
-@pytest.mark.parametrize(("id_bits", "documents"), [(32, OF_32_BITS), (64, OF_64_BITS)])
-def test_bottom_k_of_seed_0_is_the_ids(id_bits: int, documents: Documents) -> None:
-    family = make_family("bottom_k", 37, 0, id_bits, {}, "numpy")
-    for own in documents:
-        found = family.sketch(np.array([*own], np.uint64), np.array([0, len(own)], np.int64)).tolist()
-        assert found == [bottom([*own], 37, 0, id_bits)]
-        assert found[0] == (sorted(own) + [max(own)] * 37)[:37]
 
 
 def test_the_random_stream() -> None:

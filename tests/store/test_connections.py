@@ -1,7 +1,6 @@
 """Engines and connections: which sessions are reused, and what is left of their transactions."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -37,13 +36,6 @@ def numbers(database_url: str) -> Iterator[Connection]:
     with watching.connect(autocommit=True) as connection:
         yield connection
     watching.dispose()
-
-
-def test_sessions_are_reused(engine: Engine) -> None:
-    assert session_of(engine) == session_of(engine)
-    with engine.connect() as first, engine.connect() as second:
-        pids = {run(first, PID).value(), run(second, PID).value()}
-    assert len(pids) == 2 and session_of(engine) in pids
 
 
 def test_at_most_five_idle_sessions_are_kept(engine: Engine) -> None:
@@ -147,12 +139,6 @@ def test_sessions_in_use_are_closed_after_the_engine(engine: Engine) -> None:
     assert backend.closed
     with pytest.raises(psycopg.InterfaceError, match="returned"):
         connection.execute("SELECT 1")
-
-
-def test_threads_share_an_engine(engine: Engine) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        pids = list(pool.map(lambda _: session_of(engine), range(200)))
-    assert len(set(pids)) <= 8
 
 
 SERVER = {"user": "me", "host": "host", "dbname": "mine"}

@@ -95,25 +95,6 @@ def test_a_batch_with_a_stored_document_is_upserted(database_url: str) -> None:
     ]
 
 
-def test_batches_of_a_file_are_loaded_unless_an_id_occurred_before(database_url: str) -> None:
-    """A batch after a loaded one is not looked up: its load fails and is undone."""
-    ids = [["a", "b"], ["c", "d"], ["e", "b"], ["f", "g"], ["h", "a"]]
-    with Database.connect(database_url) as database:
-        collection_id = _collection(database, "one")
-        with database.transaction() as connection:
-            loaded = document_writes.LoadedDocuments()
-            outcomes = []
-            for batch in ids:
-                given = records([Document(one, body="".join(batch)) for one in batch])
-                written = document_writes.write_batch(
-                    connection, collection_id, given, loaded, dry_run=False, may_copy=True
-                )
-                outcomes.append((written.inserted, len(written.superseded), written.added is not None))
-    assert outcomes == [(2, 0, True), (2, 0, True), (1, 1, False), (2, 0, True), (1, 1, False)]
-    bodies = {row[0]: row[2] for row in stored(database_url, "one")}
-    assert bodies == {one: "".join(batch) for batch in ids for one in batch}
-
-
 def test_a_document_that_another_session_is_adding_is_updated(database_url: str) -> None:
     """The load waits for that session's commit, is undone, and the batch is upserted."""
     with Database.connect(database_url) as database:

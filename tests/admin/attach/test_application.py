@@ -8,7 +8,7 @@ from nearsim_db.admin import attach
 from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
-from tests.builders.followed_table import RECIPE, TRIGGERS, assert_as_ingested, attached, pairs, words, write
+from tests.builders.followed_table import TRIGGERS, assert_as_ingested, attached, pairs, words, write
 from tests.builders.workers import Application, application, ask
 
 
@@ -89,22 +89,6 @@ def test_an_index_of_a_dropped_table_answers_until_it_is_detached(
         attach.detach(database, "story", keep=True)
     assert attach.detach(database, "story", keep=False).documents == 10
     assert ask(app, "SELECT count(*) FROM nearsim.collection") == 0
-
-
-def test_quoted_names(app: Application, database: Database) -> None:
-    app.execute(
-        'CREATE SCHEMA "My News"; CREATE TABLE "My News"."Big.Story" ("Id" int PRIMARY KEY, "The ""Text""" text)'
-    )
-    app.execute('INSERT INTO "My News"."Big.Story" VALUES (1, %s), (2, %s)', (words(1, 1), words(1, 2)))
-    result = attach.attach_table(database, '"My News"."Big.Story"', Columns("Id", '"The ""Text"""'), "news")
-    index = Index(database, result.collection)
-    attach.ingest_table(index, "default", RECIPE)
-    app.execute('INSERT INTO "My News"."Big.Story" VALUES (3, %s)', (words(1, 3),))
-    app.execute('ALTER TABLE "My News"."Big.Story" RENAME TO plain')
-    index.build()
-    assert len(pairs(index)) == 3
-    attach.detach(database, "news", keep=False)
-    assert ask(app, TRIGGERS) == ""
 
 
 @pytest.mark.slow("several builds")

@@ -222,17 +222,3 @@ def test_a_worker_drops_a_generation_that_was_in_use(database_url: str) -> None:
             wait_until(other, "SELECT count(*) = 1 FROM nearsim.generation")
         assert nothing_is_left(database)
         assert coming(database).state == "live"
-
-
-@pytest.mark.slow("starts a process")
-def test_a_worker_finishes_a_drop_of_rows(database_url: str) -> None:
-    two_generations(database_url)
-    with Database.connect(database_url) as database:
-        with database.transaction() as connection:
-            run(
-                connection,
-                "UPDATE nearsim.generation SET state = 'abandoned', dropping = true WHERE state = 'retired'",
-            )
-        with running(database_url) as worker:
-            worker.wait_for_line("dropped generation 1")
-        assert nothing_is_left(database)

@@ -20,21 +20,6 @@ def filled(server: Server) -> Iterator[Database]:
         yield filled
 
 
-def test_verdicts_apply_to_new_generations(filled: Database) -> None:
-    index = Index(filled, "default")
-    index.pin("d0", "d39", "the same event")
-    index.veto("d4", "d5", "another match")
-    one = Reindex(filled, "default")
-    one.start()
-    one.promote()
-    members = [set(cluster.members) for cluster in index.clusters()]
-    assert any({"d0", "d39"} <= cluster for cluster in members)
-    assert not any({"d4", "d5"} <= cluster for cluster in members)
-    index.undo("d4", "d5", "it was not")
-    assert any({"d4", "d5"} <= set(cluster.members) for cluster in index.clusters())
-    index._contexts.pool.shutdown()
-
-
 def test_a_new_retention_is_applied(filled: Database) -> None:
     old = (
         "UPDATE nearsim.document SET published_at = now() - interval '60 days' "

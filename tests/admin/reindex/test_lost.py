@@ -9,14 +9,12 @@ import pytest
 from nearsim_db import Database, Index
 from nearsim_db.admin import doctor
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.admin.verify_index import verify_index
-from nearsim_db.errors import BuildStoppedError, NotFoundError
+from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing import build_plan, build_slices
 from nearsim_db.records import GenerationId
 from nearsim_db.store import build_slices as stored_slices
 from nearsim_db.store.driver import statements
 from nearsim_db.store.work import backlog, work_items
-from nearsim_db.worker.worker import Worker
 from tests.builders.purged_secret import doc_id_of, traces_of_id
 from tests.builders.reindex_world import (
     LOWER,
@@ -26,7 +24,6 @@ from tests.builders.reindex_world import (
     jaccard_pairs,
     opened,
     pairs_of,
-    states,
     texts_of,
 )
 from tests.builders.selection import some
@@ -113,22 +110,6 @@ def run_one(database: Database, query: LiteralString) -> int:
         return int(statements.run(connection, query).value())
 
 
-def test_signatures_without_document_are_faults_and_deleted(url: str) -> None:
-    with opened(url) as (database, _):
-        doc_id = doc_id_of(url, "d0")
-        run(
-            database,
-            "DELETE FROM nearsim.document WHERE external_id = 'd0'",
-            "DELETE FROM nearsim.change",
-            "INSERT INTO nearsim.work (generation_id, doc_id, stage)"
-            " SELECT generation_id, doc_id, 'search' FROM nearsim.signature",
-        )
-        found = verify_index(database, sample=None).found
-        assert ("stray_signature", 1) in [(one.kind, one.count) for one in found.faults]
-        Worker(url).drain()
-        assert traces_of_id(url, doc_id).keys() == {"event"}  # the event that its pair was deleted
-
-
 def test_work_for_an_irreproducible_generation_is_not_backlog(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,27 +154,3 @@ def test_work_of_an_abandoned_generation_is_not_backlog(url: str) -> None:
             assert list(work_items.stream_work(connection, None, None, failed=False)) == []
         assert run_one(database, "SELECT count(*) FROM nearsim.backlog") == 0
         assert [one.waiting for one in reindex.status()] == [0, 0]
-
-
-@pytest.mark.parametrize("how", some(["rollback", "promote"], "either way"))
-def test_a_rolled_back_generation_is_up_to_date(url: str, how: str) -> None:
-    with opened(url) as (database, reindex):
-        reindex.start(settings=LOWER)
-        new, old = reindex.promote()
-        assert old is not None
-        run(
-            database,
-            "UPDATE nearsim.document SET body = (SELECT body FROM nearsim.document WHERE external_id = 'd4')"
-            " WHERE external_id = 'd0'",
-        )
-        assert ("d0", "d4") not in pairs_of(database, old)
-        if how == "rollback":
-            reindex.rollback()
-        else:
-            reindex.promote(old)
-        assert states(database) == {old: "live", new.generation_id: "retired"}
-        assert pairs_of(database, old) == jaccard_pairs(texts_of(database), 0.5)
-        with pytest.raises(
-            NotFoundError, match=r"generation (\d+) is retired; .* nearsim reindex diff --generation \1"
-        ):
-            reindex.diff()

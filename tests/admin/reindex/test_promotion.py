@@ -1,4 +1,4 @@
-"""Promotion: readers see one generation or the other, and do not wait."""
+"""Promotion: readers see one generation or the other, and do not wait, also under load."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +12,16 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.reindex.reindex import promote
 from nearsim_db.errors import ConflictError
 from nearsim_db.store import generation_rows
-from nearsim_db.store.driver.statements import PARENTS
+from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS
 from tests.builders.reindex_world import LOWER, fill, pairs_of, reader, states
 from tests.builders.relations import leaves_of
 from tests.builders.workers import application, ask, wait_until
+from tests.endurance.reindexing import evaluation, scenario
+from tests.endurance.reindexing.checks import check
+from tests.endurance.reindexing.scenario import Load
+from tests.endurance.reindexing.texts import make_crowd
 from tests.servers.databases import Server
+from tests.servers.programs import newest_major
 
 SWITCHES = 50
 
@@ -102,3 +107,43 @@ def test_second_of_two_promotions_is_refused(database: Database) -> None:
     assert {type(error) for error in errors} == {type(None), ConflictError}
     assert states(database) == {1: "retired", 2: "live"}
     assert any("is live, not ready or retired" in str(error) for error in errors)
+
+
+DOCUMENTS = 10_000
+
+
+MOST_MILLISECONDS = 50
+
+
+LOAD = Load(searches_after=100, most_waited_ms=MOST_MILLISECONDS)
+
+
+@pytest.mark.slow("load")
+def test_a_reindex_under_load_causes_no_errors(
+    database_url: str, major: int, request: pytest.FixtureRequest
+) -> None:
+    if major != newest_major():
+        request.getfixturevalue("own_tables")
+    world = scenario.make_world(database_url, make_crowd(DOCUMENTS - 3 * LOAD.families, LOAD.seed), LOAD)
+    seen = scenario.run(world, LOAD)
+    numbers = {world.generation_before, seen.generation_after}
+    assert {number < FIRST_OWN for number in numbers} == {major == newest_major()}
+    figures = evaluation.figures(seen, LOAD)
+
+    # No search failed, and none saw a mixture or a generation that did not answer then.
+    assert evaluation.violations(seen) == {}
+    assert len(seen.searches) > 100
+    for kind in figures["searches by kind"].values():
+        assert kind["p95"] < 10 * kind["p50"]
+
+    # Turns hold rows of generations in one short transaction; the quickest met the least noise.
+    turns = figures["locks of each try to promote"]
+    assert min(max(milliseconds) for milliseconds in turns.values()) < MOST_MILLISECONDS
+
+    # No writer was refused while generations changed places or were dropped.
+    assert not evaluation.refused_by_step(seen).keys() & {*turns, "drop"}
+    assert evaluation.longest_blocking(seen.watched.held) < MOST_MILLISECONDS
+
+    counted, wrong = check(world, seen.generation_after, seen.left)
+    assert wrong == {}
+    assert counted["documents"] == len(seen.left) and counted["pairs"] > 1_000

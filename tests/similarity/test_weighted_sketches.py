@@ -1,4 +1,4 @@
-"""Properties of hyperplane and projection beyond the conformance suite."""
+"""Properties of the weighted families beyond the conformance suite."""
 
 import math
 import random
@@ -14,11 +14,13 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.sketch import Hyperplane, Projection, make_family, same_bucket
+from nearsim_db.similarity.sketch import DartMinHash, Hyperplane, Projection, make_family, same_bucket
 from tests.builders.random_sets import Batch, ragged
-from tests.builders.selection import every_backend, examples
+from tests.builders.selection import NEEDS_NUMBA, every_backend, examples
 
 every_kind = pytest.mark.parametrize("vectors", ["gaussian", "sign"])
+
+
 every_family = pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -40,9 +42,6 @@ def vectors_of(rows: NDArray[np.float64]) -> Batch:
 def normal_rows(count: int, size: int, seed: int = 4) -> NDArray[np.float64]:
     drawn = random.Random(seed)
     return np.array([[drawn.gauss(0, 1) for _ in range(size)] for _ in range(count)])
-
-
-# --- Vectors
 
 
 @every_family
@@ -94,15 +93,6 @@ def test_threads_with_growing_dimensions_share_a_family() -> None:
     assert wrong == []
 
 
-def test_smaller_sketch_is_a_prefix_of_a_larger_one() -> None:
-    batch = vectors_of(normal_rows(4, 30))
-    for small, large in ((Hyperplane(50), Hyperplane(200)), (Projection(50), Projection(200))):
-        assert np.array_equal(small.sketch(*batch), large.sketch(*batch)[:, :50])
-
-
-# --- Hyperplanes
-
-
 @every_kind
 @every_backend
 def test_only_the_direction_counts(vectors: str, backend: str) -> None:
@@ -121,27 +111,10 @@ def test_only_the_direction_counts(vectors: str, backend: str) -> None:
     assert family.estimate(sketches, sketches).tolist() == [1.0] * 20
 
 
-@every_kind
-@pytest.mark.parametrize(("left", "right"), [(1, 2), (2, 2), (4, 4), (10, 10)])
-def test_documents_of_few_equal_terms_agree_with_the_angle(vectors: str, left: int, right: int) -> None:
-    """Half of the terms are shared. Signs have few directions, so agreement is only approximate."""
-    shared = right // 2
-    ids = [one << 40 for one in range(1, left + right)]
-    family = Hyperplane(32768, vectors=vectors)
-    documents = ragged([ids[:left], ids[left - shared : left - shared + right]])
-    sketches = family.sketch(*documents, np.ones(left + right))
-    probability = family.collision_probability(shared / math.sqrt(left * right))
-    tolerance = 4.5 * math.sqrt(probability * (1 - probability) / 32768)
-    assert abs(np.mean(sketches[0] == sketches[1]) - probability) < tolerance + 0.05 * (vectors == "sign")
-
-
 def test_missing_weights_are_1() -> None:
     ids, offsets = ragged([[5, 6, 7], [8]])
     for family in (Hyperplane(64), Projection(64)):
         assert np.array_equal(family.sketch(ids, offsets), family.sketch(ids, offsets, np.ones(4)))
-
-
-# --- Projections
 
 
 @every_backend
@@ -192,3 +165,39 @@ def test_estimates_increase_with_agreements_from_0_to_1(width: float) -> None:
         if 1e-3 < similarities[agreeing] < 0.999:
             share = family.collision_probability(similarities[agreeing])
             assert share == pytest.approx(agreeing / 400, rel=1e-6)
+
+
+K = 64
+
+
+@every_backend
+def test_unit_weights_equal_no_weights(backend: str) -> None:
+    family = DartMinHash(K, backend=backend)
+    ids, offsets = ragged([[1, 5, 2**40], [7]])
+    assert np.array_equal(family.sketch(ids, offsets, np.ones(4)), family.sketch(ids, offsets))
+
+
+scales = st.sampled_from([2.0**-100, 1e-9, 1.0, 3.7, 1e6, 2.0**100])
+
+
+weights = st.lists(st.floats(0.001, 20), min_size=0, max_size=30)
+
+
+@NEEDS_NUMBA
+@examples(40)
+@given(
+    documents=st.lists(st.tuples(weights, scales), min_size=1, max_size=6),
+    k=st.sampled_from([1, 2, 16, 100, 300]),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_back_ends_agree_to_the_last_bit(
+    documents: list[tuple[list[float], float]], k: int, seed: int
+) -> None:
+    """At any scale, and independently of the rest of the batch."""
+    ids, offsets = ragged([list(range(len(one))) for one, _ in documents])
+    flat = np.array([weight * scale for one, scale in documents for weight in one])
+    compiled, plain = (DartMinHash(k, seed, backend=backend) for backend in ("numba", "numpy"))
+    together = compiled.sketch(ids, offsets, flat)
+    assert np.array_equal(plain.sketch(ids, offsets, flat), together)
+    for row in range(len(documents)):
+        assert np.array_equal(plain.sketch(ids, offsets[row : row + 2], flat)[0], together[row])
