@@ -51,20 +51,25 @@ RELATIONSHIPS: Mapping[str, tuple[str, ...]] = {
         'order_by="(ProbeMatch.similarity.desc(), ProbeMatch.doc_id)", viewonly=True)',
     ),
 }
-TYPES: Mapping[type[types.TypeEngine[Any]], tuple[str, str]] = {
-    postgresql.JSONB: ("dict[str, Any]", "JSONB"),
-    types.UUID: ("UUID", "Uuid"),
-    types.LargeBinary: ("bytes", "LargeBinary"),
-    types.Boolean: ("bool", "Boolean"),
-    types.BigInteger: ("int", "BigInteger"),
+# The type of the values, and that of the column where the bases do not derive it from that.
+TYPES: Mapping[type[types.TypeEngine[Any]], tuple[str, str | None]] = {
+    postgresql.JSONB: ("dict[str, Any]", None),
+    types.UUID: ("UUID", None),
+    types.LargeBinary: ("bytes", None),
+    types.Boolean: ("bool", None),
+    types.BigInteger: ("int", None),
     types.SmallInteger: ("int", "SmallInteger"),
     types.Integer: ("int", "Integer"),
     types.REAL: ("float", "REAL"),
-    types.Float: ("float", "Double"),
-    postgresql.INTERVAL: ("timedelta", "Interval"),
-    types.DateTime: ("datetime", "DateTime(timezone=True)"),
-    types.Text: ("str", "Text"),
+    types.Float: ("float", None),
+    postgresql.INTERVAL: ("timedelta", None),
+    types.DateTime: ("datetime", None),
+    types.Text: ("str", None),
 }
+# What an array is of, if that is not named above.
+_ITEMS = {"int": "BigInteger", "str": "Text", "float": "Double"}
+# Columns of views that most of them begin with, and views with the same columns, are declared once.
+_OF_GENERATION = ("collection", "profile", "collection_id", "generation_id")
 HEAD = '''"""For applications that use SQLAlchemy: tables and views as mapped classes, and filters for Alembic.
 
 Generated from the catalogue by `make generated`. Any application may write `Document` and `Probe`, and with rights
@@ -76,10 +81,9 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY, REAL, BigInteger, Boolean, Computed, DateTime, Double, FetchedValue, ForeignKey, Identity, Integer,
-    Interval, LargeBinary, MetaData, SmallInteger, Text, Uuid, text,
+    ARRAY, REAL, BigInteger, Computed, Double, FetchedValue, ForeignKey, Identity, Integer, MetaData, SmallInteger,
+    Text, text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from nearsim_db.store.schema.mapped_base import Base, View, include_name, include_object
@@ -98,7 +102,7 @@ def render(connection: Connection) -> str:
         if not _comment(inspector, name).startswith("Internal")
     )
     classes = ["\n".join(_class(inspector, name, "Base")) for name in tables]
-    classes += ["\n".join(_class(inspector, name, "View")) for name in views]
+    classes += _views({name: list(_class(inspector, name, "View")) for name in views})
     exported = sorted([*OTHER_NAMES, *map(_class_name, (*tables, *views))])
     return _formatted("\n\n".join([HEAD, *classes, f"__all__ = {exported!r}"]) + "\n")
 
@@ -124,11 +128,31 @@ def _class(inspector: Inspector, name: str, base: str) -> Iterator[str]:
     yield from (f"    {line}" for line in RELATIONSHIPS.get(name, ()))
 
 
+def _views(classes: Mapping[str, list[str]]) -> Iterator[str]:
+    """Yield the classes of views, those of shared columns before them."""
+    shared = [line for line in classes["pairs"] if line.strip().split(":")[0] in _OF_GENERATION]
+    yield "\n".join(["class OfGeneration:", '    """Columns of a view by live generation."""\n', *shared])
+    pair_columns = classes["pairs"][3:]
+    of_pairs = [line for line in pair_columns if line not in shared]
+    yield "\n".join(
+        ["class PairColumns(OfGeneration):", '    """Columns of the views of pairs."""\n', *of_pairs]
+    )
+    for heading, comment, table, *columns in classes.values():
+        base = None
+        if columns == pair_columns:
+            base, columns = "PairColumns", []
+        elif set(shared) <= set(columns):
+            base, columns = "OfGeneration", [line for line in columns if line not in shared]
+        if base:
+            heading = heading.replace("(View)", f"({base}, View)")
+        yield "\n".join([heading, comment, table, *columns])
+
+
 def _column(column: dict[str, Any], is_key: bool, reference: Any, is_view: bool) -> str:
     python, sql_type = _type(column["type"])
     comment = column["comment"]
     nullable = "NULL" in comment if is_view else column["nullable"]
-    parts = [sql_type, *_origin(column)]
+    parts = [*([sql_type] if sql_type else []), *_origin(column)]
     if reference:
         target = f"{SCHEMA}.{reference['referred_table']}.{reference['referred_columns'][0]}"
         ondelete = reference["options"].get("ondelete")
@@ -152,10 +176,10 @@ def _origin(column: dict[str, Any]) -> Iterator[str]:
         yield f"server_default=text({column['default']!r})"
 
 
-def _type(found: types.TypeEngine[Any]) -> tuple[str, str]:
+def _type(found: types.TypeEngine[Any]) -> tuple[str, str | None]:
     if isinstance(found, types.ARRAY):
         python, sql_type = _type(found.item_type)
-        return f"list[{python}]", f"ARRAY({sql_type})"
+        return f"list[{python}]", f"ARRAY({sql_type or _ITEMS[python]})"
     if isinstance(found, types.Text) and found.collation:
         return "str", f"Text(collation={found.collation!r})"
     return next(names for kind, names in TYPES.items() if isinstance(found, kind))

@@ -12,23 +12,16 @@ from sqlalchemy import (
     ARRAY,
     REAL,
     BigInteger,
-    Boolean,
     Computed,
-    DateTime,
-    Double,
     FetchedValue,
     ForeignKey,
     Identity,
     Integer,
-    Interval,
-    LargeBinary,
     MetaData,
     SmallInteger,
     Text,
-    Uuid,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from nearsim_db.store.schema.mapped_base import Base, View, include_name, include_object
@@ -41,11 +34,9 @@ class Band(Base):
 
     __tablename__ = "band"
     bucket_hash: Mapped[int] = mapped_column(
-        BigInteger,
-        primary_key=True,
-        comment="Hash of one band of the sketch, its top byte the number of the band",
+        primary_key=True, comment="Hash of one band of the sketch, its top byte the number of the band"
     )
-    doc_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="The head whose band it is")
+    doc_id: Mapped[int] = mapped_column(primary_key=True, comment="The head whose band it is")
     generation_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="The generation")
     band_no: Mapped[int | None] = mapped_column(
         SmallInteger,
@@ -59,13 +50,9 @@ class ClusterMember(Base):
 
     __tablename__ = "cluster_member"
     generation_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="The generation")
-    doc_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="The document")
-    cluster_id: Mapped[int] = mapped_column(
-        BigInteger, comment="The cluster, identified by its smallest doc_id"
-    )
-    is_survivor: Mapped[bool] = mapped_column(
-        Boolean, comment="Whether it is the document of its cluster to keep"
-    )
+    doc_id: Mapped[int] = mapped_column(primary_key=True, comment="The document")
+    cluster_id: Mapped[int] = mapped_column(comment="The cluster, identified by its smallest doc_id")
+    is_survivor: Mapped[bool] = mapped_column(comment="Whether it is the document of its cluster to keep")
 
 
 class Collection(Base):
@@ -75,13 +62,10 @@ class Collection(Base):
     collection_id: Mapped[int] = mapped_column(
         Integer, Identity(always=True), primary_key=True, comment="Number of the collection"
     )
-    name: Mapped[str] = mapped_column(Text, comment="Name, unique")
-    created_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), server_default=text("now()"), comment="When it was created"
-    )
+    name: Mapped[str] = mapped_column(comment="Name, unique")
+    created_at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was created")
     purged_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
-        comment="When texts were last purged from it; processes with cached texts then discard them",
+        comment="When texts were last purged from it; processes with cached texts then discard them"
     )
 
 
@@ -90,7 +74,6 @@ class Document(Base):
 
     __tablename__ = "document"
     doc_id: Mapped[int] = mapped_column(
-        BigInteger,
         Identity(always=True),
         primary_key=True,
         comment="Number of the document, above 0; ascending in order of creation",
@@ -104,39 +87,35 @@ class Document(Base):
         Text(collation="C"),
         comment="The owner's id of the document, unique in the collection; at most 1,024 bytes",
     )
-    title: Mapped[str | None] = mapped_column(Text, comment="Title")
-    body: Mapped[str | None] = mapped_column(Text, comment="Text")
+    title: Mapped[str | None] = mapped_column(comment="Title")
+    body: Mapped[str | None] = mapped_column(comment="Text")
     vector: Mapped[list[float] | None] = mapped_column(
         ARRAY(REAL), comment="Vector supplied by the owner, for profiles that compare vectors"
     )
-    source: Mapped[str | None] = mapped_column(Text, comment="Source, such as an agency or a site")
-    url: Mapped[str | None] = mapped_column(Text, comment="URL")
+    source: Mapped[str | None] = mapped_column(comment="Source, such as an agency or a site")
+    url: Mapped[str | None] = mapped_column(comment="URL")
     published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it was published; if NULL, created_at is used"
+        comment="When it was published; if NULL, created_at is used"
     )
     attributes: Mapped[dict[str, Any]] = mapped_column(
-        JSONB,
         server_default=text("'{}'::jsonb"),
         comment="Any further data of the owner, nested at most 100 levels deep",
     )
     revision: Mapped[int] = mapped_column(
-        BigInteger,
         server_default=text("nextval('nearsim.document_revision'::regclass)"),
         server_onupdate=FetchedValue(),
         comment="Increases with every change; set by a trigger",
     )
     created_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), server_default=text("now()"), comment="When it was first stored"
+        server_default=text("now()"), comment="When it was first stored"
     )
     updated_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True),
         server_default=text("now()"),
         server_onupdate=FetchedValue(),
         comment="When it was last changed; set by a trigger",
     )
     body_digest: Mapped[UUID | None] = mapped_column(
-        Uuid,
-        comment="If the collection has an attached table: MD5 of the text in that table (of an empty text if that is NULL)",
+        comment="If the collection has an attached table: MD5 of the text in that table (of an empty text if that is NULL)"
     )
     body_length: Mapped[int | None] = mapped_column(
         Integer,
@@ -150,44 +129,37 @@ class Event(Base):
 
     __tablename__ = "event"
     event_id: Mapped[int] = mapped_column(
-        BigInteger,
         Identity(always=True),
         primary_key=True,
         comment="Position in commit order; there are gaps, but later events always have larger numbers",
     )
-    left_id: Mapped[int | None] = mapped_column(BigInteger, comment="doc_id of the left document of a pair")
+    left_id: Mapped[int | None] = mapped_column(comment="doc_id of the left document of a pair")
     right_id: Mapped[int | None] = mapped_column(
-        BigInteger, comment="doc_id of the right document of a pair; for twins the one that is not the head"
+        comment="doc_id of the right document of a pair; for twins the one that is not the head"
     )
     similarity: Mapped[float | None] = mapped_column(
-        Double,
-        comment="Similarity of a new pair, the estimate if verified is false; 1 for a twin and its head; NULL for other events",
+        comment="Similarity of a new pair, the estimate if verified is false; 1 for a twin and its head; NULL for other events"
     )
     cluster_id: Mapped[int | None] = mapped_column(
-        BigInteger, comment="The cluster; its former number if it was split or dissolved"
+        comment="The cluster; its former number if it was split or dissolved"
     )
     survivor_id: Mapped[int | None] = mapped_column(
-        BigInteger, comment="doc_id of the document to keep in the cluster, or formerly to keep"
+        comment="doc_id of the document to keep in the cluster, or formerly to keep"
     )
     at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True),
-        server_default=text("clock_timestamp()"),
-        comment="Time shortly before commit",
+        server_default=text("clock_timestamp()"), comment="Time shortly before commit"
     )
     collection_id: Mapped[int] = mapped_column(Integer, comment="The collection")
     profile_id: Mapped[int] = mapped_column(Integer, comment="The profile")
     generation_id: Mapped[int] = mapped_column(Integer, comment="The generation that was live")
     verified: Mapped[bool | None] = mapped_column(
-        Boolean,
-        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events",
+        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events"
     )
     pruned: Mapped[bool | None] = mapped_column(
-        Boolean,
-        comment="True if this event and all earlier ones of its kind and profile were deleted; else NULL, which takes no space",
+        comment="True if this event and all earlier ones of its kind and profile were deleted; else NULL, which takes no space"
     )
     kind: Mapped[str] = mapped_column(
-        Text,
-        comment="pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone",
+        comment="pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone"
     )
     other_ids: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger),
@@ -214,68 +186,56 @@ class Generation(Base):
         comment="The profile",
     )
     state: Mapped[str] = mapped_column(
-        Text,
         server_default=text("'building'::text"),
         comment="building, catching_up, ready, live (answers queries), retired, paused or abandoned",
     )
     stage: Mapped[str] = mapped_column(
-        Text,
-        server_default=text("'sign'::text"),
-        comment="Stage of its build: sign, bands, pairs, clusters, done",
+        server_default=text("'sign'::text"), comment="Stage of its build: sign, bands, pairs, clusters, done"
     )
-    recipe: Mapped[dict[str, Any]] = mapped_column(JSONB, comment="The complete recipe, including defaults")
+    recipe: Mapped[dict[str, Any]] = mapped_column(comment="The complete recipe, including defaults")
     fingerprint: Mapped[str] = mapped_column(
-        Text, comment="SHA-256 of everything that determines sketches, bands and pairs"
+        comment="SHA-256 of everything that determines sketches, bands and pairs"
     )
     figures: Mapped[dict[str, Any]] = mapped_column(
-        JSONB, server_default=text("'{}'::jsonb"), comment="Build statistics"
+        server_default=text("'{}'::jsonb"), comment="Build statistics"
     )
-    created_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), server_default=text("now()"), comment="When it was created"
-    )
-    live_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it last became live"
-    )
+    created_at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was created")
+    live_at: Mapped[datetime | None] = mapped_column(comment="When it last became live")
     expired_through: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="Date up to which documents have expired ([retain] age)"
+        comment="Date up to which documents have expired ([retain] age)"
     )
     bands: Mapped[int | None] = mapped_column(SmallInteger, comment="Number of bands of a sketch")
     rows: Mapped[int | None] = mapped_column(SmallInteger, comment="Number of sketch positions per band")
     expected_recall: Mapped[float | None] = mapped_column(
-        Double,
-        comment="Probability that two documents exactly at the threshold become candidates; NULL if not recorded",
+        comment="Probability that two documents exactly at the threshold become candidates; NULL if not recorded"
     )
     replaces: Mapped[int | None] = mapped_column(
         Integer,
         comment="The generation that was live when this one was started; NULL for a profile's first, which becomes live when built",
     )
     detached: Mapped[bool] = mapped_column(
-        Boolean, server_default=text("false"), comment="Whether workers continue its build"
+        server_default=text("false"), comment="Whether workers continue its build"
     )
     distributed: Mapped[bool] = mapped_column(
-        Boolean,
         server_default=text("false"),
         comment="Whether its band rows are on the nodes of a Citus cluster; the default is set by nearsim db init",
     )
     dropping: Mapped[bool] = mapped_column(
-        Boolean,
         server_default=text("false"),
         comment="Whether its tables are being dropped, which waits for sessions that read them",
     )
-    ready_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True), comment="When it became ready")
+    ready_at: Mapped[datetime | None] = mapped_column(comment="When it became ready")
     retired_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it was retired; NULL if it is live or never was"
+        comment="When it was retired; NULL if it is live or never was"
     )
     published_left_id: Mapped[int | None] = mapped_column(
-        BigInteger,
-        comment="Position of publishing its events since promotion: left document of the last pair, or the cluster; NULL when complete",
+        comment="Position of publishing its events since promotion: left document of the last pair, or the cluster; NULL when complete"
     )
     published_right_id: Mapped[int | None] = mapped_column(
-        BigInteger, comment="Right document of that pair, or the largest bigint for a cluster"
+        comment="Right document of that pair, or the largest bigint for a cluster"
     )
     common_shingles: Mapped[bytes | None] = mapped_column(
-        LargeBinary,
-        comment="Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none",
+        comment="Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none"
     )
     profile: Mapped["Profile"] = relationship(back_populates="generations")
 
@@ -285,7 +245,6 @@ class Probe(Base):
 
     __tablename__ = "probe"
     probe_id: Mapped[int] = mapped_column(
-        BigInteger,
         Identity(always=True),
         primary_key=True,
         comment="Number of the request, an argument of similar_to_text",
@@ -296,39 +255,32 @@ class Probe(Base):
         comment="The collection to search",
     )
     profile: Mapped[str | None] = mapped_column(
-        Text,
-        comment="The profile to search; optional if the collection has one profile, or one named default",
+        comment="The profile to search; optional if the collection has one profile, or one named default"
     )
-    title: Mapped[str | None] = mapped_column(Text, comment="Title, for profiles whose fields include it")
-    body: Mapped[str | None] = mapped_column(Text, comment="Text")
+    title: Mapped[str | None] = mapped_column(comment="Title, for profiles whose fields include it")
+    body: Mapped[str | None] = mapped_column(comment="Text")
     min_similarity: Mapped[float] = mapped_column(
-        Double, server_default=text("0"), comment="Minimum similarity of the documents in the answer"
+        server_default=text("0"), comment="Minimum similarity of the documents in the answer"
     )
     max_matches: Mapped[int | None] = mapped_column(
         Integer,
         comment="Maximum number of documents in the answer, the first in the order of their estimates; NULL for all",
     )
-    asked_by: Mapped[str] = mapped_column(
-        Text, server_default=text("CURRENT_USER"), comment="The requesting role"
-    )
+    asked_by: Mapped[str] = mapped_column(server_default=text("CURRENT_USER"), comment="The requesting role")
     asked_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), server_default=text("clock_timestamp()"), comment="When it was requested"
+        server_default=text("clock_timestamp()"), comment="When it was requested"
     )
     deadline: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True),
         server_default=text("(clock_timestamp() + '00:00:05'::interval)"),
         comment="When the request expires; at most 24 hours after asked_at",
     )
-    answered_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When a worker answered; NULL until then"
-    )
-    error: Mapped[str | None] = mapped_column(Text, comment="Why the request failed; NULL if it did not")
+    answered_at: Mapped[datetime | None] = mapped_column(comment="When a worker answered; NULL until then")
+    error: Mapped[str | None] = mapped_column(comment="Why the request failed; NULL if it did not")
     external_id: Mapped[str | None] = mapped_column(
-        Text, comment="Id of the document that the text is of, which the answer leaves out"
+        comment="Id of the document that the text is of, which the answer leaves out"
     )
     purpose: Mapped[str | None] = mapped_column(
-        Text,
-        comment="lock: the answer has lock_keys; insert: it also knows all documents that were committed before; NULL: neither",
+        comment="lock: the answer has lock_keys; insert: it also knows all documents that were committed before; NULL: neither"
     )
     lock_keys: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger),
@@ -345,16 +297,15 @@ class ProbeMatch(Base):
 
     __tablename__ = "probe_match"
     probe_id: Mapped[int] = mapped_column(
-        BigInteger,
         ForeignKey("nearsim.probe.probe_id", name="probe_match_probe_fkey", ondelete="CASCADE"),
         primary_key=True,
         comment="The lookup request",
     )
     doc_id: Mapped[int] = mapped_column(
-        BigInteger, primary_key=True, comment="The matching document; it may have been deleted since"
+        primary_key=True, comment="The matching document; it may have been deleted since"
     )
     similarity: Mapped[float] = mapped_column(
-        Double, comment="Similarity, 1 / (1 + d) for a distance d; the estimate if verified is false"
+        comment="Similarity, 1 / (1 + d) for a distance d; the estimate if verified is false"
     )
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     shared_bands: Mapped[int] = mapped_column(
@@ -369,11 +320,10 @@ class ProbeMatch(Base):
         comment="Number of features in either text, of values of a sketch if verified is false; NULL if the metric does not count features",
     )
     distance: Mapped[float | None] = mapped_column(
-        Double, comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
+        comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
     )
     verified: Mapped[bool] = mapped_column(
-        Boolean,
-        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says",
+        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says"
     )
 
 
@@ -389,10 +339,8 @@ class Profile(Base):
         ForeignKey("nearsim.collection.collection_id", name="profile_collection_fkey", ondelete="CASCADE"),
         comment="The collection",
     )
-    name: Mapped[str] = mapped_column(Text, comment="Name, unique in the collection")
-    created_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), server_default=text("now()"), comment="When it was created"
-    )
+    name: Mapped[str] = mapped_column(comment="Name, unique in the collection")
+    created_at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was created")
     collection: Mapped["Collection"] = relationship()
     generations: Mapped[list["Generation"]] = relationship(
         back_populates="profile", order_by="Generation.generation_id", passive_deletes=True
@@ -404,57 +352,47 @@ class Review(Base):
 
     __tablename__ = "review"
     review_id: Mapped[int] = mapped_column(
-        BigInteger, Identity(always=True), primary_key=True, comment="Number of the row, ascending with time"
+        Identity(always=True), primary_key=True, comment="Number of the row, ascending with time"
     )
     collection_id: Mapped[int] = mapped_column(
         Integer,
         ForeignKey("nearsim.collection.collection_id", name="review_collection_fkey", ondelete="CASCADE"),
         comment="The collection of the documents",
     )
-    reviewer: Mapped[str] = mapped_column(
-        Text, comment="Who was shown it, as stated; the author of the verdict"
-    )
+    reviewer: Mapped[str] = mapped_column(comment="Who was shown it, as stated; the author of the verdict")
     queue: Mapped[str] = mapped_column(
-        Text, comment="The queue that it was taken from, an argument of review_queue"
+        comment="The queue that it was taken from, an argument of review_queue"
     )
-    left_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the earlier document")
+    left_id: Mapped[int] = mapped_column(comment="doc_id of the earlier document")
     right_id: Mapped[int] = mapped_column(
-        BigInteger,
-        comment="doc_id of the later document; that of the left one for a choice of a document to keep",
+        comment="doc_id of the later document; that of the left one for a choice of a document to keep"
     )
     leased_until: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
-        comment="Nobody else is shown it until then; NULL once it is decided or given back",
+        comment="Nobody else is shown it until then; NULL once it is decided or given back"
     )
     seen_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), server_default=text("clock_timestamp()"), comment="When it was shown"
+        server_default=text("clock_timestamp()"), comment="When it was shown"
     )
     answer: Mapped[str | None] = mapped_column(
-        Text,
-        comment="same, different, unsure or skipped, kept for a choice of a document to keep; NULL if it was seen only",
+        comment="same, different, unsure or skipped, kept for a choice of a document to keep; NULL if it was seen only"
     )
-    why: Mapped[str | None] = mapped_column(Text, comment="Reason, if one was given; NULL otherwise")
-    decided_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it was decided; NULL if it was not"
-    )
+    why: Mapped[str | None] = mapped_column(comment="Reason, if one was given; NULL otherwise")
+    decided_at: Mapped[datetime | None] = mapped_column(comment="When it was decided; NULL if it was not")
     decision_id: Mapped[int | None] = mapped_column(
-        BigInteger,
-        comment="Number of the decision: its smallest review_id. Rows of one decision are undone together; NULL if it was not decided",
+        comment="Number of the decision: its smallest review_id. Rows of one decision are undone together; NULL if it was not decided"
     )
-    verdict_id: Mapped[int | None] = mapped_column(
-        BigInteger, comment="The verdict that it set; NULL if none"
-    )
+    verdict_id: Mapped[int | None] = mapped_column(comment="The verdict that it set; NULL if none")
     replaced_id: Mapped[int | None] = mapped_column(
-        BigInteger, comment="The verdict that was replaced, which undo sets again; NULL if none"
+        comment="The verdict that was replaced, which undo sets again; NULL if none"
     )
     pin_id: Mapped[int | None] = mapped_column(
-        BigInteger, comment="The choice of a document to keep that it made; NULL if none"
+        comment="The choice of a document to keep that it made; NULL if none"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When the decision was undone; NULL while it is in force"
+        comment="When the decision was undone; NULL while it is in force"
     )
     probability: Mapped[float | None] = mapped_column(
-        Double, comment="Probability with which the queue sample draws this pair; NULL in other queues"
+        comment="Probability with which the queue sample draws this pair; NULL in other queues"
     )
 
 
@@ -464,28 +402,24 @@ class Signature(Base):
     __tablename__ = "signature"
     generation_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="The generation")
     doc_id: Mapped[int] = mapped_column(
-        BigInteger,
-        primary_key=True,
-        comment="The document; a deleted document's row is removed by the next dispatch",
+        primary_key=True, comment="The document; a deleted document's row is removed by the next dispatch"
     )
-    revision: Mapped[int] = mapped_column(BigInteger, comment="Revision of the document that was sketched")
+    revision: Mapped[int] = mapped_column(comment="Revision of the document that was sketched")
     feature_count: Mapped[int] = mapped_column(
         Integer,
         comment="Number of distinct features; 0 if the text is empty or too short, so that it matches nothing",
     )
     feature_digest: Mapped[UUID | None] = mapped_column(
-        Uuid, comment="Digest of the fingerprint and the sorted features: equal for equal feature sets"
+        comment="Digest of the fingerprint and the sorted features: equal for equal feature sets"
     )
     sketch: Mapped[bytes | None] = mapped_column(
-        LargeBinary, comment="Sketch, from which bands are hashed and similarity is estimated"
+        comment="Sketch, from which bands are hashed and similarity is estimated"
     )
     numbers_digest: Mapped[int] = mapped_column(
-        BigInteger,
-        comment="Sum of the hashes of the runs of digits in the text, 0 for none; equal for texts with the same numbers",
+        comment="Sum of the hashes of the runs of digits in the text, 0 for none; equal for texts with the same numbers"
     )
     head_id: Mapped[int | None] = mapped_column(
-        BigInteger,
-        comment="The first document with the same features, which alone has bands and pairs; often the document itself",
+        comment="The first document with the same features, which alone has bands and pairs; often the document itself"
     )
 
 
@@ -493,17 +427,12 @@ class SimilarPair(Base):
     """Pairs of heads, left_id < right_id; twins of a head (signature.head_id) have the same pairs."""
 
     __tablename__ = "similar_pair"
-    left_id: Mapped[int] = mapped_column(
-        BigInteger, primary_key=True, comment="The head with the smaller doc_id"
-    )
-    right_id: Mapped[int] = mapped_column(
-        BigInteger, primary_key=True, comment="The head with the larger doc_id"
-    )
+    left_id: Mapped[int] = mapped_column(primary_key=True, comment="The head with the smaller doc_id")
+    right_id: Mapped[int] = mapped_column(primary_key=True, comment="The head with the larger doc_id")
     generation_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="The generation")
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     similarity: Mapped[float] = mapped_column(
-        Double,
-        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), those by_passage and those in_review',
+        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), those by_passage and those in_review'
     )
     intersection_size: Mapped[int | None] = mapped_column(
         Integer, comment="Number of features in both; NULL if the metric does not count features"
@@ -512,21 +441,17 @@ class SimilarPair(Base):
         Integer, comment="Number of features in either; NULL if the metric does not count features"
     )
     verified_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), server_default=text("now()"), comment="When the similarity was computed"
+        server_default=text("now()"), comment="When the similarity was computed"
     )
-    distance: Mapped[float | None] = mapped_column(
-        Double, comment="Distance; NULL if the metric is not a distance"
-    )
+    distance: Mapped[float | None] = mapped_column(comment="Distance; NULL if the metric is not a distance")
     shared_bands: Mapped[int] = mapped_column(
         SmallInteger, comment="Number of equal bands of the two sketches"
     )
     in_review: Mapped[bool] = mapped_column(
-        Boolean,
         server_default=text("false"),
         comment="Whether the similarity is below the threshold (match.review): to be looked at by a person, and no pair otherwise",
     )
     by_passage: Mapped[bool] = mapped_column(
-        Boolean,
         server_default=text("false"),
         comment="Whether the similarity is below the threshold, and the two are a pair for a run of match.passage_words equal words: in no cluster, and no reason to remove one of them",
     )
@@ -541,10 +466,7 @@ class SurvivorPin(Base):
 
     __tablename__ = "survivor_pin"
     pin_id: Mapped[int] = mapped_column(
-        BigInteger,
-        Identity(always=True),
-        primary_key=True,
-        comment="Number of the choice, ascending with time",
+        Identity(always=True), primary_key=True, comment="Number of the choice, ascending with time"
     )
     collection_id: Mapped[int] = mapped_column(
         Integer,
@@ -553,18 +475,14 @@ class SurvivorPin(Base):
         ),
         comment="The collection of the document",
     )
-    doc_id: Mapped[int] = mapped_column(BigInteger, comment="The document to keep")
-    by: Mapped[str] = mapped_column(Text, comment="Author as stated; by default the database user")
-    why: Mapped[str] = mapped_column(Text, comment="Reason")
-    at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), server_default=text("now()"), comment="When it was chosen"
-    )
-    undone_by: Mapped[str | None] = mapped_column(Text, comment="Who undid it; NULL while it is in force")
-    undone_why: Mapped[str | None] = mapped_column(
-        Text, comment="Why it was undone; NULL while it is in force"
-    )
+    doc_id: Mapped[int] = mapped_column(comment="The document to keep")
+    by: Mapped[str] = mapped_column(comment="Author as stated; by default the database user")
+    why: Mapped[str] = mapped_column(comment="Reason")
+    at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was chosen")
+    undone_by: Mapped[str | None] = mapped_column(comment="Who undid it; NULL while it is in force")
+    undone_why: Mapped[str | None] = mapped_column(comment="Why it was undone; NULL while it is in force")
     undone_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it was undone; NULL while it is in force"
+        comment="When it was undone; NULL while it is in force"
     )
 
 
@@ -573,36 +491,114 @@ class Verdict(Base):
 
     __tablename__ = "verdict"
     verdict_id: Mapped[int] = mapped_column(
-        BigInteger,
-        Identity(always=True),
-        primary_key=True,
-        comment="Number of the verdict, ascending with time",
+        Identity(always=True), primary_key=True, comment="Number of the verdict, ascending with time"
     )
     collection_id: Mapped[int] = mapped_column(
         Integer,
         ForeignKey("nearsim.collection.collection_id", name="verdict_collection_fkey", ondelete="CASCADE"),
         comment="The collection of both documents",
     )
-    left_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the earlier document")
-    right_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the later document")
+    left_id: Mapped[int] = mapped_column(comment="doc_id of the earlier document")
+    right_id: Mapped[int] = mapped_column(comment="doc_id of the later document")
     verdict: Mapped[str] = mapped_column(
-        Text, comment="pinned: always in one cluster; vetoed: never in one cluster"
+        comment="pinned: always in one cluster; vetoed: never in one cluster"
     )
-    by: Mapped[str] = mapped_column(Text, comment="Author as stated; by default the database user")
-    why: Mapped[str] = mapped_column(Text, comment="Reason")
-    at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), server_default=text("now()"), comment="When it was set"
-    )
+    by: Mapped[str] = mapped_column(comment="Author as stated; by default the database user")
+    why: Mapped[str] = mapped_column(comment="Reason")
+    at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was set")
     undone_by: Mapped[str | None] = mapped_column(
-        Text, comment="Who undid or replaced it; NULL while it is in force"
+        comment="Who undid or replaced it; NULL while it is in force"
     )
     undone_why: Mapped[str | None] = mapped_column(
-        Text, comment="Why it was undone or replaced; NULL while it is in force"
+        comment="Why it was undone or replaced; NULL while it is in force"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it was undone or replaced; NULL while it is in force"
+        comment="When it was undone or replaced; NULL while it is in force"
     )
     collection: Mapped["Collection"] = relationship()
+
+
+class OfGeneration:
+    """Columns of a view by live generation."""
+
+    collection: Mapped[str] = mapped_column(comment="Name of the collection")
+    profile: Mapped[str] = mapped_column(comment="Name of the profile")
+    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
+    generation_id: Mapped[int] = mapped_column(
+        Integer, primary_key=True, comment="The live generation of the profile"
+    )
+
+
+class PairColumns(OfGeneration):
+    """Columns of the views of pairs."""
+
+    left_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the left document")
+    right_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the right document")
+    left_external_id: Mapped[str] = mapped_column(
+        Text(collation="C"), comment="external_id of the left document"
+    )
+    right_external_id: Mapped[str] = mapped_column(
+        Text(collation="C"), comment="external_id of the right document"
+    )
+    left_title: Mapped[str | None] = mapped_column(comment="Title of the left document; NULL if it has none")
+    right_title: Mapped[str | None] = mapped_column(
+        comment="Title of the right document; NULL if it has none"
+    )
+    left_source: Mapped[str | None] = mapped_column(
+        comment="Source of the left document; NULL if it has none"
+    )
+    right_source: Mapped[str | None] = mapped_column(
+        comment="Source of the right document; NULL if it has none"
+    )
+    left_published_at: Mapped[datetime | None] = mapped_column(
+        comment="When the left document was published; NULL if it has none"
+    )
+    right_published_at: Mapped[datetime | None] = mapped_column(
+        comment="When the right document was published; NULL if it has none"
+    )
+    similarity: Mapped[float] = mapped_column(
+        comment="Similarity in the profile's metric (1 / (1 + d) for a distance d); the estimate if verified is false"
+    )
+    intersection_size: Mapped[int | None] = mapped_column(
+        Integer,
+        comment="Number of features in both, of equal values of the sketches if verified is false; NULL if the metric does not count features",
+    )
+    union_size: Mapped[int | None] = mapped_column(
+        Integer,
+        comment="Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features",
+    )
+    estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
+    shared_bands: Mapped[int | None] = mapped_column(
+        SmallInteger,
+        comment="Number of equal bands of the two sketches; NULL for documents with the same features if the metric is containment: they share all, as many as the text is long",
+    )
+    are_twins: Mapped[bool] = mapped_column(comment="Whether they have the same features")
+    are_heads: Mapped[bool] = mapped_column(
+        comment="Whether each is the first document with its features: WHERE are_heads counts every distinct text once"
+    )
+    numbers_differ: Mapped[bool] = mapped_column(
+        comment="Whether the runs of digits in their texts differ, such as figures or dates"
+    )
+    verdict: Mapped[str | None] = mapped_column(comment="pinned or vetoed by a person; NULL if neither")
+    verified_at: Mapped[datetime | None] = mapped_column(
+        comment="When the similarity was computed; NULL for documents with the same features"
+    )
+    distance: Mapped[float | None] = mapped_column(
+        comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
+    )
+    verified: Mapped[bool] = mapped_column(
+        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified"
+    )
+    left_in_right: Mapped[float | None] = mapped_column(
+        comment="Share of the left document's features that the right one has; NULL unless the metric is containment and the similarity verified"
+    )
+    right_in_left: Mapped[float | None] = mapped_column(
+        comment="Share of the right document's features that the left one has; NULL unless the metric is containment and the similarity verified"
+    )
+    longest_passage: Mapped[int | None] = mapped_column(
+        Integer,
+        comment="Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified, and for documents with the same features",
+    )
 
 
 class Backlog(View):
@@ -610,138 +606,110 @@ class Backlog(View):
 
     __tablename__ = "backlog"
     collection: Mapped[str | None] = mapped_column(
-        Text, comment="Name of the collection; NULL for a change that concerns all of them"
+        comment="Name of the collection; NULL for a change that concerns all of them"
     )
-    profile: Mapped[str | None] = mapped_column(Text, comment="Name of the profile; NULL for changes")
+    profile: Mapped[str | None] = mapped_column(comment="Name of the profile; NULL for changes")
     collection_id: Mapped[int | None] = mapped_column(
         Integer, primary_key=True, comment="Number of the collection; NULL if it was deleted"
     )
     generation_id: Mapped[int | None] = mapped_column(
         Integer, primary_key=True, comment="The generation; NULL for changes"
     )
-    state: Mapped[str | None] = mapped_column(
-        Text, comment="State of that generation; NULL for captured changes"
-    )
+    state: Mapped[str | None] = mapped_column(comment="State of that generation; NULL for captured changes")
     stage: Mapped[str] = mapped_column(
-        Text,
         primary_key=True,
         comment="change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters), publish (events after promotion)",
     )
-    waiting: Mapped[int] = mapped_column(
-        BigInteger, comment="Number of pending rows, excluding those set aside"
-    )
+    waiting: Mapped[int] = mapped_column(comment="Number of pending rows, excluding those set aside")
     due: Mapped[int] = mapped_column(
-        BigInteger,
-        comment="Number of rows that could start now: not leased, due, and their index is not being built",
+        comment="Number of rows that could start now: not leased, due, and their index is not being built"
     )
-    leased: Mapped[int] = mapped_column(BigInteger, comment="Number of rows that a worker is processing")
-    tried: Mapped[int] = mapped_column(
-        BigInteger, comment="Number of rows that have failed and will be retried"
-    )
+    leased: Mapped[int] = mapped_column(comment="Number of rows that a worker is processing")
+    tried: Mapped[int] = mapped_column(comment="Number of rows that have failed and will be retried")
     set_aside: Mapped[int] = mapped_column(
-        BigInteger, comment="Number of rows set aside after repeated failure; see nearsim work list --failed"
+        comment="Number of rows set aside after repeated failure; see nearsim work list --failed"
     )
     oldest_queued_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
-        comment="When the oldest row was queued, excluding those set aside; NULL if all are",
+        comment="When the oldest row was queued, excluding those set aside; NULL if all are"
     )
 
 
-class Buckets(View):
+class Buckets(OfGeneration, View):
     """Buckets with two or more members, counted from all band rows; those over the bucket limit are hot."""
 
     __tablename__ = "buckets"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
-    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
-    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
-    generation_id: Mapped[int] = mapped_column(
-        Integer, primary_key=True, comment="The live generation of the profile"
-    )
     band_no: Mapped[int] = mapped_column(
         SmallInteger, comment="Number of the band, the top byte of bucket_hash"
     )
     bucket_hash: Mapped[int] = mapped_column(
-        BigInteger, primary_key=True, comment="Hash of the band, equal for all members"
+        primary_key=True, comment="Hash of the band, equal for all members"
     )
-    members: Mapped[int] = mapped_column(BigInteger, comment="Number of heads in the bucket")
+    members: Mapped[int] = mapped_column(comment="Number of heads in the bucket")
     anchors: Mapped[int] = mapped_column(
-        BigInteger,
-        comment="Number of anchors, which every member is compared with: the first by doc_id, up to the bucket limit",
+        comment="Number of anchors, which every member is compared with: the first by doc_id, up to the bucket limit"
     )
     left_out: Mapped[int] = mapped_column(
-        BigInteger,
-        comment="Number of pairs of members that the bucket limit leaves out of this bucket; another bucket may link them",
+        comment="Number of pairs of members that the bucket limit leaves out of this bucket; another bucket may link them"
     )
-    is_hot: Mapped[bool] = mapped_column(Boolean, comment="Whether it has more members than the bucket limit")
+    is_hot: Mapped[bool] = mapped_column(comment="Whether it has more members than the bucket limit")
 
 
-class Clusters(View):
+class Clusters(OfGeneration, View):
     """Clusters of documents connected by pairs: size, document to keep, first and last publication."""
 
     __tablename__ = "clusters"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
-    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
-    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
-    generation_id: Mapped[int] = mapped_column(
-        Integer, primary_key=True, comment="The live generation of the profile"
-    )
     cluster_id: Mapped[int] = mapped_column(
-        BigInteger, primary_key=True, comment="Number of the cluster: its smallest doc_id"
+        primary_key=True, comment="Number of the cluster: its smallest doc_id"
     )
-    documents: Mapped[int] = mapped_column(BigInteger, comment="Number of documents")
-    survivor_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the document to keep")
+    documents: Mapped[int] = mapped_column(comment="Number of documents")
+    survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
     survivor_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the document to keep"
     )
     survivor_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the document to keep; NULL if it has none"
+        comment="Title of the document to keep; NULL if it has none"
     )
     survivor_source: Mapped[str | None] = mapped_column(
-        Text, comment="Source of the document to keep; NULL if it has none"
+        comment="Source of the document to keep; NULL if it has none"
     )
     first_published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
-        comment="When the first of its documents was published; NULL if no date is known",
+        comment="When the first of its documents was published; NULL if no date is known"
     )
     last_published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
-        comment="When the last of its documents was published; NULL if no date is known",
+        comment="When the last of its documents was published; NULL if no date is known"
     )
-    sources: Mapped[int] = mapped_column(BigInteger, comment="Number of distinct sources")
+    sources: Mapped[int] = mapped_column(comment="Number of distinct sources")
 
 
 class CombinedPairs(View):
     """Pairs of all live profiles of a collection, each once with the profiles that have it: profiles && ARRAY['headline', 'body'] selects pairs under either, profiles @> ARRAY['headline', 'body'] under both, and NOT profiles && ARRAY['headline'] those that are no pair under that profile."""
 
     __tablename__ = "combined_pairs"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
+    collection: Mapped[str] = mapped_column(comment="Name of the collection")
     collection_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="Number of the collection")
-    left_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="The smaller doc_id")
-    right_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="The larger doc_id")
+    left_id: Mapped[int] = mapped_column(primary_key=True, comment="The smaller doc_id")
+    right_id: Mapped[int] = mapped_column(primary_key=True, comment="The larger doc_id")
     left_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the left document"
     )
     right_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the right document"
     )
-    left_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the left document; NULL if it has none"
-    )
+    left_title: Mapped[str | None] = mapped_column(comment="Title of the left document; NULL if it has none")
     right_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the right document; NULL if it has none"
+        comment="Title of the right document; NULL if it has none"
     )
-    verdict: Mapped[str | None] = mapped_column(Text, comment="pinned or vetoed by a person; NULL if neither")
+    verdict: Mapped[str | None] = mapped_column(comment="pinned or vetoed by a person; NULL if neither")
     profiles: Mapped[list[str]] = mapped_column(
         ARRAY(Text), comment="Names of the profiles under which they are a pair, sorted"
     )
     similarities: Mapped[dict[str, Any]] = mapped_column(
-        JSONB,
-        comment="Similarity by profile name, as in similarities ->> 'headline'; 1 for documents with the same features",
+        comment="Similarity by profile name, as in similarities ->> 'headline'; 1 for documents with the same features"
     )
-    highest_similarity: Mapped[float] = mapped_column(Double, comment="The highest of these similarities")
-    lowest_similarity: Mapped[float] = mapped_column(Double, comment="The lowest of these similarities")
+    highest_similarity: Mapped[float] = mapped_column(comment="The highest of these similarities")
+    lowest_similarity: Mapped[float] = mapped_column(comment="The lowest of these similarities")
     verified: Mapped[bool] = mapped_column(
-        Boolean, comment="Whether all of these similarities are verified; false if any is an estimate"
+        comment="Whether all of these similarities are verified; false if any is an estimate"
     )
 
 
@@ -749,75 +717,67 @@ class Documents(View):
     """Every document once per live profile of its collection, with its state in the index."""
 
     __tablename__ = "documents"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
+    collection: Mapped[str] = mapped_column(comment="Name of the collection")
     profile: Mapped[str | None] = mapped_column(
-        Text, comment="Name of the profile; NULL if the collection has no live profile"
+        comment="Name of the profile; NULL if the collection has no live profile"
     )
     collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
     generation_id: Mapped[int | None] = mapped_column(
         Integer, primary_key=True, comment="The live generation of the profile; NULL if it has none"
     )
-    doc_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="Number of the document")
+    doc_id: Mapped[int] = mapped_column(primary_key=True, comment="Number of the document")
     external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="The owner's id of the document, unique in its collection"
     )
-    title: Mapped[str | None] = mapped_column(Text, comment="Title; NULL if it has none")
-    source: Mapped[str | None] = mapped_column(Text, comment="Source; NULL if it has none")
-    url: Mapped[str | None] = mapped_column(Text, comment="URL; NULL if it has none")
+    title: Mapped[str | None] = mapped_column(comment="Title; NULL if it has none")
+    source: Mapped[str | None] = mapped_column(comment="Source; NULL if it has none")
+    url: Mapped[str | None] = mapped_column(comment="URL; NULL if it has none")
     published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it was published; NULL if it has none"
+        comment="When it was published; NULL if it has none"
     )
-    created_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), comment="When it was first stored")
-    updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), comment="When it was last changed")
-    revision: Mapped[int] = mapped_column(BigInteger, comment="Increases with every change of the document")
+    created_at: Mapped[datetime] = mapped_column(comment="When it was first stored")
+    updated_at: Mapped[datetime] = mapped_column(comment="When it was last changed")
+    revision: Mapped[int] = mapped_column(comment="Increases with every change of the document")
     state: Mapped[str] = mapped_column(
-        Text,
-        comment="indexed; twin (same features as head_id); no features (empty or too short, matches nothing); outdated (an older revision is indexed); waiting (not indexed yet); outside window (expired by [retain] age); not indexed (the collection has no live profile)",
+        comment="indexed; twin (same features as head_id); no features (empty or too short, matches nothing); outdated (an older revision is indexed); waiting (not indexed yet); outside window (expired by [retain] age); not indexed (the collection has no live profile)"
     )
     feature_count: Mapped[int | None] = mapped_column(
         Integer, comment="Number of distinct features; NULL if it is not in the index"
     )
     head_id: Mapped[int | None] = mapped_column(
-        BigInteger,
-        comment="The first document with the same features, which alone is compared; often the document itself; NULL if it has no features or is not in the index",
+        comment="The first document with the same features, which alone is compared; often the document itself; NULL if it has no features or is not in the index"
     )
-    cluster_id: Mapped[int | None] = mapped_column(BigInteger, comment="Its cluster; NULL if it is in none")
+    cluster_id: Mapped[int | None] = mapped_column(comment="Its cluster; NULL if it is in none")
     is_survivor: Mapped[bool | None] = mapped_column(
-        Boolean, comment="Whether it is the document of its cluster to keep; NULL if it is in no cluster"
+        comment="Whether it is the document of its cluster to keep; NULL if it is in no cluster"
     )
 
 
-class Duplicates(View):
+class Duplicates(OfGeneration, View):
     """Duplicates: every document of a cluster except the one to keep, with that one."""
 
     __tablename__ = "duplicates"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
-    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
-    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
-    generation_id: Mapped[int] = mapped_column(
-        Integer, primary_key=True, comment="The live generation of the profile"
-    )
-    cluster_id: Mapped[int] = mapped_column(BigInteger, comment="The cluster of both")
-    doc_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="doc_id of the duplicate")
+    cluster_id: Mapped[int] = mapped_column(comment="The cluster of both")
+    doc_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the duplicate")
     external_id: Mapped[str] = mapped_column(Text(collation="C"), comment="external_id of the duplicate")
-    title: Mapped[str | None] = mapped_column(Text, comment="Title of the duplicate; NULL if it has none")
-    source: Mapped[str | None] = mapped_column(Text, comment="Source of the duplicate; NULL if it has none")
-    url: Mapped[str | None] = mapped_column(Text, comment="URL of the duplicate; NULL if it has none")
+    title: Mapped[str | None] = mapped_column(comment="Title of the duplicate; NULL if it has none")
+    source: Mapped[str | None] = mapped_column(comment="Source of the duplicate; NULL if it has none")
+    url: Mapped[str | None] = mapped_column(comment="URL of the duplicate; NULL if it has none")
     published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When the duplicate was published; NULL if it has none"
+        comment="When the duplicate was published; NULL if it has none"
     )
-    survivor_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the document to keep")
+    survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
     survivor_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the document to keep"
     )
     survivor_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the document to keep; NULL if it has none"
+        comment="Title of the document to keep; NULL if it has none"
     )
     survivor_source: Mapped[str | None] = mapped_column(
-        Text, comment="Source of the document to keep; NULL if it has none"
+        comment="Source of the document to keep; NULL if it has none"
     )
     survivor_published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When the document to keep was published; NULL if it has none"
+        comment="When the document to keep was published; NULL if it has none"
     )
 
 
@@ -826,17 +786,14 @@ class Events(View):
 
     __tablename__ = "events"
     event_id: Mapped[int] = mapped_column(
-        BigInteger, primary_key=True, comment="Position in commit order; there are gaps"
+        primary_key=True, comment="Position in commit order; there are gaps"
     )
-    at: Mapped[datetime] = mapped_column(DateTime(timezone=True), comment="Time shortly before commit")
+    at: Mapped[datetime] = mapped_column(comment="Time shortly before commit")
     kind: Mapped[str] = mapped_column(
-        Text,
-        comment="pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone",
+        comment="pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone"
     )
-    collection: Mapped[str | None] = mapped_column(
-        Text, comment="Name of the collection; NULL if it was deleted"
-    )
-    profile: Mapped[str | None] = mapped_column(Text, comment="Name of the profile; NULL if it was deleted")
+    collection: Mapped[str | None] = mapped_column(comment="Name of the collection; NULL if it was deleted")
+    profile: Mapped[str | None] = mapped_column(comment="Name of the profile; NULL if it was deleted")
     left_external_id: Mapped[str | None] = mapped_column(
         Text(collation="C"), comment="external_id of the left document of a pair; NULL if it was deleted"
     )
@@ -844,25 +801,20 @@ class Events(View):
         Text(collation="C"), comment="external_id of the right document of a pair; NULL if it was deleted"
     )
     similarity: Mapped[float | None] = mapped_column(
-        Double,
-        comment="Similarity of a new pair, the estimate if verified is false, 1 for documents with the same features; NULL for other events",
+        comment="Similarity of a new pair, the estimate if verified is false, 1 for documents with the same features; NULL for other events"
     )
     cluster_id: Mapped[int | None] = mapped_column(
-        BigInteger,
-        comment="Number of the cluster; its former number if it was split or dissolved; NULL for other events",
+        comment="Number of the cluster; its former number if it was split or dissolved; NULL for other events"
     )
     survivor_external_id: Mapped[str | None] = mapped_column(
         Text(collation="C"), comment="external_id of the document to keep; NULL if it was deleted"
     )
-    left_id: Mapped[int | None] = mapped_column(
-        BigInteger, comment="doc_id of the left document; NULL for other events"
-    )
+    left_id: Mapped[int | None] = mapped_column(comment="doc_id of the left document; NULL for other events")
     right_id: Mapped[int | None] = mapped_column(
-        BigInteger, comment="doc_id of the right document; NULL for other events"
+        comment="doc_id of the right document; NULL for other events"
     )
     survivor_id: Mapped[int | None] = mapped_column(
-        BigInteger,
-        comment="doc_id of the document to keep in the cluster, or formerly to keep if it was split or dissolved; NULL for other events",
+        comment="doc_id of the document to keep in the cluster, or formerly to keep if it was split or dissolved; NULL for other events"
     )
     other_ids: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger),
@@ -876,58 +828,42 @@ class Events(View):
     profile_id: Mapped[int] = mapped_column(Integer, comment="Number of the profile")
     generation_id: Mapped[int] = mapped_column(Integer, comment="The generation that was live")
     pruned: Mapped[bool] = mapped_column(
-        Boolean,
-        comment="Whether this event and all earlier ones of its kind and profile were deleted; only its number remains",
+        comment="Whether this event and all earlier ones of its kind and profile were deleted; only its number remains"
     )
     verified: Mapped[bool | None] = mapped_column(
-        Boolean,
-        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events",
+        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events"
     )
 
 
-class FirstPublications(View):
+class FirstPublications(OfGeneration, View):
     """Who published first: every document of a cluster except the one with the earliest published_at, with that one, whichever is kept; of several published at that time the first is the one with the smallest doc_id, documents without a date are never the first, and clusters without any date are left out."""
 
     __tablename__ = "first_publications"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
-    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
-    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
-    generation_id: Mapped[int] = mapped_column(
-        Integer, primary_key=True, comment="The live generation of the profile"
-    )
-    cluster_id: Mapped[int] = mapped_column(BigInteger, comment="The cluster of both")
-    doc_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="doc_id of the later document")
+    cluster_id: Mapped[int] = mapped_column(comment="The cluster of both")
+    doc_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the later document")
     external_id: Mapped[str] = mapped_column(Text(collation="C"), comment="external_id of the later document")
-    title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the later document; NULL if it has none"
-    )
-    source: Mapped[str | None] = mapped_column(
-        Text, comment="Source of the later document; NULL if it has none"
-    )
-    url: Mapped[str | None] = mapped_column(Text, comment="URL of the later document; NULL if it has none")
+    title: Mapped[str | None] = mapped_column(comment="Title of the later document; NULL if it has none")
+    source: Mapped[str | None] = mapped_column(comment="Source of the later document; NULL if it has none")
+    url: Mapped[str | None] = mapped_column(comment="URL of the later document; NULL if it has none")
     published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When the later document was published; NULL if unknown or infinite"
+        comment="When the later document was published; NULL if unknown or infinite"
     )
-    first_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the document published first")
+    first_id: Mapped[int] = mapped_column(comment="doc_id of the document published first")
     first_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the document published first"
     )
     first_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the document published first; NULL if it has none"
+        comment="Title of the document published first; NULL if it has none"
     )
     first_source: Mapped[str | None] = mapped_column(
-        Text, comment="Source of the document published first; NULL if it has none"
+        comment="Source of the document published first; NULL if it has none"
     )
-    first_published_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), comment="When the first document was published"
-    )
+    first_published_at: Mapped[datetime] = mapped_column(comment="When the first document was published")
     delay: Mapped[timedelta | None] = mapped_column(
-        Interval,
-        comment="Time from the first publication to this one; 0 if both are of the same time, NULL without a date",
+        comment="Time from the first publication to this one; 0 if both are of the same time, NULL without a date"
     )
     first_elsewhere: Mapped[bool] = mapped_column(
-        Boolean,
-        comment="Whether another source published it first: the delay is above 0, and both sources are known and differ",
+        comment="Whether another source published it first: the delay is above 0, and both sources are known and differ"
     )
 
 
@@ -937,12 +873,11 @@ class Functions(View):
     __tablename__ = "functions"
     name: Mapped[str] = mapped_column(Text(collation="C"), primary_key=True, comment="Name of the function")
     arguments: Mapped[str] = mapped_column(
-        Text,
         primary_key=True,
         comment="Arguments with types and defaults; each may be passed by name, as in profile => 'default'",
     )
     returns: Mapped[str | None] = mapped_column(
-        Text, comment="Return type; NULL for a procedure, which is run with CALL"
+        comment="Return type; NULL for a procedure, which is run with CALL"
     )
     comment: Mapped[str] = mapped_column(Text(collation="C"), comment="Description")
 
@@ -951,8 +886,8 @@ class Generations(View):
     """All builds of all profiles in any state; the other views show live ones only."""
 
     __tablename__ = "generations"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
-    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
+    collection: Mapped[str] = mapped_column(comment="Name of the collection")
+    profile: Mapped[str] = mapped_column(comment="Name of the profile")
     collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
     profile_id: Mapped[int] = mapped_column(Integer, comment="Number of the profile")
     generation_id: Mapped[int] = mapped_column(
@@ -961,39 +896,34 @@ class Generations(View):
         comment="Number of the generation, and suffix of its own tables, as in nearsim_index.band_7",
     )
     state: Mapped[str] = mapped_column(
-        Text, comment="building, catching_up, ready, live, retired, paused or abandoned"
+        comment="building, catching_up, ready, live, retired, paused or abandoned"
     )
-    stage: Mapped[str] = mapped_column(Text, comment="Stage of its build: sign, bands, pairs, clusters, done")
+    stage: Mapped[str] = mapped_column(comment="Stage of its build: sign, bands, pairs, clusters, done")
     bands: Mapped[int | None] = mapped_column(
         SmallInteger, comment="Number of bands of a sketch; NULL before they are chosen"
     )
     rows: Mapped[int | None] = mapped_column(
         SmallInteger, comment="Number of sketch positions per band; NULL before they are chosen"
     )
-    created_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), comment="When it was created")
-    live_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it last became live; NULL if it never did"
-    )
+    created_at: Mapped[datetime] = mapped_column(comment="When it was created")
+    live_at: Mapped[datetime | None] = mapped_column(comment="When it last became live; NULL if it never did")
     expired_through: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
-        comment="Date up to which documents have expired ([retain] age); NULL for none",
+        comment="Date up to which documents have expired ([retain] age); NULL for none"
     )
     fingerprint: Mapped[str] = mapped_column(
-        Text, comment="SHA-256 of everything that determines sketches, bands and pairs"
+        comment="SHA-256 of everything that determines sketches, bands and pairs"
     )
-    figures: Mapped[dict[str, Any]] = mapped_column(JSONB, comment="Build statistics")
-    recipe: Mapped[dict[str, Any]] = mapped_column(JSONB, comment="The complete recipe, including defaults")
+    figures: Mapped[dict[str, Any]] = mapped_column(comment="Build statistics")
+    recipe: Mapped[dict[str, Any]] = mapped_column(comment="The complete recipe, including defaults")
     replaces: Mapped[int | None] = mapped_column(
         Integer,
         comment="The generation that was live when this one was started; NULL for the first of a profile",
     )
-    detached: Mapped[bool] = mapped_column(Boolean, comment="Whether workers continue its build")
-    dropping: Mapped[bool] = mapped_column(Boolean, comment="Whether its tables are being dropped")
-    ready_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it became ready; NULL if it never did"
-    )
+    detached: Mapped[bool] = mapped_column(comment="Whether workers continue its build")
+    dropping: Mapped[bool] = mapped_column(comment="Whether its tables are being dropped")
+    ready_at: Mapped[datetime | None] = mapped_column(comment="When it became ready; NULL if it never did")
     retired_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it was retired; NULL if it is live or never was"
+        comment="When it was retired; NULL if it is live or never was"
     )
 
 
@@ -1007,11 +937,11 @@ class LiveGenerations(View):
         comment="Number of the generation, and suffix of its own tables, as in nearsim_index.band_7",
     )
     profile_id: Mapped[int] = mapped_column(Integer, comment="Number of the profile")
-    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
+    profile: Mapped[str] = mapped_column(comment="Name of the profile")
     collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
+    collection: Mapped[str] = mapped_column(comment="Name of the collection")
     threshold: Mapped[float] = mapped_column(
-        Double, comment="Minimum similarity of a pair; for projection the maximum distance"
+        comment="Minimum similarity of a pair; for projection the maximum distance"
     )
     bands: Mapped[int | None] = mapped_column(
         SmallInteger, comment="Number of bands of a sketch; NULL if unknown"
@@ -1027,128 +957,38 @@ class LiveGenerations(View):
         Integer, comment="Maximum number of anchors of a bucket; 0 for no limit"
     )
     retained: Mapped[timedelta | None] = mapped_column(
-        Interval, comment="Retention of documents in the index; NULL for unlimited"
+        comment="Retention of documents in the index; NULL for unlimited"
     )
     fingerprint: Mapped[str] = mapped_column(
-        Text, comment="SHA-256 of everything that determines sketches, bands and pairs"
+        comment="SHA-256 of everything that determines sketches, bands and pairs"
     )
-    recipe: Mapped[dict[str, Any]] = mapped_column(JSONB, comment="The complete recipe, including defaults")
-    figures: Mapped[dict[str, Any]] = mapped_column(JSONB, comment="Counts of the build")
-    created_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), comment="When the generation was created"
-    )
-    live_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it became live; NULL if unknown"
-    )
+    recipe: Mapped[dict[str, Any]] = mapped_column(comment="The complete recipe, including defaults")
+    figures: Mapped[dict[str, Any]] = mapped_column(comment="Counts of the build")
+    created_at: Mapped[datetime] = mapped_column(comment="When the generation was created")
+    live_at: Mapped[datetime | None] = mapped_column(comment="When it became live; NULL if unknown")
 
 
-class Pairs(View):
+class Pairs(PairColumns, View):
     """Pairs of documents, including documents with the same features; the smaller doc_id is on the left."""
 
     __tablename__ = "pairs"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
-    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
-    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
-    generation_id: Mapped[int] = mapped_column(
-        Integer, primary_key=True, comment="The live generation of the profile"
-    )
-    left_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="doc_id of the left document")
-    right_id: Mapped[int] = mapped_column(
-        BigInteger, primary_key=True, comment="doc_id of the right document"
-    )
-    left_external_id: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the left document"
-    )
-    right_external_id: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the right document"
-    )
-    left_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the left document; NULL if it has none"
-    )
-    right_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the right document; NULL if it has none"
-    )
-    left_source: Mapped[str | None] = mapped_column(
-        Text, comment="Source of the left document; NULL if it has none"
-    )
-    right_source: Mapped[str | None] = mapped_column(
-        Text, comment="Source of the right document; NULL if it has none"
-    )
-    left_published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When the left document was published; NULL if it has none"
-    )
-    right_published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When the right document was published; NULL if it has none"
-    )
-    similarity: Mapped[float] = mapped_column(
-        Double,
-        comment="Similarity in the profile's metric (1 / (1 + d) for a distance d); the estimate if verified is false",
-    )
-    intersection_size: Mapped[int | None] = mapped_column(
-        Integer,
-        comment="Number of features in both, of equal values of the sketches if verified is false; NULL if the metric does not count features",
-    )
-    union_size: Mapped[int | None] = mapped_column(
-        Integer,
-        comment="Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features",
-    )
-    estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
-    shared_bands: Mapped[int | None] = mapped_column(
-        SmallInteger,
-        comment="Number of equal bands of the two sketches; NULL for documents with the same features if the metric is containment: they share all, as many as the text is long",
-    )
-    are_twins: Mapped[bool] = mapped_column(Boolean, comment="Whether they have the same features")
-    are_heads: Mapped[bool] = mapped_column(
-        Boolean,
-        comment="Whether each is the first document with its features: WHERE are_heads counts every distinct text once",
-    )
-    numbers_differ: Mapped[bool] = mapped_column(
-        Boolean, comment="Whether the runs of digits in their texts differ, such as figures or dates"
-    )
-    verdict: Mapped[str | None] = mapped_column(Text, comment="pinned or vetoed by a person; NULL if neither")
-    verified_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
-        comment="When the similarity was computed; NULL for documents with the same features",
-    )
-    distance: Mapped[float | None] = mapped_column(
-        Double, comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
-    )
-    verified: Mapped[bool] = mapped_column(
-        Boolean,
-        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified",
-    )
-    left_in_right: Mapped[float | None] = mapped_column(
-        Double,
-        comment="Share of the left document's features that the right one has; NULL unless the metric is containment and the similarity verified",
-    )
-    right_in_left: Mapped[float | None] = mapped_column(
-        Double,
-        comment="Share of the right document's features that the left one has; NULL unless the metric is containment and the similarity verified",
-    )
-    longest_passage: Mapped[int | None] = mapped_column(
-        Integer,
-        comment="Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified, and for documents with the same features",
-    )
 
 
 class Profiles(View):
     """All profiles: recipe, live generation and counts of its build (buckets as of buckets_counted_at; nearsim.buckets counts them now)."""
 
     __tablename__ = "profiles"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
-    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
+    collection: Mapped[str] = mapped_column(comment="Name of the collection")
+    profile: Mapped[str] = mapped_column(comment="Name of the profile")
     collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
     profile_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="Number of the profile")
     generation_id: Mapped[int | None] = mapped_column(
         Integer, comment="The live generation, or the newest if none is live; NULL without a generation"
     )
-    state: Mapped[str | None] = mapped_column(
-        Text, comment="State of that generation; NULL without a generation"
-    )
-    stage: Mapped[str | None] = mapped_column(Text, comment="Stage of its build; NULL without a generation")
+    state: Mapped[str | None] = mapped_column(comment="State of that generation; NULL without a generation")
+    stage: Mapped[str | None] = mapped_column(comment="Stage of its build; NULL without a generation")
     threshold: Mapped[float | None] = mapped_column(
-        Double,
-        comment="Minimum similarity of a pair; for projection the maximum distance; NULL without a generation",
+        comment="Minimum similarity of a pair; for projection the maximum distance; NULL without a generation"
     )
     bands: Mapped[int | None] = mapped_column(
         SmallInteger, comment="Number of bands of a sketch; NULL without a generation"
@@ -1164,149 +1004,59 @@ class Profiles(View):
         Integer, comment="Maximum number of anchors of a bucket; 0 for no limit; NULL without a generation"
     )
     expected_recall: Mapped[float | None] = mapped_column(
-        Double,
-        comment="Probability that two documents exactly at the threshold become candidates; higher for more similar documents; NULL without a generation",
+        comment="Probability that two documents exactly at the threshold become candidates; higher for more similar documents; NULL without a generation"
     )
-    documents: Mapped[int] = mapped_column(BigInteger, comment="Number of documents in the collection")
+    documents: Mapped[int] = mapped_column(comment="Number of documents in the collection")
     buckets: Mapped[int | None] = mapped_column(
-        BigInteger, comment="Number of buckets at buckets_counted_at; NULL before"
+        comment="Number of buckets at buckets_counted_at; NULL before"
     )
     largest_bucket: Mapped[int | None] = mapped_column(
-        BigInteger, comment="Number of members of the largest bucket at buckets_counted_at; NULL before"
+        comment="Number of members of the largest bucket at buckets_counted_at; NULL before"
     )
     buckets_over_limit: Mapped[int | None] = mapped_column(
-        BigInteger, comment="Number of buckets over the bucket limit at buckets_counted_at; NULL before"
+        comment="Number of buckets over the bucket limit at buckets_counted_at; NULL before"
     )
     links_left_out: Mapped[int | None] = mapped_column(
-        BigInteger,
-        comment="Number of pairs of members that the bucket limit left out, summed over buckets, at buckets_counted_at; NULL before",
+        comment="Number of pairs of members that the bucket limit left out, summed over buckets, at buckets_counted_at; NULL before"
     )
-    created_at: Mapped[datetime] = mapped_column(
-        DateTime(timezone=True), comment="When the profile was created"
-    )
+    created_at: Mapped[datetime] = mapped_column(comment="When the profile was created")
     live_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When the generation became live; NULL if it never did"
+        comment="When the generation became live; NULL if it never did"
     )
     figures: Mapped[dict[str, Any] | None] = mapped_column(
-        JSONB, comment="All counts of the build; NULL without a generation"
+        comment="All counts of the build; NULL without a generation"
     )
     fingerprint: Mapped[str | None] = mapped_column(
-        Text,
-        comment="SHA-256 of everything that determines sketches, bands and pairs; NULL without a generation",
+        comment="SHA-256 of everything that determines sketches, bands and pairs; NULL without a generation"
     )
     recipe: Mapped[dict[str, Any] | None] = mapped_column(
-        JSONB, comment="The complete recipe, including defaults; NULL without a generation"
+        comment="The complete recipe, including defaults; NULL without a generation"
     )
     amplification: Mapped[str | None] = mapped_column(
-        Text,
-        comment="Shared bands that make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows; NULL if the recipe has none",
+        comment="Shared bands that make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows; NULL if the recipe has none"
     )
     buckets_counted_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
-        comment="When the build counted the buckets; workers do not count them again. NULL before",
+        comment="When the build counted the buckets; workers do not count them again. NULL before"
     )
 
 
-class ReviewPairs(View):
+class ReviewPairs(PairColumns, View):
     """Pairs for a person to look at, with a similarity from match.review to the threshold; they are outside clusters, removal and counts. Columns are those of the view pairs."""
 
     __tablename__ = "review_pairs"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
-    profile: Mapped[str] = mapped_column(Text, comment="Name of the profile")
-    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
-    generation_id: Mapped[int] = mapped_column(
-        Integer, primary_key=True, comment="The live generation of the profile"
-    )
-    left_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, comment="doc_id of the left document")
-    right_id: Mapped[int] = mapped_column(
-        BigInteger, primary_key=True, comment="doc_id of the right document"
-    )
-    left_external_id: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the left document"
-    )
-    right_external_id: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the right document"
-    )
-    left_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the left document; NULL if it has none"
-    )
-    right_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the right document; NULL if it has none"
-    )
-    left_source: Mapped[str | None] = mapped_column(
-        Text, comment="Source of the left document; NULL if it has none"
-    )
-    right_source: Mapped[str | None] = mapped_column(
-        Text, comment="Source of the right document; NULL if it has none"
-    )
-    left_published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When the left document was published; NULL if it has none"
-    )
-    right_published_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When the right document was published; NULL if it has none"
-    )
-    similarity: Mapped[float] = mapped_column(
-        Double,
-        comment="Similarity in the profile's metric (1 / (1 + d) for a distance d); the estimate if verified is false",
-    )
-    intersection_size: Mapped[int | None] = mapped_column(
-        Integer,
-        comment="Number of features in both, of equal values of the sketches if verified is false; NULL if the metric does not count features",
-    )
-    union_size: Mapped[int | None] = mapped_column(
-        Integer,
-        comment="Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features",
-    )
-    estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
-    shared_bands: Mapped[int | None] = mapped_column(
-        SmallInteger,
-        comment="Number of equal bands of the two sketches; NULL for documents with the same features if the metric is containment: they share all, as many as the text is long",
-    )
-    are_twins: Mapped[bool] = mapped_column(Boolean, comment="Whether they have the same features")
-    are_heads: Mapped[bool] = mapped_column(
-        Boolean,
-        comment="Whether each is the first document with its features: WHERE are_heads counts every distinct text once",
-    )
-    numbers_differ: Mapped[bool] = mapped_column(
-        Boolean, comment="Whether the runs of digits in their texts differ, such as figures or dates"
-    )
-    verdict: Mapped[str | None] = mapped_column(Text, comment="pinned or vetoed by a person; NULL if neither")
-    verified_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True),
-        comment="When the similarity was computed; NULL for documents with the same features",
-    )
-    distance: Mapped[float | None] = mapped_column(
-        Double, comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
-    )
-    verified: Mapped[bool] = mapped_column(
-        Boolean,
-        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified",
-    )
-    left_in_right: Mapped[float | None] = mapped_column(
-        Double,
-        comment="Share of the left document's features that the right one has; NULL unless the metric is containment and the similarity verified",
-    )
-    right_in_left: Mapped[float | None] = mapped_column(
-        Double,
-        comment="Share of the right document's features that the left one has; NULL unless the metric is containment and the similarity verified",
-    )
-    longest_passage: Mapped[int | None] = mapped_column(
-        Integer,
-        comment="Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified, and for documents with the same features",
-    )
 
 
 class Verdicts(View):
     """Manual verdicts on two documents, whether a pair or not; in force while undone_at is NULL."""
 
     __tablename__ = "verdicts"
-    collection: Mapped[str] = mapped_column(Text, comment="Name of the collection")
+    collection: Mapped[str] = mapped_column(comment="Name of the collection")
     collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
     verdict_id: Mapped[int] = mapped_column(
-        BigInteger, primary_key=True, comment="Number of the verdict, ascending with time"
+        primary_key=True, comment="Number of the verdict, ascending with time"
     )
-    left_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the earlier document")
-    right_id: Mapped[int] = mapped_column(BigInteger, comment="doc_id of the later document")
+    left_id: Mapped[int] = mapped_column(comment="doc_id of the earlier document")
+    right_id: Mapped[int] = mapped_column(comment="doc_id of the later document")
     left_external_id: Mapped[str | None] = mapped_column(
         Text(collation="C"), comment="external_id of the earlier document; NULL if it was deleted"
     )
@@ -1314,25 +1064,25 @@ class Verdicts(View):
         Text(collation="C"), comment="external_id of the later document; NULL if it was deleted"
     )
     left_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the earlier document; NULL if it has none"
+        comment="Title of the earlier document; NULL if it has none"
     )
     right_title: Mapped[str | None] = mapped_column(
-        Text, comment="Title of the later document; NULL if it has none"
+        comment="Title of the later document; NULL if it has none"
     )
     verdict: Mapped[str] = mapped_column(
-        Text, comment="pinned: always in one cluster; vetoed: never in one cluster"
+        comment="pinned: always in one cluster; vetoed: never in one cluster"
     )
-    by: Mapped[str] = mapped_column(Text, comment="Author as stated; by default the database user")
-    why: Mapped[str] = mapped_column(Text, comment="Reason")
-    at: Mapped[datetime] = mapped_column(DateTime(timezone=True), comment="When it was set")
+    by: Mapped[str] = mapped_column(comment="Author as stated; by default the database user")
+    why: Mapped[str] = mapped_column(comment="Reason")
+    at: Mapped[datetime] = mapped_column(comment="When it was set")
     undone_by: Mapped[str | None] = mapped_column(
-        Text, comment="Who undid or replaced it; NULL while it is in force"
+        comment="Who undid or replaced it; NULL while it is in force"
     )
     undone_why: Mapped[str | None] = mapped_column(
-        Text, comment="Why it was undone or replaced; NULL while it is in force"
+        comment="Why it was undone or replaced; NULL while it is in force"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
-        DateTime(timezone=True), comment="When it was undone or replaced; NULL while it is in force"
+        comment="When it was undone or replaced; NULL while it is in force"
     )
 
 

@@ -1,24 +1,37 @@
 """The bases of mapped tables and views, and what keeps the Alembic of an application off the schemas of nearsim."""
 
+from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import MetaData, event
+from sqlalchemy import BigInteger, DateTime, Double, MetaData, Text, event
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA
+
+# Types of columns that name none, by the type of their values.
+TYPES: dict[Any, Any] = {
+    str: Text(),
+    int: BigInteger(),
+    float: Double(),
+    datetime: DateTime(timezone=True),
+    dict[str, Any]: JSONB(),
+}
 
 
 class Base(DeclarativeBase):
     """Base of the mapped tables."""
 
     metadata: ClassVar[MetaData] = MetaData(schema=SCHEMA)
+    type_annotation_map = TYPES
 
 
 class View(DeclarativeBase):
     """Base of the mapped views, which show live generations only."""
 
     metadata: ClassVar[MetaData] = MetaData(schema=SCHEMA)
+    type_annotation_map = TYPES
 
 
 @event.listens_for(View, "before_insert", propagate=True)
