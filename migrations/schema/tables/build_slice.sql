@@ -18,7 +18,6 @@ CREATE TABLE nearsim_index.build_slice (
 
 COMMENT ON TABLE nearsim_index.build_slice IS
     'Slices of a running build, which any number of processes take; deleted when the build is done';
-COMMENT ON COLUMN nearsim_index.build_slice.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim_index.build_slice.stage IS 'sign (a range of documents) or pairs (a range of buckets)';
 COMMENT ON COLUMN nearsim_index.build_slice.slice_no IS 'Number of the slice in its stage, from 0, in the order of the ranges';
 COMMENT ON COLUMN nearsim_index.build_slice.low IS 'First doc_id or bucket_hash';

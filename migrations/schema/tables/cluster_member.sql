@@ -7,7 +7,6 @@ CREATE TABLE nearsim.cluster_member (
 
 COMMENT ON TABLE nearsim.cluster_member IS
     'Clusters: documents connected by pairs, twins included, and the one of each cluster to keep';
-COMMENT ON COLUMN nearsim.cluster_member.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim.cluster_member.doc_id IS 'The document';
 COMMENT ON COLUMN nearsim.cluster_member.cluster_id IS 'The cluster, identified by its smallest doc_id';
 COMMENT ON COLUMN nearsim.cluster_member.is_survivor IS 'Whether it is the document of its cluster to keep';

@@ -8,7 +8,6 @@ CREATE TABLE nearsim.collection (
 
 COMMENT ON TABLE nearsim.collection IS
     'A named set of documents that are compared with each other: a tenant, a feed, a corpus';
-COMMENT ON COLUMN nearsim.collection.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.collection.name IS 'Name, unique';
 COMMENT ON COLUMN nearsim.collection.created_at IS 'When it was created';
 COMMENT ON COLUMN nearsim.collection.purged_at IS

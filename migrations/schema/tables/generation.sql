@@ -42,8 +42,6 @@ COMMENT ON COLUMN nearsim.generation.profile_id IS 'The profile';
 COMMENT ON COLUMN nearsim.generation.state IS
     'building, catching_up, ready, live (answers queries), retired, paused or abandoned';
 COMMENT ON COLUMN nearsim.generation.stage IS 'Stage of its build: sign, bands, pairs, clusters, done';
-COMMENT ON COLUMN nearsim.generation.recipe IS 'The complete recipe, including defaults';
-COMMENT ON COLUMN nearsim.generation.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs';
 COMMENT ON COLUMN nearsim.generation.figures IS 'Build statistics';
 COMMENT ON COLUMN nearsim.generation.created_at IS 'When it was created';
 COMMENT ON COLUMN nearsim.generation.live_at IS 'When it last became live';
@@ -54,13 +52,11 @@ COMMENT ON COLUMN nearsim.generation.expected_recall IS
     'Probability that two documents exactly at the threshold become candidates; NULL if not recorded';
 COMMENT ON COLUMN nearsim.generation.replaces IS
     'The generation that was live when this one was started; NULL for a profile''s first, which becomes live when built';
-COMMENT ON COLUMN nearsim.generation.detached IS 'Whether workers continue its build';
 COMMENT ON COLUMN nearsim.generation.distributed IS
     'Whether its band rows are on the nodes of a Citus cluster; the default is set by nearsim db init';
 COMMENT ON COLUMN nearsim.generation.dropping IS
     'Whether its tables are being dropped, which waits for sessions that read them';
 COMMENT ON COLUMN nearsim.generation.ready_at IS 'When it became ready';
-COMMENT ON COLUMN nearsim.generation.retired_at IS 'When it was retired; NULL if it is live or never was';
 COMMENT ON COLUMN nearsim.generation.published_left_id IS
     'Position of publishing its events since promotion: left document of the last pair, or the cluster; NULL when complete';
 COMMENT ON COLUMN nearsim.generation.common_shingles IS

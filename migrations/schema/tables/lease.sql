@@ -8,7 +8,6 @@ CREATE TABLE nearsim_index.lease (
 
 COMMENT ON TABLE nearsim_index.lease IS
     'Processes at work, each holding an advisory lock while it runs; their work is released when they end';
-COMMENT ON COLUMN nearsim_index.lease.lease_id IS 'Number of the lease';
 COMMENT ON COLUMN nearsim_index.lease.worker IS 'The process that holds it, as host:pid';
 COMMENT ON COLUMN nearsim_index.lease.taken_at IS 'When it was acquired';
 COMMENT ON COLUMN nearsim_index.lease.beat_at IS 'Last heartbeat';

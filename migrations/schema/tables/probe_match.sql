@@ -16,8 +16,6 @@ COMMENT ON TABLE nearsim.probe_match IS
 COMMENT ON COLUMN nearsim.probe_match.probe_id IS 'The lookup request';
 COMMENT ON COLUMN nearsim.probe_match.doc_id IS 'The matching document; it may have been deleted since';
 COMMENT ON COLUMN nearsim.probe_match.similarity IS 'Similarity, 1 / (1 + d) for a distance d; the estimate if verified is false';
-COMMENT ON COLUMN nearsim.probe_match.estimate IS 'Similarity estimated from the two sketches';
-COMMENT ON COLUMN nearsim.probe_match.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.probe_match.intersection_size IS
     'Number of features in both texts, of equal values of the sketches if verified is false; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.probe_match.union_size IS

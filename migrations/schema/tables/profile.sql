@@ -9,7 +9,6 @@ CREATE TABLE nearsim.profile (
 );
 
 COMMENT ON TABLE nearsim.profile IS 'A named index configuration of a collection; each generation stores its recipe';
-COMMENT ON COLUMN nearsim.profile.profile_id IS 'Number of the profile';
 COMMENT ON COLUMN nearsim.profile.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim.profile.name IS 'Name, unique in the collection';
 COMMENT ON COLUMN nearsim.profile.created_at IS 'When it was created';

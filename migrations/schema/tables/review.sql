@@ -40,7 +40,6 @@ COMMENT ON COLUMN nearsim.review.review_id IS 'Number of the row, ascending with
 COMMENT ON COLUMN nearsim.review.collection_id IS 'The collection of the documents';
 COMMENT ON COLUMN nearsim.review.reviewer IS 'Who was shown it, as stated; the author of the verdict';
 COMMENT ON COLUMN nearsim.review.queue IS 'The queue that it was taken from, an argument of review_queue';
-COMMENT ON COLUMN nearsim.review.left_id IS 'doc_id of the earlier document';
 COMMENT ON COLUMN nearsim.review.right_id IS
     'doc_id of the later document; that of the left one for a choice of a document to keep';
 COMMENT ON COLUMN nearsim.review.leased_until IS

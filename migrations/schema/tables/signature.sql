@@ -16,7 +16,6 @@ CREATE TABLE nearsim.signature (
 ALTER TABLE nearsim.signature ALTER COLUMN sketch SET STORAGE EXTERNAL;
 
 COMMENT ON TABLE nearsim.signature IS 'Indexed documents: number and digest of features, sketch, and head (first document with identical features)';
-COMMENT ON COLUMN nearsim.signature.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim.signature.doc_id IS 'The document; a deleted document''s row is removed by the next dispatch';
 COMMENT ON COLUMN nearsim.signature.revision IS 'Revision of the document that was sketched';
 COMMENT ON COLUMN nearsim.signature.feature_count IS

@@ -23,15 +23,12 @@ COMMENT ON TABLE nearsim.similar_pair IS
     'Pairs of heads, left_id < right_id; twins of a head (signature.head_id) have the same pairs';
 COMMENT ON COLUMN nearsim.similar_pair.left_id IS 'The head with the smaller doc_id';
 COMMENT ON COLUMN nearsim.similar_pair.right_id IS 'The head with the larger doc_id';
-COMMENT ON COLUMN nearsim.similar_pair.generation_id IS 'The generation';
-COMMENT ON COLUMN nearsim.similar_pair.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.similar_pair.similarity IS
     'Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), those by_passage and those in_review';
 COMMENT ON COLUMN nearsim.similar_pair.intersection_size IS 'Number of features in both; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_pair.union_size IS 'Number of features in either; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_pair.verified_at IS 'When the similarity was computed';
 COMMENT ON COLUMN nearsim.similar_pair.distance IS 'Distance; NULL if the metric is not a distance';
-COMMENT ON COLUMN nearsim.similar_pair.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.similar_pair.in_review IS
     'Whether the similarity is below the threshold (match.review): to be looked at by a person, and no pair otherwise';
 COMMENT ON COLUMN nearsim.similar_pair.longest_passage IS

@@ -21,8 +21,6 @@ COMMENT ON TABLE nearsim.survivor_pin IS
 COMMENT ON COLUMN nearsim.survivor_pin.pin_id IS 'Number of the choice, ascending with time';
 COMMENT ON COLUMN nearsim.survivor_pin.collection_id IS 'The collection of the document';
 COMMENT ON COLUMN nearsim.survivor_pin.doc_id IS 'The document to keep';
-COMMENT ON COLUMN nearsim.survivor_pin.by IS 'Author as stated; by default the database user';
-COMMENT ON COLUMN nearsim.survivor_pin.why IS 'Reason';
 COMMENT ON COLUMN nearsim.survivor_pin.at IS 'When it was chosen';
 COMMENT ON COLUMN nearsim.survivor_pin.undone_by IS 'Who undid it; NULL while it is in force';
 COMMENT ON COLUMN nearsim.survivor_pin.undone_why IS 'Why it was undone; NULL while it is in force';

@@ -25,14 +25,7 @@ CREATE INDEX verdict_collection ON nearsim.verdict (collection_id, verdict);
 
 COMMENT ON TABLE nearsim.verdict IS
     'Pairs that a person pinned (always in one cluster) or vetoed (never), with author, reason and undo';
-COMMENT ON COLUMN nearsim.verdict.verdict_id IS 'Number of the verdict, ascending with time';
 COMMENT ON COLUMN nearsim.verdict.collection_id IS 'The collection of both documents';
-COMMENT ON COLUMN nearsim.verdict.left_id IS 'doc_id of the earlier document';
 COMMENT ON COLUMN nearsim.verdict.right_id IS 'doc_id of the later document';
 COMMENT ON COLUMN nearsim.verdict.verdict IS 'pinned: always in one cluster; vetoed: never in one cluster';
-COMMENT ON COLUMN nearsim.verdict.by IS 'Author as stated; by default the database user';
-COMMENT ON COLUMN nearsim.verdict.why IS 'Reason';
 COMMENT ON COLUMN nearsim.verdict.at IS 'When it was set';
-COMMENT ON COLUMN nearsim.verdict.undone_by IS 'Who undid or replaced it; NULL while it is in force';
-COMMENT ON COLUMN nearsim.verdict.undone_why IS 'Why it was undone or replaced; NULL while it is in force';
-COMMENT ON COLUMN nearsim.verdict.undone_at IS 'When it was undone or replaced; NULL while it is in force';

@@ -27,15 +27,11 @@ CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, 
 CREATE INDEX work_set_aside ON nearsim.work (generation_id, stage, doc_id) WHERE set_aside_at IS NOT NULL;
 
 COMMENT ON TABLE nearsim.work IS 'Work queue of a generation: sign, search and link, with leases, retries and errors';
-COMMENT ON COLUMN nearsim.work.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim.work.doc_id IS 'The document; 0 for the whole index, a random negative number for a batch';
 COMMENT ON COLUMN nearsim.work.stage IS
     'sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all documents) or publish (events after promotion)';
-COMMENT ON COLUMN nearsim.work.queued_at IS 'When it was queued';
-COMMENT ON COLUMN nearsim.work.due_at IS 'Earliest start';
 COMMENT ON COLUMN nearsim.work.lease_id IS 'The lease under which it is processed; NULL if it waits';
 COMMENT ON COLUMN nearsim.work.again IS 'Whether it was queued again while being processed';
-COMMENT ON COLUMN nearsim.work.attempts IS 'Number of failed attempts';
 COMMENT ON COLUMN nearsim.work.reached IS 'Progress of an anchor through its buckets: the last doc_id';
 COMMENT ON COLUMN nearsim.work.error IS 'Last error';
 COMMENT ON COLUMN nearsim.work.set_aside_at IS 'When it was set aside after its last attempt, for a person to look at';

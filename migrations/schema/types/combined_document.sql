@@ -19,6 +19,5 @@ COMMENT ON COLUMN nearsim.combined_document.profiles IS 'Names of the profiles u
 COMMENT ON COLUMN nearsim.combined_document.similarities IS 'Similarity by profile name';
 COMMENT ON COLUMN nearsim.combined_document.highest_similarity IS 'The highest of these similarities';
 COMMENT ON COLUMN nearsim.combined_document.lowest_similarity IS 'The lowest of these similarities';
-COMMENT ON COLUMN nearsim.combined_document.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.combined_document.verified IS
     'Whether all of these similarities are verified; false if any is an estimate';

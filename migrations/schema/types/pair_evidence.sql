@@ -29,21 +29,14 @@ CREATE TYPE nearsim.pair_evidence AS (
 
 COMMENT ON TYPE nearsim.pair_evidence IS 'Row of why';
 COMMENT ON COLUMN nearsim.pair_evidence.left_id IS 'doc_id of the left document, the smaller one';
-COMMENT ON COLUMN nearsim.pair_evidence.right_id IS 'doc_id of the right document';
-COMMENT ON COLUMN nearsim.pair_evidence.left_external_id IS 'external_id of the left document';
-COMMENT ON COLUMN nearsim.pair_evidence.right_external_id IS 'external_id of the right document';
-COMMENT ON COLUMN nearsim.pair_evidence.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim.pair_evidence.generation_id IS 'The live generation of the profile';
 COMMENT ON COLUMN nearsim.pair_evidence.is_pair IS 'Whether they are a pair; if not, why_not() explains it';
-COMMENT ON COLUMN nearsim.pair_evidence.are_twins IS 'Whether they have the same features';
 COMMENT ON COLUMN nearsim.pair_evidence.similarity IS
     'Similarity (1 / (1 + d) for a distance d), the estimate if verified is false; NULL if they are not a pair: nearsim why computes it';
-COMMENT ON COLUMN nearsim.pair_evidence.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.pair_evidence.intersection_size IS
     'Number of features in both, of equal values of the sketches if verified is false; NULL if they are not a pair or the metric does not count features';
 COMMENT ON COLUMN nearsim.pair_evidence.union_size IS
     'Number of features in either, of values of a sketch if verified is false; NULL if they are not a pair or the metric does not count features';
-COMMENT ON COLUMN nearsim.pair_evidence.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.pair_evidence.bands IS 'Numbers of the equal bands, from 0';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_differ IS 'Whether the runs of digits in their texts differ';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_left IS
@@ -51,9 +44,6 @@ COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_left IS
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_right IS
     'Runs of digits in the right text only, with repetitions; NULL while a text is newer than the index';
 COMMENT ON COLUMN nearsim.pair_evidence.verified_at IS 'When the similarity was computed; NULL for twins';
-COMMENT ON COLUMN nearsim.pair_evidence.threshold IS 'Minimum similarity of a pair; for projection the maximum distance';
-COMMENT ON COLUMN nearsim.pair_evidence.recipe IS 'The complete recipe, including defaults';
-COMMENT ON COLUMN nearsim.pair_evidence.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.pair_evidence.verdict_by IS 'Author of the verdict';
 COMMENT ON COLUMN nearsim.pair_evidence.verdict_why IS 'Reason';
 COMMENT ON COLUMN nearsim.pair_evidence.same_cluster IS 'Whether both are in the same cluster';

@@ -21,15 +21,10 @@ COMMENT ON COLUMN nearsim.similar_document.external_id IS 'external_id of the si
 COMMENT ON COLUMN nearsim.similar_document.title IS 'Title';
 COMMENT ON COLUMN nearsim.similar_document.similarity IS
     'Similarity; the sketches'' estimate if verified is false';
-COMMENT ON COLUMN nearsim.similar_document.estimate IS 'Similarity estimated from the two sketches';
-COMMENT ON COLUMN nearsim.similar_document.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.similar_document.intersection_size IS
     'Number of features in both, of equal values of the sketches for a pair that is not verified; NULL for a candidate from the buckets, or if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_document.union_size IS
     'Number of features in either, of values of a sketch for a pair that is not verified; NULL for a candidate from the buckets, or if the metric does not count features';
-COMMENT ON COLUMN nearsim.similar_document.numbers_differ IS
-    'Whether the runs of digits in their texts differ, such as figures or dates';
-COMMENT ON COLUMN nearsim.similar_document.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.similar_document.verified IS
     'Whether the similarity was verified on the features; false for a candidate from the buckets, and for a pair of a recipe that takes estimates';
 COMMENT ON COLUMN nearsim.similar_document.distance IS

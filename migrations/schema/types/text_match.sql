@@ -17,8 +17,6 @@ COMMENT ON COLUMN nearsim.text_match.doc_id IS 'doc_id of the matching document'
 COMMENT ON COLUMN nearsim.text_match.external_id IS 'external_id of the matching document';
 COMMENT ON COLUMN nearsim.text_match.title IS 'Its title';
 COMMENT ON COLUMN nearsim.text_match.similarity IS 'Similarity; the sketches'' estimate if verified is false';
-COMMENT ON COLUMN nearsim.text_match.estimate IS 'Similarity estimated from the two sketches';
-COMMENT ON COLUMN nearsim.text_match.shared_bands IS 'Number of equal bands of the two sketches';
 COMMENT ON COLUMN nearsim.text_match.intersection_size IS
     'Number of features in both texts; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.text_match.union_size IS

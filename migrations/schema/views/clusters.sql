@@ -24,16 +24,9 @@ CROSS JOIN LATERAL (
 
 COMMENT ON VIEW nearsim.clusters IS
     'Clusters of documents connected by pairs: size, document to keep, first and last publication';
-COMMENT ON COLUMN nearsim.clusters.collection IS 'Name of the collection';
-COMMENT ON COLUMN nearsim.clusters.profile IS 'Name of the profile';
-COMMENT ON COLUMN nearsim.clusters.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.clusters.generation_id IS 'The live generation of the profile';
 COMMENT ON COLUMN nearsim.clusters.cluster_id IS 'Number of the cluster: its smallest doc_id';
 COMMENT ON COLUMN nearsim.clusters.documents IS 'Number of documents';
-COMMENT ON COLUMN nearsim.clusters.survivor_id IS 'doc_id of the document to keep';
-COMMENT ON COLUMN nearsim.clusters.survivor_external_id IS 'external_id of the document to keep';
-COMMENT ON COLUMN nearsim.clusters.survivor_title IS 'Title of the document to keep; NULL if it has none';
-COMMENT ON COLUMN nearsim.clusters.survivor_source IS 'Source of the document to keep; NULL if it has none';
 COMMENT ON COLUMN nearsim.clusters.first_published_at IS 'When the first of its documents was published; NULL if no date is known';
 COMMENT ON COLUMN nearsim.clusters.last_published_at IS 'When the last of its documents was published; NULL if no date is known';
 COMMENT ON COLUMN nearsim.clusters.sources IS 'Number of distinct sources';

@@ -13,15 +13,8 @@ GROUP BY pair.collection_id, pair.left_id, pair.right_id, pair.collection, pair.
 
 COMMENT ON VIEW nearsim.combined_pairs IS
     'Pairs of all live profiles of a collection, each once with the profiles that have it: profiles && ARRAY[''headline'', ''body''] selects pairs under either, profiles @> ARRAY[''headline'', ''body''] under both, and NOT profiles && ARRAY[''headline''] those that are no pair under that profile';
-COMMENT ON COLUMN nearsim.combined_pairs.collection IS 'Name of the collection';
-COMMENT ON COLUMN nearsim.combined_pairs.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.combined_pairs.left_id IS 'The smaller doc_id';
 COMMENT ON COLUMN nearsim.combined_pairs.right_id IS 'The larger doc_id';
-COMMENT ON COLUMN nearsim.combined_pairs.left_external_id IS 'external_id of the left document';
-COMMENT ON COLUMN nearsim.combined_pairs.right_external_id IS 'external_id of the right document';
-COMMENT ON COLUMN nearsim.combined_pairs.left_title IS 'Title of the left document; NULL if it has none';
-COMMENT ON COLUMN nearsim.combined_pairs.right_title IS 'Title of the right document; NULL if it has none';
-COMMENT ON COLUMN nearsim.combined_pairs.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.combined_pairs.profiles IS 'Names of the profiles under which they are a pair, sorted';
 COMMENT ON COLUMN nearsim.combined_pairs.similarities IS
     'Similarity by profile name, as in similarities ->> ''headline''; 1 for documents with the same features';

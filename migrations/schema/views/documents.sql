@@ -40,9 +40,7 @@ WHERE (signature.parameter < 0 AND signature.parameter IS NULL) IS NOT TRUE
 
 COMMENT ON VIEW nearsim.documents IS
     'Every document once per live profile of its collection, with its state in the index';
-COMMENT ON COLUMN nearsim.documents.collection IS 'Name of the collection';
 COMMENT ON COLUMN nearsim.documents.profile IS 'Name of the profile; NULL if the collection has no live profile';
-COMMENT ON COLUMN nearsim.documents.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.documents.generation_id IS 'The live generation of the profile; NULL if it has none';
 COMMENT ON COLUMN nearsim.documents.doc_id IS 'Number of the document';
 COMMENT ON COLUMN nearsim.documents.external_id IS 'The owner''s id of the document, unique in its collection';

@@ -43,9 +43,6 @@ WHERE coalesce(survivor.doc_id <> document.doc_id, false)
     AND (member.parameter < 0 AND member.parameter IS NULL) IS NOT TRUE;
 
 COMMENT ON VIEW nearsim.duplicates IS 'Duplicates: every document of a cluster except the one to keep, with that one';
-COMMENT ON COLUMN nearsim.duplicates.collection IS 'Name of the collection';
-COMMENT ON COLUMN nearsim.duplicates.profile IS 'Name of the profile';
-COMMENT ON COLUMN nearsim.duplicates.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.duplicates.generation_id IS 'The live generation of the profile';
 COMMENT ON COLUMN nearsim.duplicates.cluster_id IS 'The cluster of both';
 COMMENT ON COLUMN nearsim.duplicates.doc_id IS 'doc_id of the duplicate';
@@ -54,8 +51,4 @@ COMMENT ON COLUMN nearsim.duplicates.title IS 'Title of the duplicate; NULL if i
 COMMENT ON COLUMN nearsim.duplicates.source IS 'Source of the duplicate; NULL if it has none';
 COMMENT ON COLUMN nearsim.duplicates.url IS 'URL of the duplicate; NULL if it has none';
 COMMENT ON COLUMN nearsim.duplicates.published_at IS 'When the duplicate was published; NULL if it has none';
-COMMENT ON COLUMN nearsim.duplicates.survivor_id IS 'doc_id of the document to keep';
-COMMENT ON COLUMN nearsim.duplicates.survivor_external_id IS 'external_id of the document to keep';
-COMMENT ON COLUMN nearsim.duplicates.survivor_title IS 'Title of the document to keep; NULL if it has none';
-COMMENT ON COLUMN nearsim.duplicates.survivor_source IS 'Source of the document to keep; NULL if it has none';
 COMMENT ON COLUMN nearsim.duplicates.survivor_published_at IS 'When the document to keep was published; NULL if it has none';

@@ -37,8 +37,6 @@ COMMENT ON COLUMN nearsim.events.survivor_id IS
 COMMENT ON COLUMN nearsim.events.other_ids IS
     'Numbers of the clusters that were merged, or resulted from a split, or the former number; NULL for other events';
 COMMENT ON COLUMN nearsim.events.other_survivor_ids IS 'doc_ids of the documents to keep of those clusters, in the same order; NULL for other events';
-COMMENT ON COLUMN nearsim.events.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.events.profile_id IS 'Number of the profile';
 COMMENT ON COLUMN nearsim.events.generation_id IS 'The generation that was live';
 COMMENT ON COLUMN nearsim.events.pruned IS
     'Whether this event and all earlier ones of its kind and profile were deleted; only its number remains';

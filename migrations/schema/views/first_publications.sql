@@ -30,9 +30,6 @@ CROSS JOIN LATERAL (
 
 COMMENT ON VIEW nearsim.first_publications IS
     'Who published first: every document of a cluster except the one with the earliest published_at, with that one, whichever is kept; of several published at that time the first is the one with the smallest doc_id, documents without a date are never the first, and clusters without any date are left out';
-COMMENT ON COLUMN nearsim.first_publications.collection IS 'Name of the collection';
-COMMENT ON COLUMN nearsim.first_publications.profile IS 'Name of the profile';
-COMMENT ON COLUMN nearsim.first_publications.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.first_publications.generation_id IS 'The live generation of the profile';
 COMMENT ON COLUMN nearsim.first_publications.cluster_id IS 'The cluster of both';
 COMMENT ON COLUMN nearsim.first_publications.doc_id IS 'doc_id of the later document';

@@ -10,10 +10,6 @@ JOIN nearsim.profile USING (profile_id)
 JOIN nearsim.collection USING (collection_id);
 
 COMMENT ON VIEW nearsim.generations IS 'All builds of all profiles in any state; the other views show live ones only';
-COMMENT ON COLUMN nearsim.generations.collection IS 'Name of the collection';
-COMMENT ON COLUMN nearsim.generations.profile IS 'Name of the profile';
-COMMENT ON COLUMN nearsim.generations.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.generations.profile_id IS 'Number of the profile';
 COMMENT ON COLUMN nearsim.generations.generation_id IS
     'Number of the generation, and suffix of its own tables, as in nearsim_index.band_7';
 COMMENT ON COLUMN nearsim.generations.state IS 'building, catching_up, ready, live, retired, paused or abandoned';
@@ -23,11 +19,7 @@ COMMENT ON COLUMN nearsim.generations.rows IS 'Number of sketch positions per ba
 COMMENT ON COLUMN nearsim.generations.created_at IS 'When it was created';
 COMMENT ON COLUMN nearsim.generations.live_at IS 'When it last became live; NULL if it never did';
 COMMENT ON COLUMN nearsim.generations.expired_through IS 'Date up to which documents have expired ([retain] age); NULL for none';
-COMMENT ON COLUMN nearsim.generations.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs';
 COMMENT ON COLUMN nearsim.generations.figures IS 'Build statistics';
-COMMENT ON COLUMN nearsim.generations.recipe IS 'The complete recipe, including defaults';
 COMMENT ON COLUMN nearsim.generations.replaces IS 'The generation that was live when this one was started; NULL for the first of a profile';
-COMMENT ON COLUMN nearsim.generations.detached IS 'Whether workers continue its build';
 COMMENT ON COLUMN nearsim.generations.dropping IS 'Whether its tables are being dropped';
 COMMENT ON COLUMN nearsim.generations.ready_at IS 'When it became ready; NULL if it never did';
-COMMENT ON COLUMN nearsim.generations.retired_at IS 'When it was retired; NULL if it is live or never was';

@@ -9,5 +9,4 @@ WHERE pg_has_role(to_regrole(quote_ident(access.role_name)), 'USAGE');
 
 COMMENT ON VIEW nearsim_index.granted_generations IS
     'Internal (used by the policies): the generations that were granted to current_user, once for each grant';
-COMMENT ON COLUMN nearsim_index.granted_generations.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim_index.granted_generations.collection_id IS 'Its collection';

@@ -19,21 +19,10 @@ COMMENT ON VIEW nearsim.live_generations IS
     'The live generation of each profile, with the parts of its recipe that other views use';
 COMMENT ON COLUMN nearsim.live_generations.generation_id IS
     'Number of the generation, and suffix of its own tables, as in nearsim_index.band_7';
-COMMENT ON COLUMN nearsim.live_generations.profile_id IS 'Number of the profile';
-COMMENT ON COLUMN nearsim.live_generations.profile IS 'Name of the profile';
-COMMENT ON COLUMN nearsim.live_generations.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.live_generations.collection IS 'Name of the collection';
-COMMENT ON COLUMN nearsim.live_generations.threshold IS
-    'Minimum similarity of a pair; for projection the maximum distance';
 COMMENT ON COLUMN nearsim.live_generations.bands IS 'Number of bands of a sketch; NULL if unknown';
 COMMENT ON COLUMN nearsim.live_generations.rows IS 'Number of sketch positions per band; NULL if unknown';
-COMMENT ON COLUMN nearsim.live_generations.min_shared_bands IS
-    'Number of bands that candidates must share; 1 if the recipe has an amplification instead';
 COMMENT ON COLUMN nearsim.live_generations.bucket_limit IS 'Maximum number of anchors of a bucket; 0 for no limit';
 COMMENT ON COLUMN nearsim.live_generations.retained IS 'Retention of documents in the index; NULL for unlimited';
-COMMENT ON COLUMN nearsim.live_generations.fingerprint IS
-    'SHA-256 of everything that determines sketches, bands and pairs';
-COMMENT ON COLUMN nearsim.live_generations.recipe IS 'The complete recipe, including defaults';
 COMMENT ON COLUMN nearsim.live_generations.figures IS 'Counts of the build';
 COMMENT ON COLUMN nearsim.live_generations.created_at IS 'When the generation was created';
 COMMENT ON COLUMN nearsim.live_generations.live_at IS 'When it became live; NULL if unknown';

@@ -88,16 +88,8 @@ COMMENT ON VIEW nearsim.review_pairs IS
     'Pairs for a person to look at, with a similarity from match.review to the threshold; they are outside clusters, removal and counts. Columns are those of the view pairs';
 COMMENT ON VIEW nearsim.pairs IS
     'Pairs of documents, including documents with the same features; the smaller doc_id is on the left';
-COMMENT ON COLUMN nearsim.pairs.collection IS 'Name of the collection';
-COMMENT ON COLUMN nearsim.pairs.profile IS 'Name of the profile';
-COMMENT ON COLUMN nearsim.pairs.collection_id IS 'Number of the collection';
 COMMENT ON COLUMN nearsim.pairs.generation_id IS 'The live generation of the profile';
 COMMENT ON COLUMN nearsim.pairs.left_id IS 'doc_id of the left document';
-COMMENT ON COLUMN nearsim.pairs.right_id IS 'doc_id of the right document';
-COMMENT ON COLUMN nearsim.pairs.left_external_id IS 'external_id of the left document';
-COMMENT ON COLUMN nearsim.pairs.right_external_id IS 'external_id of the right document';
-COMMENT ON COLUMN nearsim.pairs.left_title IS 'Title of the left document; NULL if it has none';
-COMMENT ON COLUMN nearsim.pairs.right_title IS 'Title of the right document; NULL if it has none';
 COMMENT ON COLUMN nearsim.pairs.left_source IS 'Source of the left document; NULL if it has none';
 COMMENT ON COLUMN nearsim.pairs.right_source IS 'Source of the right document; NULL if it has none';
 COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was published; NULL if it has none';
@@ -108,15 +100,10 @@ COMMENT ON COLUMN nearsim.pairs.intersection_size IS
     'Number of features in both, of equal values of the sketches if verified is false; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.pairs.union_size IS
     'Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features';
-COMMENT ON COLUMN nearsim.pairs.estimate IS 'Similarity estimated from the two sketches';
 COMMENT ON COLUMN nearsim.pairs.shared_bands IS
     'Number of equal bands of the two sketches; NULL for documents with the same features if the metric is containment: they share all, as many as the text is long';
-COMMENT ON COLUMN nearsim.pairs.are_twins IS 'Whether they have the same features';
 COMMENT ON COLUMN nearsim.pairs.are_heads IS
     'Whether each is the first document with its features: WHERE are_heads counts every distinct text once';
-COMMENT ON COLUMN nearsim.pairs.numbers_differ IS
-    'Whether the runs of digits in their texts differ, such as figures or dates';
-COMMENT ON COLUMN nearsim.pairs.verdict IS 'pinned or vetoed by a person; NULL if neither';
 COMMENT ON COLUMN nearsim.pairs.verified_at IS
     'When the similarity was computed; NULL for documents with the same features';
 COMMENT ON COLUMN nearsim.pairs.distance IS

@@ -34,10 +34,6 @@ LEFT JOIN LATERAL (
 
 COMMENT ON VIEW nearsim.profiles IS
     'All profiles: recipe, live generation and counts of its build (buckets as of buckets_counted_at; nearsim.buckets counts them now)';
-COMMENT ON COLUMN nearsim.profiles.collection IS 'Name of the collection';
-COMMENT ON COLUMN nearsim.profiles.profile IS 'Name of the profile';
-COMMENT ON COLUMN nearsim.profiles.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.profiles.profile_id IS 'Number of the profile';
 COMMENT ON COLUMN nearsim.profiles.generation_id IS 'The live generation, or the newest if none is live; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.state IS 'State of that generation; NULL without a generation';
 COMMENT ON COLUMN nearsim.profiles.stage IS 'Stage of its build; NULL without a generation';

@@ -6,7 +6,6 @@ SELECT generation_id, doc_id, head_id, revision, feature_count, numbers_digest F
 
 COMMENT ON VIEW nearsim_index.signed IS
     'Internal (used by the views of pairs and documents): nearsim.signature without sketches and digests, from two tables';
-COMMENT ON COLUMN nearsim_index.signed.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim_index.signed.doc_id IS 'The document';
 COMMENT ON COLUMN nearsim_index.signed.head_id IS 'The first document with the same features; NULL without features';
 COMMENT ON COLUMN nearsim_index.signed.revision IS 'Revision of the document that was sketched';

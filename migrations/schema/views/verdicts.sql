@@ -11,19 +11,10 @@ LEFT JOIN nearsim.document AS b ON b.doc_id = verdict.right_id;
 
 COMMENT ON VIEW nearsim.verdicts IS
     'Manual verdicts on two documents, whether a pair or not; in force while undone_at is NULL';
-COMMENT ON COLUMN nearsim.verdicts.collection IS 'Name of the collection';
-COMMENT ON COLUMN nearsim.verdicts.collection_id IS 'Number of the collection';
-COMMENT ON COLUMN nearsim.verdicts.verdict_id IS 'Number of the verdict, ascending with time';
-COMMENT ON COLUMN nearsim.verdicts.left_id IS 'doc_id of the earlier document';
 COMMENT ON COLUMN nearsim.verdicts.right_id IS 'doc_id of the later document';
 COMMENT ON COLUMN nearsim.verdicts.left_external_id IS 'external_id of the earlier document; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.verdicts.right_external_id IS 'external_id of the later document; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.verdicts.left_title IS 'Title of the earlier document; NULL if it has none';
 COMMENT ON COLUMN nearsim.verdicts.right_title IS 'Title of the later document; NULL if it has none';
 COMMENT ON COLUMN nearsim.verdicts.verdict IS 'pinned: always in one cluster; vetoed: never in one cluster';
-COMMENT ON COLUMN nearsim.verdicts.by IS 'Author as stated; by default the database user';
-COMMENT ON COLUMN nearsim.verdicts.why IS 'Reason';
 COMMENT ON COLUMN nearsim.verdicts.at IS 'When it was set';
-COMMENT ON COLUMN nearsim.verdicts.undone_by IS 'Who undid or replaced it; NULL while it is in force';
-COMMENT ON COLUMN nearsim.verdicts.undone_why IS 'Why it was undone or replaced; NULL while it is in force';
-COMMENT ON COLUMN nearsim.verdicts.undone_at IS 'When it was undone or replaced; NULL while it is in force';

@@ -12,7 +12,6 @@ WHERE (SELECT NOT row_security_active(CAST('nearsim.document' AS regclass)))
 COMMENT ON VIEW nearsim_index.visible_profiles IS
     'Internal (used by live_generation): the profiles that current_user may see, each with its live generation';
 COMMENT ON COLUMN nearsim_index.visible_profiles.collection_id IS 'The collection';
-COMMENT ON COLUMN nearsim_index.visible_profiles.profile IS 'Name of the profile';
 COMMENT ON COLUMN nearsim_index.visible_profiles.generation_id IS 'Its live generation; NULL if there is none';
 COMMENT ON COLUMN nearsim_index.visible_profiles.bands IS 'Number of bands of a sketch in it';
 COMMENT ON COLUMN nearsim_index.visible_profiles.rows IS 'Number of sketch positions per band in it';

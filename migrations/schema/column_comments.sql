@@ -1,0 +1,54 @@
+-- What a column of this name is, in every table, view and type whose own file does not say more.
+DO $$
+DECLARE
+    known record;
+BEGIN
+    FOR known IN
+        SELECT CAST(pg_class.oid AS regclass) AS relation, given.name, given.comment
+        FROM (VALUES
+            ('are_twins', 'Whether they have the same features'),
+            ('attempts', 'Number of failed attempts'),
+            ('by', 'Author as stated; by default the database user'),
+            ('collection', 'Name of the collection'),
+            ('collection_id', 'Number of the collection'),
+            ('detached', 'Whether workers continue its build'),
+            ('due_at', 'Earliest start'),
+            ('estimate', 'Similarity estimated from the two sketches'),
+            ('fingerprint', 'SHA-256 of everything that determines sketches, bands and pairs'),
+            ('generation_id', 'The generation'),
+            ('lease_id', 'Number of the lease'),
+            ('left_external_id', 'external_id of the left document'),
+            ('left_id', 'doc_id of the earlier document'),
+            ('left_title', 'Title of the left document; NULL if it has none'),
+            ('min_shared_bands', 'Number of bands that candidates must share; 1 if the recipe has an amplification instead'),
+            ('numbers_differ', 'Whether the runs of digits in their texts differ, such as figures or dates'),
+            ('profile', 'Name of the profile'),
+            ('profile_id', 'Number of the profile'),
+            ('queued_at', 'When it was queued'),
+            ('recipe', 'The complete recipe, including defaults'),
+            ('retired_at', 'When it was retired; NULL if it is live or never was'),
+            ('right_external_id', 'external_id of the right document'),
+            ('right_id', 'doc_id of the right document'),
+            ('right_title', 'Title of the right document; NULL if it has none'),
+            ('shared_bands', 'Number of equal bands of the two sketches'),
+            ('survivor_external_id', 'external_id of the document to keep'),
+            ('survivor_id', 'doc_id of the document to keep'),
+            ('survivor_source', 'Source of the document to keep; NULL if it has none'),
+            ('survivor_title', 'Title of the document to keep; NULL if it has none'),
+            ('threshold', 'Minimum similarity of a pair; for projection the maximum distance'),
+            ('undone_at', 'When it was undone or replaced; NULL while it is in force'),
+            ('undone_by', 'Who undid or replaced it; NULL while it is in force'),
+            ('undone_why', 'Why it was undone or replaced; NULL while it is in force'),
+            ('verdict', 'pinned or vetoed by a person; NULL if neither'),
+            ('verdict_id', 'Number of the verdict, ascending with time'),
+            ('why', 'Reason')
+        ) AS given (name, comment)
+        JOIN pg_catalog.pg_attribute ON attname = given.name AND attnum > 0 AND NOT attisdropped
+        JOIN pg_catalog.pg_class ON pg_class.oid = attrelid
+        WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
+            AND relkind IN ('r', 'p', 'v', 'c') AND NOT relispartition AND col_description(attrelid, attnum) IS NULL
+    LOOP
+        EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', known.relation, known.name, known.comment);
+    END LOOP;
+END
+$$;
