@@ -239,13 +239,27 @@ class Encoder:
         by_passage[by_passage] = share_runs(features, *rows, recipe.run_length, self.backend)
         return replace(scores, by_passage=by_passage)
 
+    def may_be_pairs(
+        self,
+        features: Sequence[NDArray[Any]],
+        left: NDArray[np.int64],
+        right: NDArray[np.int64],
+        least: float,
+    ) -> NDArray[np.bool_]:
+        """Return which of m pairs may have a similarity of `least`, or a passage that makes them a pair."""
+        if self.profile.recipe.run_length is not None:
+            return np.ones(len(left), np.bool_)
+        return self.metric.may_reach(features, left, right, least, self.backend)
+
     def longest_passages(
         self, features: Sequence[NDArray[Any]], left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         """Return the words of the longest run that both documents have, int64 of m; None without ids in order."""
         if not self.family.ordered:
             return None
-        shingles = longest_runs(features, left, right, self.backend)
+        used, places = np.unique(np.concatenate((left, right)), return_inverse=True)
+        own = [features[row] for row in used.tolist()]
+        shingles = longest_runs(own, places[: len(left)], places[len(left) :], self.backend)
         return np.where(shingles > 0, shingles + self.profile.recipe.words_around, 0)
 
     def digest(self, features: NDArray[Any]) -> bytes:

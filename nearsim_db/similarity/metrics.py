@@ -70,6 +70,17 @@ class Metric(ABC):
         The scores of a pair are bit-identical, whatever else is in the batch.
         """
 
+    def may_reach(
+        self,
+        features: Sequence[NDArray[Any]],
+        left: Counts,
+        right: Counts,
+        threshold: float,
+        backend: str | None,
+    ) -> NDArray[np.bool_]:
+        """Return which of m pairs `compare` may find at a threshold or above; what it excludes is below."""
+        return np.ones(len(left), np.bool_)
+
     def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
         """Return which scores reach a recipe's threshold: bool of m."""
         return _reach_rounded(scores.similarity, threshold)
@@ -116,6 +127,23 @@ class Containment(Metric):
         intersection, sizes = intersections(ids, offsets, left, right, backend), np.diff(offsets)
         smaller, union = np.minimum(sizes[left], sizes[right]), sizes[left] + sizes[right] - intersection
         return Scores(intersection / smaller, intersection, union, smaller=smaller)
+
+    def may_reach(
+        self,
+        features: Sequence[NDArray[Any]],
+        left: Counts,
+        right: Counts,
+        threshold: float,
+        backend: str | None,
+    ) -> NDArray[np.bool_]:
+        """Compare sets of bits: as many ids of a document as it has bits that the other lacks are not shared."""
+        given = Ragged.of(features)
+        kernels, sizes = sketch_kernels(backends.resolve(backend)), np.diff(given.offsets)
+        bits, shared = kernels.shared_bits(given.values, given.offsets, left, right)
+        most_left, most_right = (sizes[side] - bits[side] + shared for side in (left, right))
+        found = reach_mask(most_left, sizes[left], threshold)
+        found |= reach_mask(most_right, sizes[right], threshold)
+        return found
 
     def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
         """Compare the counts, or similarities where only these are known, as in an estimate."""

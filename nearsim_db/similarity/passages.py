@@ -145,10 +145,11 @@ def _boxes(
         return
     begins, ends = runs[:, :2], runs[:, :2] + runs[:, 2:] + rules.k - 1
     groups = _chained(runs, rules.k + rules.gap)
-    _, _, _, shares = _hulls(groups, begins, ends)
-    is_thin = (shares < rules.share)[np.unique(groups, return_inverse=True)[1]]
-    groups = np.where(is_thin, len(runs) + np.arange(len(runs)), groups)
     low, high, equal, shares = _hulls(groups, begins, ends)
+    if (is_thin := shares < rules.share).any():
+        of_thin = is_thin[np.unique(groups, return_inverse=True)[1]]
+        groups = np.where(of_thin, len(runs) + np.arange(len(runs)), groups)
+        low, high, equal, shares = _hulls(groups, begins, ends)
     kept = ((high - low).min(axis=1) >= rules.length) & (shares >= rules.share)
     for (i, j), (i_end, j_end), count, share in zip(
         low[kept].tolist(), high[kept].tolist(), equal[kept].tolist(), shares[kept].tolist(), strict=True

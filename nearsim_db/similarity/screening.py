@@ -156,19 +156,33 @@ def verify(
     """
     if not encoder.is_exact:
         return screened, screened.sketch_scores
-    used = sorted({*screened.left.tolist(), *screened.right.tolist()})
+    match = encoder.profile.recipe.match
+    used = np.union1d(screened.left, screened.right).tolist()
     found = read(used)
     rows = np.array([row for row in used if row in found], np.int64)
     if len(rows) < len(used):
         screened = screened.take(np.isin(screened.left, rows) & np.isin(screened.right, rows))
-    left, right = rows.searchsorted(screened.left), rows.searchsorted(screened.right)
-    scores = encoder.compare([found[row] for row in rows.tolist()], left, right)
+    features, left, right = _rows_of(screened, found)
+    close = encoder.may_be_pairs(features, left, right, _least(match, review))
+    close |= are_certain(match, screened.shared_bands)
+    if not close.all():
+        screened = screened.take(close)
+        features, left, right = _rows_of(screened, found)
+    scores = encoder.compare(features, left, right)
     kept = are_pairs(encoder, scores, screened.shared_bands, review=review)
     scores = scores.take(kept)
     if passages:
-        own = [found[row] for row in rows.tolist()]
-        scores = replace(scores, longest_passage=encoder.longest_passages(own, left[kept], right[kept]))
+        scores = replace(scores, longest_passage=encoder.longest_passages(features, left[kept], right[kept]))
     return screened.take(kept), scores
+
+
+def _rows_of(
+    screened: Screened, found: Mapping[int, NDArray[Any]]
+) -> tuple[list[NDArray[Any]], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the features of the documents of candidates, and the rows of both ends of each among them."""
+    used = np.union1d(screened.left, screened.right)
+    features = [found[row] for row in used.tolist()]
+    return features, used.searchsorted(screened.left), used.searchsorted(screened.right)
 
 
 # What an entry takes besides the content of its array, measured with tracemalloc.

@@ -1,7 +1,9 @@
 """Exact metrics against Python's sets, fractions, math.fsum and SciPy; both back ends to the last bit."""
 
 import math
+import random
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -180,6 +182,32 @@ def test_decimal_thresholds_are_reached_exactly(tenths: int) -> None:
 def test_containment_equals_python_sets(left: set[int], right: set[int]) -> None:
     found = metrics.containment(np.array(sorted(left), np.uint64), np.array(sorted(right), np.uint64))
     assert found == (len(left & right) / len(left), len(left & right) / len(right))
+
+
+@every_backend
+@examples(50)
+@given(seed=st.integers(0, 2**32), threshold=st.sampled_from([0.1, 0.5, 0.7, 1.0]))
+def test_no_containment_at_the_threshold_is_excluded(backend: str, seed: int, threshold: float) -> None:
+    rng = random.Random(seed)
+    known = [rng.getrandbits(rng.choice((8, 64))) for _ in range(rng.choice((20, 400)))]
+    texts = [rng.choices(known, k=rng.randrange(1, rng.choice((4, 300)))) for _ in range(12)]
+    texts += [texts[at] + [rng.getrandbits(64) for _ in range(rng.randrange(50))] for at in range(4)]
+    left, right = np.array(list(combinations(range(16), 2)), np.int64).T
+    features = [np.array(text, np.uint64) for text in texts]
+    found = METRICS["containment"].may_reach(features, left, right, threshold, backend)
+    for one, other, may in zip(left.tolist(), right.tolist(), found.tolist(), strict=True):
+        shared = len(set(texts[one]) & set(texts[other]))
+        smaller = min(len(set(texts[one])), len(set(texts[other])))
+        assert may or shared < threshold * smaller
+    assert found.tolist() == METRICS["containment"].may_reach(features, left, right, threshold, None).tolist()
+
+
+def test_texts_that_have_little_in_common_are_excluded() -> None:
+    rng = random.Random(1)
+    texts = [[rng.getrandbits(64) for _ in range(300)] for _ in range(40)]
+    features = [np.array(text[:290] + texts[0][:10], np.uint64) for text in texts]
+    left, right = np.array(list(combinations(range(1, 40), 2)), np.int64).T
+    assert not METRICS["containment"].may_reach(features, left, right, 0.5, None).any()
 
 
 def test_empty_sets_and_batches() -> None:

@@ -13,6 +13,7 @@ Counts = NDArray[np.int64]
 Weights = NDArray[np.float64]
 
 PRIME = 4294967311  # the smallest prime above 2^32
+BITS = 2048
 ROUND_MIX = 0x9E3779B1  # spreads the round over the 32 bits of a fast_similarity position
 
 
@@ -157,6 +158,14 @@ class SketchKernels(Protocol):
 
     def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
         """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
+
+    def shared_bits(
+        self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets
+    ) -> tuple[Counts, Counts]:
+        """Return the bits of each document, and those that documents left_rows[i] and right_rows[i] share.
+
+        An id sets the bit of its lowest digits, of BITS in all.
+        """
 
     def longest_runs(
         self, ids: Ids, order: Counts, offsets: Offsets, left_rows: Counts, right_rows: Counts

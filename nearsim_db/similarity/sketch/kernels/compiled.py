@@ -20,6 +20,7 @@ from nearsim_db.similarity.sketch.kernels.compiled_comparison import (
 )
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import longest_runs as longest_runs
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import merged as merged
+from nearsim_db.similarity.sketch.kernels.compiled_comparison import shared_bits as shared_bits
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import smallest as smallest
 from nearsim_db.similarity.sketch.kernels.compiled_weighted import dart_minhash as dart_minhash
 from nearsim_db.similarity.sketch.kernels.compiled_weighted import projections as projections

@@ -1,12 +1,18 @@
 """The kernels of sorted sketches and of comparisons of sketches, compiled by numba; see `SketchKernels`."""
 
 import numpy as np
-from numba import int64, uint32
+from numba import int64, uint32, uint64
 
 from nearsim_db.similarity.jit import compiled, inlined
-from nearsim_db.similarity.sketch.kernels import Merged
+from nearsim_db.similarity.sketch.kernels import BITS, Merged
 
 _POSITIONS_AT_ONCE = 64
+_WORDS = BITS // 64
+_ONE, _TWO, _SIX, _LOW_SIX = np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(63)
+_LOW_BITS = np.uint64(BITS - 1)
+# Masks that count the bits of a word in parallel, in pairs, fours and eights.
+_PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+_EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
 
 def smallest(points, offsets, k):
@@ -195,6 +201,32 @@ def count_agreements(sketches, left, right, bands, rows):
 
 
 _CELLS_PER_ID = 64
+
+
+@compiled
+def shared_bits(ids, offsets, left_rows, right_rows):
+    maps = np.zeros((len(offsets) - 1, _WORDS), np.uint64)
+    for document in range(len(maps)):
+        for at in range(offsets[document], offsets[document + 1]):
+            bit = ids[at] & _LOW_BITS
+            maps[document, bit >> _SIX] |= _ONE << (bit & _LOW_SIX)
+    counts, shared = np.zeros(len(maps), np.int64), np.empty(len(left_rows), np.int64)
+    for document in range(len(maps)):
+        counts[document] = _bits_of_both(maps[document], maps[document])
+    for pair in range(len(shared)):
+        shared[pair] = _bits_of_both(maps[left_rows[pair]], maps[right_rows[pair]])
+    return counts, shared
+
+
+@inlined
+def _bits_of_both(one, other):
+    count = int64(0)
+    for word in range(_WORDS):
+        bits = one[word] & other[word]
+        bits -= (bits >> _ONE) & _PAIRS
+        bits = (bits & _FOURS) + ((bits >> _TWO) & _FOURS)
+        count += int64((((bits + (bits >> uint64(4))) & _EIGHTS) * _BYTES) >> uint64(56))
+    return count
 
 
 @compiled

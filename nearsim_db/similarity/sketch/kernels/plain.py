@@ -22,6 +22,7 @@ from nearsim_db.similarity.sketch.kernels.plain_comparison import (
 )
 from nearsim_db.similarity.sketch.kernels.plain_comparison import first_similar_sorted as first_similar_sorted
 from nearsim_db.similarity.sketch.kernels.plain_comparison import merged as merged
+from nearsim_db.similarity.sketch.kernels.plain_comparison import shared_bits as shared_bits
 from nearsim_db.similarity.sketch.kernels.plain_comparison import smallest as smallest
 from nearsim_db.similarity.sketch.kernels.plain_darts import dart_minhash as dart_minhash
 from nearsim_db.similarity.sketch.kernels.plain_minhash import fast_similarity as fast_similarity

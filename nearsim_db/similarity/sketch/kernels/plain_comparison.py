@@ -8,11 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.sketch.kernels import (
+    BITS,
     Counts,
+    Ids,
     KnownPairs,
     Merged,
     Offsets,
 )
+
+_PAIRS_AT_ONCE = 4_096
 
 
 def first_similar_sorted(
@@ -189,3 +193,14 @@ def first_of_equals(rows: NDArray[Any]) -> NDArray[np.bool_]:
     first = np.ones(rows.shape, bool)
     first[:, 1:] = rows[:, 1:] != rows[:, :-1]
     return first
+
+
+def shared_bits(ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> tuple[Counts, Counts]:
+    bits = np.zeros((len(offsets) - 1, BITS), np.bool_)
+    bits[np.repeat(np.arange(len(bits)), np.diff(offsets)), ids & np.uint64(BITS - 1)] = True
+    maps = np.packbits(bits, axis=1).view(np.uint64)
+    shared = np.empty(len(left_rows), np.int64)
+    for at in range(0, len(shared), _PAIRS_AT_ONCE):
+        rows = slice(at, at + _PAIRS_AT_ONCE)
+        shared[rows] = np.bitwise_count(maps[left_rows[rows]] & maps[right_rows[rows]]).sum(axis=1)
+    return bits.sum(axis=1), shared
