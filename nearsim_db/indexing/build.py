@@ -34,7 +34,8 @@ from nearsim_db.store.generation_rows import Generation
 
 MOST_DOCUMENTS = 8  # of a build in one transaction
 _POLL_SECONDS = 0.05
-_STEPS: dict[SlicedStage, str] = {"sign": "sign", "pairs": "candidates"}  # names in progress reports
+# Names in progress reports
+_STEPS: dict[SlicedStage, str] = {"sign": "sign", "bands": "bands", "pairs": "candidates"}
 
 
 def build(
@@ -112,7 +113,14 @@ class _Leader:
 
     def load_bands(self) -> None:
         """Load and index the band rows of all heads."""
-        self._keys = build_bands.load(self._engine, self._context, self._progress)
+        if not self._context.leaves.distributed:
+            self._keys = build_bands.load(self._engine, self._context, self._progress)
+            return
+        with self._engine.connect() as connection:
+            build_bands.plan(connection, self._context)
+            self._complete("bands", connection)
+            self._report_whole("band_index")
+            build_bands.complete(connection, self._context)
 
     def find_pairs(self) -> None:
         """Verify the candidates of all buckets."""

@@ -1,4 +1,4 @@
-"""The stage of a build that loads the band rows of all heads, in one transaction."""
+"""The stage of a build that loads the band rows of all heads, in one transaction; on a Citus cluster in slices."""
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -13,8 +13,10 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.ragged import Keys, flat, joined
-from nearsim_db.store import bands, generation_rows, signatures
+from nearsim_db.store import bands, build_slices, generation_rows, signatures
 from nearsim_db.store.bands import BandRows, LoadedBuckets
+from nearsim_db.store.build_slices import Slice
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
 
 _SKETCHES_PER_BATCH = 20_000
@@ -57,6 +59,39 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
     return known
 
 
+def plan(connection: Connection, context: Context) -> None:
+    """Empty the band table of a distributed generation, and divide its heads into slices, unless that is done."""
+    if build_slices.read_progress(connection, context.leaves, "bands").slices:
+        connection.rollback()
+        return
+    _forecast(connection, context)
+    bands.truncate_bands(connection, context.leaves)
+    heads = _BAND_ROWS_PER_COPY // context.encoder.profile.band_rows
+    build_slices.plan_bands(connection, context.leaves, max(1, heads))
+    build_plan.commit(connection, context.generation)
+
+
+def load_slice(reading: Connection, writing: Connection, context: Context, part: Slice) -> None:
+    """Load the band rows of the heads of a slice, without a commit."""
+    doc_ids = (part.low, part.high)
+    with closing(
+        signatures.stream_head_sketches(reading, context.leaves, *_layout(context), doc_ids)
+    ) as sketches:
+        for run in _band_keys(context, sketches):
+            bands.write_bands(writing, context.leaves, *run)
+
+
+def complete(connection: Connection, context: Context) -> None:
+    """Do what follows the slices, once the rows of all are seen on their nodes."""
+    if context.leaves.are_shared:
+        placement.await_writers(connection)
+    placement.use_connections(connection)
+    bands.index_bands(connection, context.leaves)
+    bands.analyze_bands(connection, context.leaves)
+    generation_rows.set_stage(connection, context.generation, "pairs")
+    build_plan.commit(connection, context.generation)
+
+
 def load_few(connection: Connection, context: Context) -> None:
     """Load the band rows of few heads, and plan the stage that follows, without a commit."""
     _forecast(connection, context)
@@ -94,9 +129,13 @@ def _runs(
     if len(known) == heads:
         yield from known.runs(_BAND_ROWS_PER_COPY)
         return
-    layout = (context.encoder.family.dtype, context.encoder.family.k, _SKETCHES_PER_BATCH)
-    with closing(signatures.stream_head_sketches(connection, context.leaves, *layout)) as sketches:
+    with closing(signatures.stream_head_sketches(connection, context.leaves, *_layout(context))) as sketches:
         yield from _band_keys(context, sketches)
+
+
+def _layout(context: Context) -> tuple[np.dtype[np.generic], int, int]:
+    """Return the type and the size of a sketch, and how many are read at a time."""
+    return context.encoder.family.dtype, context.encoder.family.k, _SKETCHES_PER_BATCH
 
 
 def _forecast(connection: Connection, context: Context) -> None:

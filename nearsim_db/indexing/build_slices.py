@@ -1,4 +1,4 @@
-"""The slices of a build, which any number of processes take: documents to sign, buckets whose candidates are verified.
+"""The slices of a build, which any number of processes take: documents to sign, heads, buckets to search for pairs.
 
 What a slice stores depends on nothing but its range, so the result is the same for any number and order of takers.
 """
@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.indexing import build_plan, steps
+from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.store import bands, build_slices, documents, pairs, signatures
@@ -54,8 +54,8 @@ class Taker:
             self._writing.rollback()
             return False
         self._context.found.clear()
-        work = self._sign if stage == "sign" else self.find_pairs
-        work(part)
+        work = {"sign": self._sign, "bands": self._load_bands, "pairs": self.find_pairs}
+        work[stage](part)
         self._reading.rollback()
         build_slices.finish_slice(self._writing, leaves, stage, part, self._context.found.counts)
         build_plan.commit(self._writing, self._context.generation)
@@ -81,6 +81,9 @@ class Taker:
                 rows = steps.labelled(self._writing, context, steps.sign_documents(context, batch))
                 signatures.write_signatures(self._writing, context.leaves, rows, rows.doc_ids)
                 self._check()
+
+    def _load_bands(self, part: Slice) -> None:
+        build_bands.load_slice(self._reading, self._writing, self._context, part)
 
     def find_pairs(self, part: Slice) -> None:
         """Verify the candidates whose first link is in the slice; other slices have the rest."""

@@ -14,7 +14,15 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import RejectLines, split_rejects
 from nearsim_db.records import CollectionId, GenerationId
-from nearsim_db.store import document_writes, events, generation_rows, lookup_requests, purges, signatures
+from nearsim_db.store import (
+    build_slices,
+    document_writes,
+    events,
+    generation_rows,
+    lookup_requests,
+    purges,
+    signatures,
+)
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
@@ -241,6 +249,8 @@ def _purge_generation(
     context = None if generation.state == "abandoned" else contexts.make_if_reproducible(generation)
     if context is None or (_is_unfinished(generation) and generation.stage in ("sign", "bands")):
         # A build at these stages loads all bands again when it is resumed.
+        if generation.stage == "bands":
+            build_slices.delete_slices(connection, generation.leaves)
         traces = purges.delete_document_rows(connection, generation.leaves, ids)
     else:
         traces = _remove_exactly(connection, context, ids)

@@ -1,4 +1,4 @@
-"""Slices of a build: ranges of documents to sign, and of buckets whose pairs are searched.
+"""Slices of a build: ranges of documents to sign, of heads whose bands are loaded, of buckets whose pairs are searched.
 
 A slice is taken, worked on and finished in one transaction; its row lock keeps other processes off it until then.
 """
@@ -17,7 +17,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.statements import Leaves, run
 
-SlicedStage = Literal["sign", "pairs"]
+SlicedStage = Literal["sign", "bands", "pairs"]
 
 _LEAST, _LARGEST = -(2**63), 2**63 - 1
 
@@ -65,6 +65,11 @@ def plan_signing(
         "all_signed": all_signed,
     }
     run(connection, "plan_sign_slices", leaves, **parameters)
+
+
+def plan_bands(connection: Connection, leaves: Leaves, heads: int) -> None:
+    """Divide the heads into slices of `heads` each."""
+    run(connection, "plan_band_slices", leaves, heads=heads)
 
 
 def plan_pairs(

@@ -80,11 +80,16 @@ def index_signatures(connection: Connection, leaves: Leaves) -> None:
 
 
 def stream_head_sketches(
-    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
+    connection: Connection,
+    leaves: Leaves,
+    dtype: np.dtype[np.generic],
+    k: int,
+    batch: int,
+    doc_ids: tuple[int, int] = (-(2**63), 2**63 - 1),
 ) -> Generator[tuple[Ids, NDArray[np.generic]], None, None]:
-    """Yield doc_ids and sketches of all heads in order, `batch` at a time."""
+    """Yield doc_ids and sketches of the heads in a range, with both ends, in order, `batch` at a time."""
     with connection.backend.cursor(name="nearsim_sketches", binary=True) as cursor:
-        cursor.execute(statement("read_head_sketches", leaves))
+        cursor.execute(statement("read_head_sketches", leaves), {"low": doc_ids[0], "high": doc_ids[1]})
         while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
             blobs = [row[1] for row in rows]
             yield np.array([row[0] for row in rows], np.int64), sketches_from(blobs, dtype, k)

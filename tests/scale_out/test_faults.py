@@ -12,7 +12,7 @@ from nearsim_db.admin.doctor import Finding, examine
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import ConflictError, DatabaseError, NearsimError
-from nearsim_db.indexing import work_queue
+from nearsim_db.indexing import build_bands, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
@@ -44,6 +44,33 @@ def test_a_build_goes_on_when_a_killed_node_is_back(
         assert not is_up
         node.start()
         cluster.build()
+        assert answers(cluster) == answers(plain)
+        assert verify_index(cluster.database, sample=None).is_sound
+
+
+@pytest.mark.usefixtures("either_tables")
+def test_band_rows_of_finished_slices_are_kept_when_a_node_is_killed(
+    citus: CitusServer, urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, loaded, kept = citus.nodes[0], list[int](), 0
+    monkeypatch.setattr(build_bands, "_BAND_ROWS_PER_COPY", 500)
+
+    def progress(step: str, done: int, total: int | None) -> None:
+        nonlocal kept
+        if step == "bands":
+            loaded.append(done)
+            if done and not kept:
+                kept = done
+                kill(node)
+
+    with index_at(urls[0]) as plain, index_at(urls[1], progress=progress) as cluster:
+        plain.add(documents(150, seed=11))
+        with pytest.raises(DatabaseError, match="node1"):
+            cluster.add(documents(150, seed=11))
+        loaded.clear()
+        node.start()
+        cluster.build()
+        assert 0 < kept == loaded[0] < loaded[-1]
         assert answers(cluster) == answers(plain)
         assert verify_index(cluster.database, sample=None).is_sound
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from threading import Thread
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -67,8 +68,10 @@ def test_a_commit_that_missed_a_node_is_completed_by_recovery(
     ("skipped", "ending"),
     [
         pytest.param(0, pytest.raises(NearsimError, match="node1"), id="create the table"),
-        pytest.param(1, pytest.raises(NearsimError, match="node1"), id="load the rows"),
-        pytest.param(2, nullcontext(), id="attach the table"),
+        pytest.param(1, pytest.raises(NearsimError, match="node1"), id="empty the table"),
+        pytest.param(2, pytest.raises(NearsimError, match="node1"), id="load the rows"),
+        pytest.param(3, pytest.raises(NearsimError, match="node1"), id="create the index"),
+        pytest.param(4, nullcontext(), id="attach the table"),
     ],
 )
 def test_a_build_whose_commit_missed_a_node_goes_on(
@@ -87,6 +90,31 @@ def test_a_build_whose_commit_missed_a_node_goes_on(
         with application(citus.nodes[0].dsn(str(conninfo_to_dict(urls[1])["dbname"]))) as node:
             wait_until(node, "SELECT NOT EXISTS (SELECT FROM pg_prepared_xacts)")
         cluster.build()
+        assert faults(cluster) == set()
+        assert answers(cluster) == answers(plain)
+
+
+def test_a_build_in_shared_tables_waits_for_rows_whose_commit_missed_a_node(
+    citus: CitusServer, urls: tuple[str, str]
+) -> None:
+    """Their table has its index already, so that nothing else would wait for them."""
+    with (
+        index_at(urls[0]) as plain,
+        index_at(urls[1]) as cluster,
+        setting(citus.coordinator, "citus.recover_2pc_interval", "-1"),
+    ):
+        plain.add(documents(60, seed=15))
+        with half_commit(citus, urls[1], skipped=1) as half, pytest.raises(NearsimError, match="node1"):
+            cluster.add(documents(60, seed=15))
+        assert half.is_done
+        citus.nodes[0].start()
+        building = Thread(target=cluster.build)
+        building.start()
+        with application(citus.nodes[0].dsn(str(conninfo_to_dict(urls[1])["dbname"]))) as node:
+            wait_until(node, "SELECT EXISTS (SELECT FROM pg_locks WHERE mode = 'ShareLock' AND NOT granted)")
+        with application(urls[1]) as writer:
+            assert ask(writer, "SELECT recover_prepared_transactions()")
+        building.join()
         assert faults(cluster) == set()
         assert answers(cluster) == answers(plain)
 

@@ -12,6 +12,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from nearsim_db.errors import ServerError
+from nearsim_db.store import partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.binaries import Binaries
@@ -63,7 +64,7 @@ class CitusServer:
         self._home = home
         self._usual = nodes
         self._numbers = itertools.count()
-        self._filled: dict[Fill | None, str] = {}
+        self._filled: dict[tuple[Fill | None, int], str] = {}
         self.coordinator = _started(home / "coordinator")
         self.nodes: list[Cluster] = []
         self.start_nodes(nodes)
@@ -130,7 +131,8 @@ class CitusServer:
 
     def _filled_by(self, fill: Fill | None) -> str:
         """The database that copies are made of, on the coordinator and each node."""
-        if fill not in self._filled:
+        kind = fill, partitions.MOST_SHARED  # which determines what tables generations have
+        if kind not in self._filled:
             name = self._create("template0")
             url = self.coordinator.dsn(name)
             self._connect_nodes(url, [node.socket_directory for node in self.nodes])
@@ -138,8 +140,8 @@ class CitusServer:
             for cluster in self._clusters():
                 closing = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name))
                 _run(cluster, closing)
-            self._filled[fill] = name
-        return self._filled[fill]
+            self._filled[kind] = name
+        return self._filled[kind]
 
     def _connect_nodes(self, url: str, hosts: Sequence[Path]) -> None:
         name = conninfo_to_dict(url)["dbname"]

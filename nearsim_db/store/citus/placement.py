@@ -89,6 +89,17 @@ def restore_shards(connection: Connection, leaves: Leaves) -> None:
         raise DatabaseError(f"a missing shard of {leaves.name('band')} on {node} cannot be created: {reason}")
 
 
+def use_connections(connection: Connection) -> None:
+    """Let long statements of this transaction run on several shards of a node at the same time."""
+    run(connection, "use_connections")
+
+
+def await_writers(connection: Connection) -> None:
+    """Wait until all commits to the band table that generations share are on their nodes. Raises DatabaseError."""
+    for shard_id, reason in run(connection, "await_band_writers").rows():
+        raise DatabaseError(f"the shard {shard_id} of band rows cannot be locked: {reason}")
+
+
 def measure_nodes(connection: Connection) -> list[NodeState]:
     """Return the state of each node of the cluster."""
 

@@ -17,6 +17,15 @@ UNION ALL
 -- An empty slice, so that a stage without work is planned too.
 SELECT {generation_id}, 'sign', -1, 0, 0, 0, true
 
+-- name: plan_band_slices
+-- Divide the heads, in doc_id order, into slices. Reads the whole table.
+INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high, documents)
+SELECT {generation_id}, 'bands', (place - 1) / %(heads)s, min(doc_id), max(doc_id), count(*)
+FROM (
+    SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM {signature} AS signature WHERE head_id = doc_id
+) AS head
+GROUP BY 3
+
 -- name: plan_pair_slice
 -- Add a slice of buckets, with those over the limit.
 INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high, documents, full_buckets, last_anchors)

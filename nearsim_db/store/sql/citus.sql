@@ -194,6 +194,22 @@ FROM pg_catalog.run_command_on_colocated_placements('nearsim.band', 'nearsim_ind
     $command$)
 WHERE NOT success
 
+-- name: use_connections
+-- Until the transaction ends, have as many connections to each node as the server allows, for long statements on all shards.
+SET LOCAL citus.max_adaptive_executor_pool_size TO DEFAULT
+
+-- name: await_band_writers
+-- Wait for the transactions that write to the table that small generations share, prepared ones as well, by a lock on each
+-- shard, which is released at once. Returns each shard that cannot be locked, and the reason. One command a shard.
+SELECT shardid, result FROM pg_catalog.run_command_on_shards('nearsim_index.band_shared', $command$
+    DO $$
+    BEGIN
+        PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
+        LOCK TABLE %s IN SHARE MODE;
+    END $$
+    $command$)
+WHERE NOT success
+
 -- name: find_shards
 -- Numbers of the shards of buckets, from 1. Catalog only.
 SELECT array_agg(width_bucket(hashint8(bucket_hash), lows) ORDER BY place)

@@ -16,7 +16,10 @@ SET jit = off;
 SELECT set_config(name, value, false)
 FROM (VALUES ('restrict_nonsystem_relation_kind', ''),
     -- All rows of a bucket are on one shard, so limits in buckets may be applied there.
-    ('citus.subquery_pushdown', 'on')) AS later (name, value)
+    ('citus.subquery_pushdown', 'on'),
+    -- Citus keeps one connection to a node; more for the shards of a short statement, each a new session there, cost more
+    -- than they gain.
+    ('citus.max_adaptive_executor_pool_size', '1')) AS later (name, value)
 WHERE current_setting(name, true) IS NOT NULL;
 SET lock_timeout = 0;
 -- Sessions may be idle while they hold a lock, or while a slow client reads a stream.

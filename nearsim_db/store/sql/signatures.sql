@@ -38,8 +38,9 @@ FROM twins WHERE {of_generation} AND signature.feature_digest = twins.feature_di
 SELECT nearsim.copy_signatures({generation_id}), nearsim.create_capture_triggers('_' || {generation_id})
 
 -- name: read_head_sketches
--- Sketches of all heads in order, for their band rows. Reads the whole table; relies on the leaf's key for the order.
-SELECT doc_id, sketch FROM {signature} AS signature WHERE head_id = doc_id ORDER BY doc_id
+-- Sketches of the heads in a range in order, for their band rows. Relies on the leaf's key for the order.
+SELECT doc_id, sketch FROM {signature} AS signature
+WHERE head_id = doc_id AND doc_id BETWEEN %(low)s AND %(high)s ORDER BY doc_id
 
 -- name: stream_heads
 -- Signatures of all heads in order, for verification. Reads the whole table; relies on the leaf's key for the order.
