@@ -9,6 +9,7 @@ _EMPTY = "the coordinator's own index has no rows; tests/scale_out/test_faults.p
 # Tests that cannot run on a cluster, by a part of their id, with the reason
 DIFFERENT = {
     "tests/admin/test_isolation": _ISOLATION,
+    "tests/admin/attach/test_owner_code.py": "Citus creates the owner's schema on nodes too, where it has no right to",
     "test_access.py::test_isolation_is_enabled_and_shown": _ISOLATION,
     "test_access.py::test_users_without_any_access_are_listed": _ISOLATION,
     "test_access.py::test_doctor_of_an_isolated_reader": _ISOLATION,
@@ -38,6 +39,7 @@ DIFFERENT = {
     "test_verify_index.py::test_damaged_tables_are_reported_and_the_index_rebuilt[pg15-an index misses a row]": _EMPTY,
     "test_shared_damage.py::test_damaged_indexes_are_built_again[pg15-an index misses a row]": _EMPTY,
     "test_shared_damage.py::test_without_an_index_of_the_table_a_collection_gets_its_own_tables": _EMPTY,
+    "test_drop.py::test_the_space_of_dropped_rows_is_reused": "most of the bytes it measures are on nodes there",
     "test_joins.py::test_a_list_page_of_an_isolated_reader_reads_few_documents": _ISOLATION,
 }
 

@@ -13,7 +13,7 @@ from psycopg.types.json import set_json_loads
 
 from nearsim_db.errors import ConflictError, InputError
 from nearsim_db.store.driver.connection import Backend, Connection, Engine
-from nearsim_db.store.driver.engine import load_moments, open_engine, parse_json
+from nearsim_db.store.driver.engine import configure_citus, load_moments, open_engine, parse_json
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -73,6 +73,7 @@ class BorrowedEngine(Engine):
         _checked(_driver_connection(given))
         super().__init__("", lambda: _SameSession(_checked(_driver_connection(given))))
         self._given = given
+        self._has_citus = True  # until the first transaction tells
 
     def _connect(
         self, autocommit: bool, isolation_level: IsolationLevel | None, read_only: bool | None
@@ -91,6 +92,8 @@ class BorrowedEngine(Engine):
                     "(psycopg: connection.transaction(), SQLAlchemy: connection.begin(), Django: atomic())"
                 )
             session.autocommit = True
+        elif self._has_citus:
+            self._has_citus = bool(session.execute(configure_citus(is_local=True)).rowcount)
         return BorrowedConnection(session, lambda backend: None)
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
+from psycopg import sql
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
@@ -111,7 +112,9 @@ class _Connector:
                 # Settings would reach other clients of a pool in transaction mode.
                 refuse_transaction_pool(connection, self._connect)
                 self._is_checked = True
-            connection.execute(statement("begin_session"))
+            connection.execute(
+                sql.SQL(";").join((statement("begin_session"), configure_citus(is_local=False)))
+            )
             connection.autocommit = False
             load_moments(connection)
             set_json_loads(parse_json, connection)
@@ -119,6 +122,11 @@ class _Connector:
             connection.close()
             raise
         return connection
+
+
+def configure_citus(*, is_local: bool) -> sql.Composed:
+    """Return the statement that sets what look-ups on a Citus cluster rely on."""
+    return statement("configure_citus", is_local=sql.Literal(is_local))
 
 
 def autocommitting(connection: Connection) -> Backend:

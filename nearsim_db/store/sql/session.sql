@@ -12,14 +12,8 @@ FROM (VALUES ('max_parallel_workers_per_gather'), ('max_parallel_maintenance_wor
 WHERE current_setting('transaction_timeout', true) <> '0';
 -- JIT compilation only delays short queries.
 SET jit = off;
--- Settings that not every server has.
-SELECT set_config(name, value, false)
-FROM (VALUES ('restrict_nonsystem_relation_kind', ''),
-    -- All rows of a bucket are on one shard, so limits in buckets may be applied there.
-    ('citus.subquery_pushdown', 'on'),
-    -- Citus keeps one connection to a node; more for the shards of a short statement, each a new session there, cost more
-    -- than they gain.
-    ('citus.max_adaptive_executor_pool_size', '1')) AS later (name, value)
+-- A setting that not every server has.
+SELECT set_config(name, '', false) FROM (VALUES ('restrict_nonsystem_relation_kind')) AS later (name)
 WHERE current_setting(name, true) IS NOT NULL;
 SET lock_timeout = 0;
 -- Sessions may be idle while they hold a lock, or while a slow client reads a stream.
@@ -64,6 +58,14 @@ SET plan_cache_mode = 'auto';
 SET tcp_keepalives_idle = 30;
 SET tcp_keepalives_interval = 10;
 SET tcp_keepalives_count = 3
+
+-- name: configure_citus
+-- Settings of Citus, for the session or the transaction. All rows of a bucket are on one shard, so limits in buckets may be
+-- applied there. Citus keeps one connection to a node; more for the shards of a short statement, each a new session there,
+-- cost more than they gain. Returns no row on a server without it.
+SELECT set_config(name, value, {is_local})
+FROM (VALUES ('citus.subquery_pushdown', 'on'), ('citus.max_adaptive_executor_pool_size', '1')) AS own (name, value)
+WHERE current_setting(name, true) IS NOT NULL
 
 -- name: lock_session
 -- Take an advisory lock until the session ends or releases it.
