@@ -8,6 +8,7 @@ from psycopg import sql
 
 from tests.builders.isolation_world import World
 from tests.builders.logins import user_of
+from tests.builders.replication import publishing, subscribed
 from tests.builders.trapped_tables import Trap
 from tests.builders.workers import Application, application, wait_until
 
@@ -49,18 +50,10 @@ def test_autovacuum(trap: Trap) -> None:
 
 @pytest.fixture
 def publisher(world: World, trap: Trap) -> Iterator[Application]:
-    """Another database on the same server, which publishes a table."""
-    with application(world.url) as admin:
-        name = f"{admin.info.dbname}_publisher"
-        admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
-        with application(world.url.replace(f"/{admin.info.dbname}?", f"/{name}?")) as publisher:
-            publisher.execute("CREATE SCHEMA trap")
-            publisher.execute(TABLE)
-            publisher.execute("CREATE PUBLICATION everything FOR TABLE trap.feed")
-            publisher.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (SLOT,))
-            yield publisher
-            publisher.execute("SELECT pg_drop_replication_slot(%s)", (SLOT,))
-        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    """Another database, which publishes a table."""
+    created = ("CREATE SCHEMA trap", TABLE, "CREATE PUBLICATION everything FOR TABLE trap.feed")
+    with publishing(world.url, SLOT, *created) as publisher:
+        yield publisher
 
 
 def test_replication_runs_triggers_as_the_owner_of_the_table(
@@ -72,24 +65,13 @@ def test_replication_runs_triggers_as_the_owner_of_the_table(
             "CREATE TRIGGER applied BEFORE INSERT ON trap.feed FOR EACH ROW EXECUTE FUNCTION trap.fire('applied')"
         )
         tenant.execute("ALTER TABLE trap.feed ENABLE ALWAYS TRIGGER applied")
-    info = publisher.info
     with application(trap.url) as subscriber:
-        subscriber.execute(
-            sql.SQL(
-                "CREATE SUBSCRIPTION taken CONNECTION {} PUBLICATION everything "
-                "WITH (create_slot = false, copy_data = false, enabled = false, slot_name = {})"
-            ).format(f"host={info.host} port={info.port} user={info.user} dbname={info.dbname}", SLOT)
-        )
-        try:
+        with subscribed(subscriber, publisher, SLOT, ", copy_data = false, enabled = false"):
             if major < 16:
                 own_subscription(subscriber, user_of(trap.owner))
             subscriber.execute("ALTER SUBSCRIPTION taken ENABLE")
             publisher.execute("INSERT INTO trap.feed VALUES (1, 'a')")
             wait_until(subscriber, "SELECT count(*) = 1 FROM trap.feed")
-        finally:
-            subscriber.execute("ALTER SUBSCRIPTION taken DISABLE")
-            subscriber.execute("ALTER SUBSCRIPTION taken SET (slot_name = NONE)")
-            subscriber.execute("DROP SUBSCRIPTION taken")
         wait_until(subscriber, "SELECT NOT bool_or(active) FROM pg_replication_slots")
     assert trap.answers("applied") == trap.own_answers
 

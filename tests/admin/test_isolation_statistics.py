@@ -112,9 +112,7 @@ def estimate(connection: Connection, condition: sql.Composed, table: sql.Identif
 def below(column: str, value: str, type_name: str = "text") -> sql.Composed:
     """The condition that a column is less than a value."""
     return sql.SQL("x.{} < CAST({} AS {})").format(
-        sql.Identifier(column),
-        sql.Literal(value),
-        sql.SQL(type_name),
+        sql.Identifier(column), sql.Literal(value), sql.SQL(type_name)
     )
 
 

@@ -79,12 +79,7 @@ def test_values_mean_what_they_mean() -> None:
     assert not found.rejects and found.kept == (0,)
     same = {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (5, 13), (6, 7), (10, 11)}
     assert found.pairs == 14 * 13 // 2 - len(same)
-    bad: list[Any] = [{"text": one} for one in (5, [STORM], {"a": 1}, object())] + [
-        object(),
-        7,
-        (1,),
-        {1, 2},
-    ]
+    bad: list[Any] = [{"text": one} for one in (5, [STORM], {"a": 1}, object())] + [object(), 7, (1,), {1, 2}]
     found = dedupe([*bad, STORM, None, float("nan")])
     assert found.kept == (8, 9, 10) and [one.line for one in found.rejects] == list(range(1, 9))
     assert all(one.reason for one in found.rejects)

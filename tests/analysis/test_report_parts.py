@@ -15,8 +15,6 @@ from nearsim_db.store.reports import ClusterFacts
 from tests.builders.selection import examples
 
 COPIES = ClusterFacts(1, 1, 9, 0, 1.0, 1.0, 0, 1, 0.0)
-
-
 DAY = 86_400.0
 
 

@@ -158,10 +158,7 @@ def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, tmp_path
     status = filled.succeed("db", "isolation", "status", "--json").document()
     # The roles are those of the server, so that other tests may have some there.
     assert name not in status.pop("ungranted")
-    assert status == {
-        "isolated": True,
-        "access": [{"collection": "other", "role": name, "may_write": False}],
-    }
+    assert status == {"isolated": True, "access": [{"collection": "other", "role": name, "may_write": False}]}
     reader = as_user(filled, user)
     (collection,) = reader.succeed("collection", "list", "--json").document()
     assert collection["collection"] == "other"

@@ -11,14 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tests.builders.command_line import (
-    BRIDGE,
-    HARVEST,
-    STORM,
-    STORM_AGAIN,
-    CommandLine,
-    write_jsonl,
-)
+from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
 from tests.indexing.test_containment import grams, held, make_texts, true_pairs
 
 
@@ -341,10 +334,7 @@ def test_cuts_go_to_a_folder_and_are_not_combined_with_pairs(nearsim: CommandLin
     nearsim.succeed("dedupe", source / "a.jsonl", source / "b.parquet", "--cut", "-o", f"{tmp_path / 'out'}/")
     assert (tmp_path / "out/a.jsonl").read_bytes() == (source / "a.jsonl").read_bytes()
     left = pyarrow.parquet.read_table(tmp_path / "out/b.parquet").to_pylist()
-    assert left == [
-        {"id": "plain", "text": CUT_ROWS[1]["text"]},
-        {"id": "second", "text": "Said there."},
-    ]
+    assert left == [{"id": "plain", "text": CUT_ROWS[1]["text"]}, {"id": "second", "text": "Said there."}]
     for option in (["--exact"], ["--pairs", tmp_path / "pairs.jsonl"], ["--against", source / "a.jsonl"]):
         message = nearsim.fail("dedupe", source / "a.jsonl", "--cut", "--dry-run", *option, exit_code=2)
         assert f"{option[0]} cannot be combined with --cut" in message

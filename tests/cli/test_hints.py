@@ -1,4 +1,4 @@
-"""Hints of what an index found that suggests another recipe, in statistics and summaries."""
+"""Hints of what suggests another recipe, and of fields that records lack."""
 
 import json
 import random
@@ -7,7 +7,8 @@ from pathlib import Path
 from nearsim_db import Document, Index, presets
 from nearsim_db.search.statistics import Hint
 from nearsim_db.similarity.recipe import override
-from tests.builders.command_line import CommandLine
+from tests.builders.command_line import HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
+from tests.builders.workers import application
 
 DRAW = random.Random(3)
 
@@ -61,3 +62,89 @@ def test_numbers_that_keep_most_pairs_apart(nearsim: CommandLine, database_url: 
     command = ("dedupe", str(file), "--dry-run", "--preset", "headlines", "--set", 'fields=["body"]')
     assert hint["message"] in nearsim.succeed(*command).err
     assert "keep-apart" not in nearsim.succeed(*command, "--set", "cluster.numbers_differ=link").err
+
+
+BY_SOURCE = ("--set", "cluster.keep=source:wire,blog")
+NO_SOURCE = "error: cluster.keep is 'source:wire,blog', but no document has a source"
+
+
+def records(**more: object) -> list[dict[str, object]]:
+    texts = {"storm": STORM, "again": STORM_AGAIN, "harvest": HARVEST}
+    return [{"id": name, "text": text} | more for name, text in texts.items()]
+
+
+def test_a_date_in_another_field_gives_a_hint(nearsim: CommandLine, tmp_path: Path) -> None:
+    for at, (name, value) in enumerate(
+        {"date": "26-FEB-1987 15:01:01.79", "Pub Date": "1987-02-26T15:01:01.790Z"}.items()
+    ):
+        file = write_jsonl(tmp_path / f"{at}.jsonl", records(**{name: value}))
+        for command in (("dedupe", "-o", tmp_path / "unique.jsonl"), ("ingest", "-c", str(at))):
+            hinted = nearsim.succeed(*command, file, "--quiet").err
+            assert f"--published-field {name}" in hinted or f"--published-field '{name}'" in hinted
+            assert nearsim.succeed(*command, file, "--published-field", name, "--quiet").err == ""
+        (row, *_) = nearsim.succeed("export", "-c", at, "--format", "jsonl").rows()
+        assert row["published_at"] == "1987-02-26T15:01:01.790000+00:00"
+    dated: list[dict[str, object]] = [
+        *records(date="2024-05-01"),
+        {"id": "x", "text": HARVEST, "published_at": "2024-05-02"},
+    ]
+    for given in (dated, records(date="soon"), records(candidate="2024-05-01")):
+        file = write_jsonl(tmp_path / "in.jsonl", given)
+        assert nearsim.succeed("dedupe", file, "-o", tmp_path / "unique.jsonl", "-q").err == ""
+
+
+def test_a_keep_policy_by_source_is_refused_if_nothing_has_a_source(
+    nearsim: CommandLine, tmp_path: Path
+) -> None:
+    file, unique = write_jsonl(tmp_path / "stories.jsonl", records(agency="wire")), tmp_path / "unique.jsonl"
+    assert nearsim.fail("dedupe", file, "-o", unique, *BY_SOURCE).startswith(NO_SOURCE)
+    assert not unique.exists()
+    nearsim.succeed("dedupe", file, "-o", unique, *BY_SOURCE, "--source-field", "agency")
+    assert nearsim.fail("ingest", file, *BY_SOURCE, "-c", "wire").startswith(NO_SOURCE)
+    assert len(nearsim.succeed("pairs", "-c", "wire", "--format", "jsonl").rows()) == 1
+    nearsim.succeed("ingest", file, "-c", "wire", "--source-field", "agency")
+    nearsim.succeed("ingest", file)
+    assert nearsim.fail("profile", "create", "mine", *BY_SOURCE).startswith(NO_SOURCE)
+    assert nearsim.fail("reindex", "start", *BY_SOURCE).startswith(NO_SOURCE)
+    for keep in ("central", "highest:n"):
+        given = ("--set", f"cluster.keep={keep}")
+        for command in (("profile", "create", "mine"), ("reindex", "start"), ("ingest", file, "-c", "new")):
+            assert "is for nearsim dedupe" in nearsim.fail(*command, *given, exit_code=2)
+    (only,) = nearsim.succeed("reindex", "status", "--json").document()
+    assert (only["profile"], only["state"]) == ("default", "live")
+
+
+def test_a_dry_run_refuses_a_keep_policy_by_source(nearsim: CommandLine, tmp_path: Path) -> None:
+    file = write_jsonl(tmp_path / "stories.jsonl", records(agency="wire"))
+    dry_run = ("ingest", file, "--dry-run")
+    assert nearsim.fail(*dry_run, *BY_SOURCE).startswith(NO_SOURCE)
+    nearsim.succeed(*dry_run, *BY_SOURCE, "--source-field", "agency")
+    nearsim.succeed("profile", "create", "default", *BY_SOURCE)
+    assert nearsim.fail(*dry_run).startswith(NO_SOURCE)
+    nearsim.succeed("ingest", file, "--source-field", "agency")
+    nearsim.succeed(*dry_run)
+
+
+def test_first_builds_of_others_refuse_a_keep_policy_by_source(
+    nearsim: CommandLine, database_url: str
+) -> None:
+    """By a worker, the command build and an attachment; a document with a source is enough."""
+    nearsim.succeed("profile", "create", "default", *BY_SOURCE)
+    with application(database_url) as writing:
+        inserted = "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)"
+        for name in ("a", "b"):
+            writing.execute(inserted, [name, STORM])
+        assert f"cannot be built: InputError: {NO_SOURCE.removeprefix('error: ')}" in nearsim.fail(
+            "worker", "--once"
+        )
+        assert nearsim.fail("build").startswith(NO_SOURCE)
+        writing.execute("CREATE TABLE public.story (id text PRIMARY KEY, body text)")
+        writing.execute("INSERT INTO public.story VALUES ('a', %(text)s), ('b', %(text)s)", {"text": STORM})
+        attach = ("attach", "public.story", "--id", "id", "--text", "body", "--collection", "own")
+        assert nearsim.fail(*attach, *BY_SOURCE).startswith(NO_SOURCE)
+        nearsim.succeed(*attach)
+        writing.execute(
+            "UPDATE nearsim.document SET source = 'wire' WHERE external_id = 'a' AND collection_id = 1"
+        )
+    nearsim.succeed("worker", "--once")
+    assert len(nearsim.succeed("pairs", "--format", "jsonl").rows()) == 1

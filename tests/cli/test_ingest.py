@@ -1,18 +1,24 @@
-"""nearsim ingest and build: every record is accounted for."""
+"""nearsim ingest and build: every record is accounted for; profiles that it makes; rows of another database."""
 
 import gzip
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+import psycopg
+import pytest
 
 from tests.builders.command_line import (
     BRIDGE,
     HARVEST,
     STORM,
+    STORM_AGAIN,
     CommandLine,
     unlike_any_other,
     write_jsonl,
 )
+from tests.builders.word_sets import counts
 
 
 def test_records_of_a_truncated_file_are_kept_and_indexed(nearsim: CommandLine, tmp_path: Path) -> None:
@@ -91,3 +97,106 @@ def test_records_that_replace_those_of_another_file_are_counted(nearsim: Command
     assert [reported[name] for name in names] == [4, 2, 1, 1, 0, 1]
     assert "id 'a' replaces that of" in nearsim.fail("ingest", first, second, "--strict", "-c", "strict")
     assert nearsim.succeed("ingest", second, "--json", "--strict").document()["replaced"] == 0
+
+
+NEAR, ALL = counts(STORM, STORM_AGAIN)
+
+
+def test_ingest_creates_the_profile_and_goes_on_with_the_same_recipe(
+    nearsim: CommandLine, stories: Path
+) -> None:
+    above = ("--threshold", NEAR / ALL + 0.01)
+    first = nearsim.succeed(
+        "ingest", stories, "-p", "mine", *above, "--set", "shingle.k=3", "--json"
+    ).document()
+    assert [(one["profile"], one["pairs"]) for one in first["profiles"]] == [("mine", 1)]
+    again = nearsim.succeed("ingest", stories, "-p", "mine", *above, "--json").document()
+    assert (again["unchanged"], len(again["profiles"])) == (5, 1)
+    assert nearsim.succeed("ingest", stories, "--profile", "mine", "--json").document()["unchanged"] == 5
+    refused = nearsim.fail(
+        "ingest", stories, "-p", "mine", "--threshold", 0.5, "--set", "shingle.k=2", exit_code=2
+    )
+    assert "shingle.k is 3, not 2" in refused
+    command = "nearsim reindex start -p mine --preset default --set shingle.k=2 --threshold 0.5"
+    assert f"to rebuild it: {command}; or name another profile with --profile" in refused
+    nearsim.succeed(*command.split()[1:], "--promote", "--quiet")
+    assert nearsim.succeed(
+        "ingest", stories, "-p", "mine", "--threshold", 0.5, "--set", "shingle.k=2", "--json"
+    ).document()["profiles"][0]["pairs"]
+
+
+def test_nothing_is_created_without_a_document(nearsim: CommandLine, tmp_path: Path) -> None:
+    for name, content in (
+        ("a.csv", "Id,story\n1,x\n"),
+        ("a.jsonl", '{"Id": "1", "story": "x"}\n'),
+        ("a.txt", "\x00\x01\x02\x03" * 9),
+    ):
+        (tmp_path / name).write_text(content)
+        nearsim.fail("ingest", tmp_path / name, "--preset", "headlines")
+        assert nearsim.succeed("collection", "list", "--json").document() == []
+
+
+TABLE = """
+CREATE SCHEMA app;
+CREATE TABLE app.story (
+    key uuid, headline text, body text, day date, price numeric, weights real[], embedding text, data jsonb,
+    span int4range);
+CREATE SEQUENCE app.counter
+"""
+ROW = "INSERT INTO app.story VALUES (%s, %s, %s, %s, 1.10, %s, %s, %s, '[1,3)')"
+KEYS = [f"00000000-0000-0000-0000-00000000000{digit}" for digit in range(3)]
+STORIES = "SELECT *, body LIKE '%storm%' AS \"about storms\" FROM app.story ORDER BY key;"
+FIELDS = ("--id-field", "key", "--title-field", "headline", "--published-field", "day")
+
+
+@pytest.fixture
+def app(database_url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(TABLE)
+        for key, text, day in zip(
+            KEYS, (STORM, STORM_AGAIN, HARVEST), ("2024-05-31", "infinity", None), strict=True
+        ):
+            values = (key, "A title", text, day, [0.5, 1.0], "[1,2]", json.dumps({"a": [1]}))
+            connection.execute(ROW, values)
+        yield connection
+
+
+def test_columns_become_documents(nearsim: CommandLine, app: psycopg.Connection, database_url: str) -> None:
+    source = CommandLine({**nearsim.environment, "NEARSIM_SOURCE_URL": database_url})
+    reported = source.succeed(
+        "ingest", "--from-sql", STORIES, *FIELDS, "--vector-field", "weights", "--json"
+    ).document()
+    assert [reported[name] for name in ("inserted", "rejected", "unreadable_dates")] == [3, 0, 1]
+    row, *_ = nearsim.succeed("export", "--keep", "all").rows()
+    assert {name: row[name] for name in ("id", "title", "text", "published_at")} == {
+        "id": KEYS[0],
+        "title": "A title",
+        "text": STORM,
+        "published_at": "2024-05-31T00:00:00+00:00",
+    }
+    assert {name: row[name] for name in ("price", "embedding", "data", "span", "about storms")} == {
+        "price": "1.10",
+        "embedding": "[1,2]",
+        "data": {"a": [1]},
+        "span": "[1, 3)",
+        "about storms": True,
+    }
+    vectors = [*FIELDS, "--vector-field", "embedding", "--from-url", database_url, "-c", "other"]
+    shown = nearsim.succeed("ingest", "--from-sql", "TABLE app.story", *vectors)
+    assert "line 2: 'day' 'infinity' is not a date or time in ISO 8601" in shown.err
+    assert nearsim.succeed("export", "-c", "other", "--columns", "vector").rows() == [{"vector": [1, 2]}] * 2
+    assert app.execute("SELECT count(*) FROM app.story").fetchone() == (3,)
+
+
+def test_wrong_queries_are_refused(nearsim: CommandLine, app: psycopg.Connection, database_url: str) -> None:
+    at = ("--from-url", database_url)
+    for query, reason in (
+        ("SELECT nextval('app.counter') AS id, body FROM app.story", "read-only transaction"),
+        ("DELETE FROM app.story", "syntax error"),
+        ("SELECT key, body FROM app.story", "--id-field"),
+        ("SELECT key AS id, body, body FROM app.story", "duplicate column"),
+        ("SELECT 1 / (2 - n) AS id, 'x' AS text FROM generate_series(1, 3) AS n", "division by zero"),
+    ):
+        assert reason in nearsim.fail("ingest", "--from-sql", query, *at)
+    secret = "mysql://me:secret@host/db"
+    assert "secret" not in nearsim.fail("ingest", "--from-sql", "SELECT 1", "--from-url", secret)

@@ -1,4 +1,4 @@
-"""nearsim pairs, clusters and similar: the same results as tables and for machines."""
+"""nearsim pairs, clusters and similar: the same results as tables and for machines, also of an empty index."""
 
 import csv
 import os
@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from tests.builders.command_line import HARVEST, STORM, STORM_AGAIN, STORM_LATER, CommandLine, write_jsonl
+from tests.builders.selection import some
 from tests.builders.word_sets import counts
 
 NEAR, ALL = counts(STORM, STORM_AGAIN)
@@ -188,3 +189,56 @@ def test_titles_of_pairs_and_clusters_and_one_cluster(titled: CommandLine) -> No
     by_number = titled.succeed("clusters", "--show", largest["cluster"], "--format", "jsonl").rows()
     assert by_number == members and {row["cluster"] for row in members} == {largest["cluster"]}
     assert titled.succeed("clusters", "--show", "y", "--json").document()["members"][1]["similarity"] == 1
+
+
+# Each with what it prints.
+QUERIES = {
+    "pairs --format jsonl --min-similarity 0.1": "",
+    "clusters --json": "[]\n",
+    "similar --text words --json": "[]\n",
+    "check --text words --format csv --exit-code": None,
+    "export --format jsonl": "",
+    "events --format jsonl": "",
+    "verdict list --format jsonl": "",
+    "stats --json": None,
+    "doctor": None,
+    "verify-index": "",
+    "worker --once": None,
+}
+
+
+PROFILED = [
+    *("pairs", "clusters", "clusters --show x", "similar x", "similar --text words", "check --text words"),
+    *(
+        "export --format jsonl",
+        "stats",
+        "verify-index",
+        "events",
+        "report --json",
+        "why a b",
+        "reindex status",
+    ),
+]
+
+
+@pytest.mark.parametrize("prepared", some(["profile create default", None], "either way"))
+def test_queries_of_an_empty_index_answer_with_nothing(
+    nearsim: CommandLine, tmp_path: Path, prepared: str | None
+) -> None:
+    if prepared is not None:
+        nearsim.succeed(*prepared.split())
+        nearsim.succeed("report", "-p", "default", "--output", tmp_path / "report.html")
+    for query, printed in QUERIES.items():
+        outcome = nearsim.succeed(*query.split())
+        assert printed is None or outcome.out == printed, query
+    stats = nearsim.succeed("stats", "--json").document()
+    assert (stats["documents"], stats["recipe"]["match"]["threshold"]) == (0, 0.7)
+    assert "has no document 'x'" in nearsim.fail("similar", "x")
+    for command in ("pairs", "clusters", "stats", "export --format jsonl", "verify-index"):
+        assert "'typo' does not exist" in nearsim.fail(*command.split(), "-c", "typo")
+    unknown = "collection 'default' does not exist" if prepared is None else "has no profile 'typo'"
+    for command in PROFILED:
+        assert unknown in nearsim.fail(*command.split(), "-p", "typo"), command
+    file = write_jsonl(tmp_path / "one.jsonl", [{"id": "a", "text": HARVEST}])
+    (checked,) = nearsim.succeed("check", file, "--format", "jsonl").rows()
+    assert (checked["id"], checked["duplicate"], checked["matches"]) == ("a", False, [])

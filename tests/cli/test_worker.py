@@ -5,15 +5,12 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
 from nearsim_db import Index
-from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store.work import queue
-from tests.builders.command_line import STORM, CommandLine
 from tests.builders.selection import some
 from tests.builders.server_kills import kill
 from tests.builders.workers import (
@@ -149,79 +146,3 @@ def test_a_worker_reconnects_after_its_server_was_killed(server_to_kill: AnyServ
             assert len(reasons) == len(set(reasons)) <= 3
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0
-
-
-@pytest.mark.slow("starts processes")
-def test_work_set_aside_is_listed_retried_and_discarded(
-    nearsim: CommandLine, database_url: str, other: Application, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encode = Encoder.encode
-
-    def refuse(encoder: Encoder, texts: Sequence[str], *, keep_features: bool = False) -> Encoded:
-        if any("poison" in one for one in texts):
-            raise ValueError("this text is poison")
-        return encode(encoder, texts, keep_features=keep_features)
-
-    monkeypatch.setattr(Encoder, "encode", refuse)
-    monkeypatch.setattr(queue, "DELAYS_SECONDS", (0.0, 0.0, 0.0, 0.0))
-    other.execute(INSERT, (0, 9))
-    other.execute("UPDATE nearsim.document SET title = 'poison' WHERE external_id IN ('d3', 'd4', 'd5')")
-    ended = nearsim.succeed("worker", "--once")
-    assert "warning: set aside: 3 documents; see: nearsim work list --failed" in ended.err
-    other.execute("DELETE FROM nearsim.document WHERE external_id = 'd5'")
-
-    rows = nearsim.succeed("work", "list", "--failed", "--format", "jsonl").rows()
-    assert {row["id"] for row in rows} >= {"d3", "d4"} and len(rows) == 3
-    assert {(row["state"], row["stage"], row["error"]) for row in rows} == {
-        ("set aside", "sign", "ValueError: this text is poison")
-    }
-    assert nearsim.succeed("work", "list", "--json", "--limit", "1").document()["work"][0]["attempts"] == 5
-    assert nearsim.succeed("work", "list", "--stage", "search", "--json").document()["work"] == []
-    findings = nearsim.run("doctor", "--json").document()["checks"]
-    assert [one["finding"][0] for one in findings if one["check"] == "set aside"] == ["3"]
-    assert nearsim.succeed("stats", "--json").document()["set_aside"] == 3
-
-    monkeypatch.undo()
-    assert "'nope'" in nearsim.fail("work", "retry", "d3", "nope")
-    assert nearsim.succeed("work", "discard", "d4", "--json", "--yes").document() == {"discarded": ["d4"]}
-    assert nearsim.run("work", "retry").exit_code == 2
-    nearsim.succeed("work", "retry", "--all")
-    assert nearsim.succeed("work", "retry", "--all", "--collection", "default").err.endswith(": 2\n")
-    nearsim.succeed("worker", "--once")
-    assert ask(other, "SELECT NOT EXISTS (SELECT FROM nearsim.work)")
-    assert nearsim.succeed("work", "discard", "--all", "--yes").err == "nothing to discard\n"
-    assert nearsim.succeed("work", "retry", "--all").err == "nothing to retry\n"
-    stats = nearsim.succeed("stats", "--json").document()
-    assert (stats["documents"], stats["indexed"], stats["set_aside"]) == (9, 8, 0)
-    other.execute("UPDATE nearsim.document SET title = 'better' WHERE external_id = 'd4'")
-    nearsim.succeed("worker", "--once")
-    assert nearsim.succeed("stats", "--json").document()["indexed"] == 9
-
-
-INSERT_LATE = (
-    "INSERT INTO nearsim.document (collection_id, external_id, body) SELECT collection_id, %(id)s, %(body)s "
-    "FROM nearsim.collection"
-)
-
-
-@pytest.mark.slow("several workers")
-def test_batches_at_verbose_and_a_summary_by_default(filled: CommandLine, database_url: str) -> None:
-    def work(*options: str) -> list[dict[str, object]]:
-        with application(database_url) as writing:
-            writing.execute(INSERT_LATE, {"id": f"late{options}", "body": STORM})
-        return [
-            json.loads(line)
-            for line in filled.succeed("worker", "--once", "--json", *options).err.splitlines()
-        ]
-
-    plain, verbose = work(), work("--verbose")
-    assert [one["event"] for one in plain] == ["start", "summary", "stop"]
-    (summary,) = [one for one in verbose if one["event"] == "summary"]
-    batches = [one for one in verbose if one["event"] == "batch"]
-    assert batches and {one["level"] for one in batches} == {"debug"}
-    assert {one["collection"] for one in batches} == {"default"}
-    counted = {str(one["stage"]) for one in batches}
-    assert summary["documents"].keys() == counted  # type: ignore[attr-defined]
-    assert work("--quiet") == []
-    (start, *_) = work("--collection", "default")
-    assert str(start["message"]).endswith("starts on collection default")

@@ -5,9 +5,7 @@ from itertools import islice
 
 import pytest
 
-from tests.endurance.reindexing.evaluation import (
-    wrong_answers,
-)
+from tests.endurance.reindexing.evaluation import wrong_answers
 from tests.endurance.reindexing.scenario import Step
 from tests.endurance.reindexing.searching import Search
 from tests.endurance.reindexing.texts import make_crowd, make_families

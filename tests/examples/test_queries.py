@@ -1,4 +1,4 @@
-"""The psql session, the queries of the dbt package and those of the Grafana dashboard run on the real schema."""
+"""The queries of the examples run on the real schema, and give the same rows beside a second profile."""
 
 import json
 import re
@@ -13,11 +13,14 @@ from jinja2 import Environment, StrictUndefined
 from prometheus_client.parser import text_string_to_metric_families
 from psycopg import sql
 
+from docs.generate import QUERIES
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.binaries import installed_binaries
 from nearsim_db.store.work import backlog
 from nearsim_db.worker.metrics import Monitor
+from tests.builders.command_line import CommandLine
 from tests.examples.conftest import EXAMPLES
+from tests.servers.databases import Server
 
 DBT = EXAMPLES / "dbt"
 SESSION = EXAMPLES / "psql" / "session.sql"
@@ -156,3 +159,51 @@ def test_dashboard_panels_do_not_overlap() -> None:
         for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
     ]
     assert len(cells) == len(set(cells)) and max(x for x, _ in cells) < 24
+
+
+# It combines profiles.
+COMBINING = {"same_headline_or_same_body"}
+
+
+MODELS = ("copies", "copies_by_source_and_day", "distinct_documents")
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    def fill(url: str) -> None:
+        nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_BACKEND": "numpy"})
+        nearsim.succeed("ingest", EXAMPLES / "stories.jsonl", "--collection", "demo", "--quiet")
+
+    with server.database(fill) as url:
+        yield url
+
+
+def answers(url: str) -> dict[str, list[str]]:
+    """The rows of all queries, by their names, and what the psql session prints."""
+    texts = {f"docs {path.stem}": path.read_text("utf-8") for path in QUERIES.glob("*.sql")}
+    texts |= {f"grafana {title}": grafana(text) for title, text in SQL_TARGETS.items() if title not in EMPTY}
+    render = dbt_renderer()
+    with psycopg.connect(url) as connection:
+        for name in MODELS:
+            text = render((DBT / "models" / f"{name}.sql").read_text("utf-8"))
+            connection.execute(f"CREATE TEMPORARY VIEW {name} AS {text}".encode())
+            texts[f"dbt {name}"] = f"SELECT * FROM {name}"  # noqa: S608
+        found = {
+            name: sorted(map(str, ask(connection, text)))
+            for name, text in texts.items()
+            if name.partition(" ")[2] not in COMBINING
+        }
+    return found | {"psql session": [run_session(url).stdout]}
+
+
+@pytest.mark.slow("runs all queries twice")
+def test_a_second_profile_changes_no_answer(url: str) -> None:
+    before = answers(url)
+    assert len(before) > 15 and {name for name, rows in before.items() if not rows} == {"docs not_indexed"}
+    nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_BACKEND": "numpy"})
+    nearsim.succeed("profile", "create", "other", "--preset", "headlines", "--collection", "demo", "--quiet")
+    nearsim.succeed("build", "--collection", "demo", "--quiet")
+    with psycopg.connect(url) as connection:
+        live: Any = connection.execute("SELECT count(*) FROM nearsim.live_generations").fetchone()
+    assert live == (2,)
+    assert answers(url) == before

@@ -66,19 +66,6 @@ def sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> No
         signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
 
 
-def test_a_build_signs_what_is_not_signed_yet(database_url: str) -> None:
-    fill(database_url)
-    with Index.connect(database_url) as index:
-        context = context_of(index)
-        with index.database.transaction() as connection:
-            sign(connection, context, [2, 3, 17, COUNT])
-        build.build(index.database.engine, context, silent)
-        assert pairs_of(index.database, context.leaves.generation_id) == jaccard_pairs(
-            texts_of(index.database), 0.5
-        )
-        assert index.stats()["indexed"] == COUNT
-
-
 def test_a_resumed_build_does_not_lock_tables_that_helpers_read(own_tables: None, database_url: str) -> None:
     fill(database_url)
     with Index.connect(database_url) as index:

@@ -6,12 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from nearsim_db import Document, Index
 from nearsim_db.indexing.steps import rebuild_clusters
-from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from tests.builders.cluster_world import MAY, World
-from tests.builders.selection import some, some_combinations
+from tests.builders.selection import some_combinations
 
 
 def happen(world: World, rng: random.Random, is_judged: bool) -> None:
@@ -196,35 +194,3 @@ def test_cluster_id_is_the_smallest_document(open_connection: Connection) -> Non
     world.pair({(2, 7)})
     assert world.stored() == world.expected()
     assert {cluster for cluster, _ in world.stored().values()} == {2}
-
-
-@pytest.mark.parametrize("one_by_one", some([False, True], "both"))
-@pytest.mark.parametrize(
-    "linkage, clusters",
-    [
-        ("connected", {("a", "b", "c", "d")}),
-        ("representative", {("a", "b"), ("c", "d")}),
-        ("average", {("a", "b"), ("c", "d")}),
-    ],
-)
-def test_a_chain_of_headlines(
-    database_url: str, linkage: str, clusters: set[tuple[str, ...]], one_by_one: bool
-) -> None:
-    """Each headline resembles only its neighbours: ten words, seven of them shared with the next."""
-    headlines = (
-        "acme profit rises as quarterly sales beat forecasts despite weak demand abroad "
-        "says chief in note to staff"
-    )
-    words = headlines.split()
-    chain = [
-        Document(name, body=" ".join(words[3 * at : 3 * at + 10]), published_at=MAY + timedelta(days=at))
-        for at, name in enumerate("abcd")
-    ]
-    settings = ["shingle.scheme=bag", "match.threshold=0.5", "bands.count=64", "bands.rows=1"]
-    with Index.connect(database_url) as index:
-        index.create_profile("default", override(Recipe(), [*settings, f"cluster.linkage={linkage}"]))
-        for batch in [[one] for one in chain] if one_by_one else [chain]:
-            index.add(batch)
-        assert {(pair.left, pair.right) for pair in index.pairs()} == {("a", "b"), ("b", "c"), ("c", "d")}
-        assert {cluster.members for cluster in index.clusters()} == clusters
-        assert {cluster.survivor for cluster in index.clusters()} == {one[0] for one in clusters}

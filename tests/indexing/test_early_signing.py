@@ -85,16 +85,6 @@ def run(sql: str, *parameters: object) -> Step:
     return execute
 
 
-def test_the_build_reads_no_text_of_new_documents(
-    database_url: str, signed_by_build: list[str | None]
-) -> None:
-    with Index.connect(database_url) as index:
-        create(index, RECIPE)
-        index.add(stories(COUNT))
-        assert_exact(index)
-        assert signed_by_build == []
-
-
 @pytest.mark.parametrize("others", some([1, 0], "either way"), ids=["more documents", "as many documents"])
 def test_other_writers_meanwhile(database_url: str, signed_by_build: list[str | None], others: int) -> None:
     """One adds a document, one edits and perhaps one deletes a document of an earlier batch."""

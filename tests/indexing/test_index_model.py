@@ -1,7 +1,6 @@
 """The index against a brute-force model: after any writes it equals a fresh build."""
 
 import random
-from collections import defaultdict
 from itertools import combinations, product
 
 import networkx as nx
@@ -126,25 +125,6 @@ def fresh_build(
         found = stored_pairs(index)
         assert clusters(index) == components(found)
         return found
-
-
-def test_twins_are_heads_in_order(database_url: str) -> None:
-    with Index.connect(database_url) as index:
-        index.add(Document(f"d{number}", body="the same words in every one of these") for number in range(5))
-        index.add([Document("other", body="something else altogether, with nothing in common at all")])
-        assert len(stored_pairs(index)) == 10
-        assert index.stats()["twins"] == 4
-        index.delete(["d0"])
-        assert len(stored_pairs(index)) == 6
-        assert_bands_are_exact(index)
-        index.add([Document("d1", body="now this one says something quite different from the others")])
-        assert stored_pairs(index).keys() == {frozenset(p) for p in combinations(("d2", "d3", "d4"), 2)}
-        index.add([Document("d1", body="the same words in every one of these")])
-        by_head = defaultdict(set)
-        for pair in index.pairs():
-            by_head[pair.left].add(pair.right)
-        assert by_head == {"d1": {"d2", "d3", "d4"}, "d2": {"d3", "d4"}, "d3": {"d4"}}
-        assert_bands_are_exact(index)
 
 
 @pytest.mark.parametrize("gone", some([1, 2, 4], "every number"))

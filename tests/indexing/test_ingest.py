@@ -74,14 +74,6 @@ def test_last_record_of_an_id_is_kept_and_earlier_ones_rejected(
     assert again.inserted + again.updated + again.unchanged == 3
 
 
-def test_ids_may_repeat_in_another_file(index: Index, tmp_path: Path) -> None:
-    files = [write(tmp_path / f"{name}.jsonl", {"id": "a", "text": name}) for name in ("one", "two")]
-    with index:
-        summary = index.ingest(Source(files))
-        assert (summary.inserted, summary.updated, summary.rejected) == (1, 1, 0)
-        assert index.get("a")["body"] == "two"
-
-
 def test_unchanged_documents_are_not_written(index: Index) -> None:
     documents = [Document(f"d{number}", body=f"text number {number}") for number in range(10)]
     with index:

@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
+from tests.builders.replication import publishing, subscribed
 from tests.builders.workers import Application, application, wait_until
 
 SLOT = "documents_slot"
-_SUBSCRIBE = """
-CREATE SUBSCRIPTION documents CONNECTION {} PUBLICATION documents WITH (create_slot = false, slot_name = {})
-"""
 # The columns that an application has; the rest get their defaults in the subscriber.
 _TABLE = """
 CREATE SCHEMA nearsim;
@@ -57,33 +54,11 @@ def test_a_publication_of_all_tables_stops_nothing(database_url: str) -> None:
 
 @pytest.fixture
 def publisher(database_url: str) -> Iterator[Application]:
-    """Another database on the same server, which publishes a table of documents."""
-    with application(database_url) as admin:
-        name = f"{admin.info.dbname}_publisher"
-        identifier = psycopg.sql.Identifier(name)
-        admin.execute(psycopg.sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(identifier))
-        with application(database_url.replace(f"/{admin.info.dbname}?", f"/{name}?")) as publisher:
-            publisher.execute(_TABLE.encode())
-            publisher.execute("CREATE PUBLICATION documents FOR TABLE nearsim.document")
-            publisher.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (SLOT,))
-            yield publisher
-            publisher.execute("SELECT pg_drop_replication_slot(%s)", (SLOT,))
-        admin.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
-
-
-def subscribe(subscriber: Application, publisher: Application) -> None:
-    """Subscribe to its documents."""
-    info = publisher.info
-    address = f"host={info.host} port={info.port} user={info.user} dbname={info.dbname}"
-    subscriber.execute(psycopg.sql.SQL(_SUBSCRIBE).format(address, SLOT))
-    wait_until(subscriber, "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel")
-
-
-def unsubscribe(subscriber: Application) -> None:
-    """Leave the slot to the publisher."""
-    subscriber.execute("ALTER SUBSCRIPTION documents DISABLE")
-    subscriber.execute("ALTER SUBSCRIPTION documents SET (slot_name = NONE)")
-    subscriber.execute("DROP SUBSCRIPTION documents")
+    """Another database, which publishes a table of documents."""
+    with publishing(
+        database_url, SLOT, _TABLE, "CREATE PUBLICATION everything FOR TABLE nearsim.document"
+    ) as publisher:
+        yield publisher
 
 
 @pytest.mark.slow("waits for replication")
@@ -97,8 +72,8 @@ def test_replicated_documents_are_found_by_a_comparison(database_url: str, publi
         index.build()
         # As docs/operations.md advises: edits then get a revision, although the publisher has none.
         subscriber.execute("ALTER TABLE nearsim.document ENABLE ALWAYS TRIGGER document_set_revision")
-        subscribe(subscriber, publisher)
-        try:
+        with subscribed(subscriber, publisher, SLOT):
+            wait_until(subscriber, "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel")
             subscriber.execute(_COMPARE)
             index.build()
             assert len(list(index.pairs())) == 6
@@ -114,5 +89,3 @@ def test_replicated_documents_are_found_by_a_comparison(database_url: str, publi
                 ("renamed", "d4"),
                 ("d3", "d4"),
             }
-        finally:
-            unsubscribe(subscriber)

@@ -86,7 +86,7 @@ def test_changes_during_signing_are_not_lost(
     """An update and another process's dispatch, between reading a document for signing and committing that."""
     other = [
         "UPDATE nearsim.document SET body = 'words that come in while the old ones are signed' "
-        "WHERE external_id IN ('a', 'c')",
+        "WHERE external_id IN ('a', 'c')"
     ]
     sign = steps.sign_documents
     dispatching: list[threading.Thread] = []

@@ -1,8 +1,7 @@
 """Every shipped preset on the sample of news stories: correct similarities and the promised recall."""
 
 import json
-import re
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,11 @@ from nearsim_db import Document, Index
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import Recipe, load, override
+from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.selection import some
 
 ROOT = Path(__file__).parents[2]
 STORIES = ROOT / "examples" / "stories.jsonl"
-STOP_WORDS = set(load(ROOT / "benchmarks" / "recipes" / "hbag.toml").shingle.stopwords)
 
 
 def stories() -> list[Document]:
@@ -90,61 +88,6 @@ def test_published_figures_of_the_source_documents() -> None:
         larger = resolve(presets.load(name))
         assert (larger.bands, larger.rows, larger.recipe.sketch.k) == (bands, rows, 240)
         assert override(larger.recipe, ["sketch.k=120", "bands.count=40", "bands.rows=3"]) == newshound.recipe
-
-
-OPENINGS = ("One", "Two", "New", "The", "Says it has", "A", "First", "All of the", "Now", "")
-SUBJECTS = ("billion dollar bank", "Microsoft rival", "grain board", "U.S. treasury", "state oil company")
-ACTIONS = (
-    "sells new notes",
-    "says it won't bid",
-    "buys 2 mills from rival",
-    "sets quarterly dividend",
-    "to sell notes",
-)
-ENDINGS = ("", "in the north", "says source", "this year", "after new talks")
-
-
-def bag(headline: str) -> set[str]:
-    """The lowercased words of a headline that are not among the 127 stop words."""
-    return set(re.findall("[a-z0-9]+", headline.lower())) - STOP_WORDS
-
-
-@pytest.mark.slow("compares many headlines")
-def test_newshound_pairs_headlines_that_share_three_bands_or_are_similar(database_url: str) -> None:
-    parts = product(OPENINGS, SUBJECTS, ACTIONS, ENDINGS)
-    headlines = [" ".join(filter(None, chosen)) for chosen in list(parts)[::3]]
-    bags = [bag(headline) for headline in headlines]
-    wanted = {
-        frozenset((str(left), str(right))): len(bags[left] & bags[right]) / len(bags[left] | bags[right])
-        for left, right in combinations(range(len(bags)), 2)
-        if 1000 * len(bags[left] & bags[right]) >= 778 * len(bags[left] | bags[right])
-    }
-    recipe = presets.load("newshound")
-    encoder = Encoder(resolve(recipe))
-    keys = encoder.matrix_keys(encoder.encode(headlines).sketches)
-    shared = {
-        frozenset((str(left), str(right))): int((keys[left] == keys[right]).sum())
-        for left, right in combinations(range(len(bags)), 2)
-    }
-    together = {pair for pair, bands in shared.items() if bands >= 3} | wanted.keys()
-    given = [Document(str(at), headline) for at, headline in enumerate(headlines)]
-    by_bands = override(recipe, ["match.verify=bands", "match.min_shared_bands=3"])
-    checked = override(recipe, ["match.certain_shared_bands=0", "match.min_shared_bands=3"])
-    found = {}
-    for name, rules in (("article", recipe), ("bands", by_bands), ("checked", checked)):
-        with Index.connect(database_url, collection=name) as index:
-            index.create_profile("default", rules)
-            index.add(given)
-            found[name] = {frozenset((one.left, one.right)): one for one in index.pairs()}
-    assert len(wanted) > 700 and len(together) > 2 * len(wanted)
-    # The expected recall of the other test is 0.99999.
-    assert found["article"].keys() == together
-    assert all(one.union is not None for one in found["article"].values())
-    assert {pair for pair, one in found["article"].items() if one.similarity >= 0.778} == wanted.keys()
-    twins = {pair for pair, similarity in wanted.items() if similarity == 1}
-    assert found["bands"].keys() == {pair for pair, bands in shared.items() if bands >= 3} | twins
-    assert all(one.similarity == pytest.approx(one.estimate, abs=1e-6) for one in found["bands"].values())
-    assert {pair: one.similarity for pair, one in found["checked"].items()} == pytest.approx(wanted, abs=1e-9)
 
 
 def test_a_build_reports_links_that_the_limit_leaves_out(database_url: str) -> None:

@@ -245,10 +245,7 @@ def test_database_files_are_free_of_the_text_after_vacuum_full(database_url: str
         assert _files_with(folder, WORD)
         index.purge([NAME])
         execute(
-            database_url,
-            "VACUUM FULL nearsim.document",
-            "VACUUM FULL pg_catalog.pg_statistic",
-            "CHECKPOINT",
+            database_url, "VACUUM FULL nearsim.document", "VACUUM FULL pg_catalog.pg_statistic", "CHECKPOINT"
         )
         assert _files_with(folder, WORD) == []
 

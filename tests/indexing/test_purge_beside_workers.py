@@ -20,13 +20,7 @@ from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work import batches, queue
 from nearsim_db.store.work.queue import Batch
 from tests.builders.interleaving import Actor, Schedule, step_through
-from tests.builders.purged_secret import (
-    NAME,
-    assert_whole,
-    doc_id_of,
-    traces,
-    with_secret,
-)
+from tests.builders.purged_secret import NAME, assert_whole, doc_id_of, traces, with_secret
 from tests.builders.selection import some
 
 

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import tracemalloc
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -25,23 +24,6 @@ def outcome(reads: Items) -> list[tuple[int, str]]:
     return [
         (read.line, read.reason if isinstance(read, Reject) else read.document.external_id) for read in reads
     ]
-
-
-@pytest.mark.parametrize(("name", "delimiter"), [("in.csv", ","), ("in.tsv", "\t"), ("IN.CSV", ",")])
-def test_columns_become_fields_and_attributes(tmp_path: Path, name: str, delimiter: str) -> None:
-    header = ["id", "title", "text", "source", "url", "published_at", "pages", "note"]
-    row = ["1", "A title", "A text", "wire", "https://example.org", "2024-05-31", "12", ""]
-    content = "\n".join(map(delimiter.join, (header, row))).encode()
-    document = Document(
-        "1",
-        "A title",
-        "A text",
-        "wire",
-        "https://example.org",
-        datetime(2024, 5, 31, tzinfo=UTC),
-        {"pages": "12", "note": ""},
-    )
-    assert read_bytes(tmp_path, content, name=name) == [ReadDocument(document, str(tmp_path / name), 2)]
 
 
 def test_empty_cells_of_named_columns_are_null(tmp_path: Path) -> None:

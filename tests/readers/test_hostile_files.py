@@ -22,11 +22,7 @@ from nearsim_db.records import ReadDocument, Reject
 from tests.builders.cpu_time import cpu_seconds
 
 MEGABYTE = 1_000_000
-
-
 MOST_SECONDS = 5  # at most a fifth of that on an idle core; what takes quadratic time takes minutes
-
-
 SECONDS = {"bomb.txt.gz": 10.0, "bomb.jsonl.zst": 10.0}
 
 
@@ -75,11 +71,7 @@ FILES: dict[str, Callable[[], bytes]] = {
     "bomb.txt.gz": lambda: gzip.compress(b"a" * 100 * MEGABYTE, 1),
     "bomb.jsonl.zst": lambda: zstandard.compress(b"a" * 250 * MEGABYTE),
 }
-
-
 SLOW = pytest.mark.slow("about a second each")
-
-
 SLOW_ONES = (
     "closed.jsonl", "broken.jsonl", "elements.json", "misplaced.csv", "bomb.txt.gz", "bomb.jsonl.zst", "quote.csv"
 )  # fmt: skip
@@ -147,8 +139,6 @@ def test_calls_for_each_record(name: str, tmp_path: Path) -> None:
 
 
 LONG = "x" * 5_000
-
-
 ROWS = 150
 
 

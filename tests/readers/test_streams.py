@@ -20,14 +20,8 @@ from nearsim_db.readers.spool import readable_twice
 from nearsim_db.records import Reject
 
 Lines = tuple[list[bytes | None], str]
-
-
 LINES = b"".join(b"a line of the file, number %d of many\n" % number for number in range(3_000))
-
-
 WHOLE = gzip.compress(LINES, 6)
-
-
 FILES = {
     "whole": WHOLE,
     "members": gzip.compress(b"a\n" * 9) + gzip.compress(b"") + gzip.compress(b"b\nc") + WHOLE,

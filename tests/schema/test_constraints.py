@@ -1,12 +1,13 @@
-"""The database's constraints, each tested by violating it."""
+"""The database's constraints, each tested by violating it, and its comments."""
 
 from collections.abc import Iterator
 
 import pytest
 from psycopg import IntegrityError
+from psycopg.rows import dict_row
 
 from nearsim_db import Document, Index
-from nearsim_db.store.driver import Engine
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import run
 from tests.servers.databases import Server
@@ -17,7 +18,6 @@ FILL = [
     Document("c", "Two", "nothing of the kind stands in here, which is about another matter altogether"),
     Document("empty"),
 ]
-
 BREAKING = {
     "collection_name_key": "INSERT INTO nearsim.collection (name) VALUES ('default')",
     "collection_name_given": "INSERT INTO nearsim.collection (name) VALUES ('')",
@@ -97,3 +97,67 @@ def test_a_band_has_its_number_in_the_top_byte_and_a_deleted_signature_has_no_pa
             "WHERE document.doc_id = signature.doc_id AND external_id = 'b'"
         )
         assert run(connection, "SELECT count(*) FROM nearsim.similar_pair").value() == 0
+
+
+UNTOLD = """
+SELECT objects.kind, objects.name
+FROM (
+    SELECT CASE relkind WHEN 'v' THEN 'view' ELSE 'table' END AS kind, CAST(relname AS text) AS name,
+        obj_description(oid, 'pg_class') AS comment
+    FROM pg_class
+    WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)
+        AND relkind IN ('r', 'p', 'v') AND NOT relispartition
+    UNION ALL
+    SELECT 'column', relname || '.' || attname, col_description(attrelid, attnum)
+    FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+    WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace)
+        AND relkind IN ('r', 'p', 'v') AND NOT relispartition
+        AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT 'attribute', relname || '.' || attname, col_description(attrelid, attnum)
+    FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+    WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'c' AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT 'type', CAST(relname AS text), obj_description(reltype, 'pg_type')
+    FROM pg_class WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind = 'c'
+    UNION ALL
+    SELECT 'schema', CAST(nspname AS text), obj_description(oid, 'pg_namespace')
+    FROM pg_namespace WHERE nspname = 'nearsim'
+    UNION ALL
+    SELECT 'function', CAST(CAST(oid AS regprocedure) AS text), obj_description(oid, 'pg_proc')
+    FROM pg_proc WHERE pronamespace = CAST('nearsim' AS regnamespace)
+) AS objects
+WHERE coalesce(objects.comment, '') = '' AND objects.name NOT LIKE 'alembic_version%'
+ORDER BY 1, 2
+"""
+
+
+def test_every_table_column_view_and_function_has_a_comment(connection: Connection) -> None:
+    assert connection.execute(UNTOLD.encode()).fetchall() == []
+
+
+def test_public_functions_are_listed(connection: Connection) -> None:
+    with connection.backend.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute("SELECT * FROM nearsim.functions").fetchall()
+    assert {"similar_to", "why", "dedupe", "candidates"} < {row["name"] for row in rows}
+    assert all(row["comment"] for row in rows)
+    (by_name,) = (
+        row for row in rows if row["name"] == "similar_to" and row["arguments"].startswith("external_id text")
+    )
+    assert by_name["returns"].endswith("similar_document") and "external_id" in by_name["comment"]
+    assert [row["name"] for row in rows if row["returns"] is None] == ["similar_to_text"]
+
+
+TYPES_OF_COLUMNS = """
+SELECT DISTINCT CAST(CAST(atttypid AS regtype) AS text)
+FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+WHERE relnamespace = CAST('nearsim' AS regnamespace) AND relkind IN ('r', 'p', 'v') AND attnum > 0 AND NOT attisdropped
+"""
+KNOWN_TO_TOOLS = {
+    *("boolean", "smallint", "integer", "bigint", "real", "double precision", "text", "character varying"),
+    *("bytea", "uuid", "jsonb", "interval", "timestamp with time zone", "text[]", "bigint[]", "real[]"),
+}
+
+
+def test_columns_of_public_tables_and_views_have_types_that_tools_know(connection: Connection) -> None:
+    assert {name for (name,) in connection.execute(TYPES_OF_COLUMNS).fetchall()} <= KNOWN_TO_TOOLS

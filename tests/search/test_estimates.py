@@ -27,8 +27,6 @@ PROFILES = {
     "bands": False,
 }  # by match.verify: whether pairs of other words are verified
 SETTINGS = ["match.threshold=0.5", "shingle.k=1"]
-
-
 FAR = "one two three four five far away from"
 STRICT = [
     "match.threshold=0.9",
@@ -86,13 +84,6 @@ def test_sql_shows_what_is_verified(url: str, profile: str) -> None:
         assert ask(url, query, name=profile) == [("1", is_exact), ("2", True)]
 
 
-def test_profiles_together_are_verified_if_each_is(url: str) -> None:
-    found = ask(
-        url, "SELECT left_external_id, right_external_id, verified FROM nearsim.combined_pairs ORDER BY 1, 2"
-    )
-    assert found == [("0", "1", False), ("0", "2", True), ("1", "2", False)]
-
-
 @pytest.mark.usefixtures("either_tables")
 def test_events_keep_what_is_verified(index: Index, database_url: str) -> None:
     """Those of the first build and of later changes, after their generation is dropped."""
@@ -132,32 +123,6 @@ def test_lookup_requests_are_answered_with_what_is_verified(url: str) -> None:
             assert found == [("0", True), ("2", True), ("1", is_exact)]
     counted = ask(url, "SELECT verified, count(*) FROM nearsim.probe_match GROUP BY 1 ORDER BY 1")
     assert counted == [(False, 2), (True, 7)]
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_python_shows_what_is_verified(url: str, profile: str) -> None:
-    is_exact = PROFILES[profile]
-    with Index.connect(url, collection="own", profile=profile) as index:
-        pairs = {(one.left, one.right): one for one in index.pairs()}
-        assert {ends: one.verified for ends, one in pairs.items()} == {
-            ("0", "1"): is_exact,
-            ("1", "2"): is_exact,
-            ("0", "2"): True,
-        }
-        assert (pairs["0", "1"].similarity == 6 / 8) is is_exact
-        assert is_exact or pairs["0", "1"].similarity == pytest.approx(pairs["0", "1"].estimate, abs=1e-6)
-        assert {one.external_id: one.verified for one in index.similar("1")} == {"0": is_exact, "2": is_exact}
-        for limit in (None, 5):
-            checked = index.check(Document("new", body=GIVEN[0].body), limit=limit)
-            assert {one.external_id: one.verified for one in checked} == {
-                "0": True,
-                "2": True,
-                "1": is_exact,
-            }
-        members = {one.external_id: one.verified for one in index.cluster("0")}
-        assert members == {"0": None, "1": is_exact, "2": True}
-        events = {(one.left, one.right): one.verified for one in index.events()}
-        assert events == {("0", "1"): is_exact, ("0", "2"): True, (None, None): None}
 
 
 @pytest.mark.parametrize("profile", some(list(PROFILES), "every profile"))

@@ -28,8 +28,6 @@ INSERT_DOCUMENT = (
     b"INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)"
     b" ON CONFLICT (collection_id, external_id) DO UPDATE SET body = excluded.body"
 )
-
-
 RULES = ["match.threshold=0.4", "shingle.k=2"]
 BASES = ["a b c d e f g h i j", "k l m n o p q r s t", "a b c d e u v w x y"]
 BRIDGE = "a b c d e f g u v w x"  # alike to the first and the last of them, which are not

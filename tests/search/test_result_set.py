@@ -25,8 +25,6 @@ from tests.builders.selection import some
 from tests.builders.word_sets import shingles, similarity
 
 FAMILIES = ["fast_similarity", "minhash", "bottom_k"]
-
-
 every_family = pytest.mark.parametrize("family", some(FAMILIES, "every family"))
 
 

@@ -20,8 +20,6 @@ from nearsim_db.similarity.text.kernels import Ids, text_kernels
 from tests.builders.selection import NEEDS_NUMBA, every_backend, examples
 
 every_scheme = pytest.mark.parametrize("scheme", ["mix64", "xor", "djb2a-joined"])
-
-
 every_dtype = pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.int32, np.uint64])
 
 

@@ -183,8 +183,7 @@ def test_early_exit_changes_no_result(
         estimates = family.estimate(np.repeat(sketches[[row]], row, axis=0), sketches[:row]).tolist()
         alike = [
             decided.get(
-                row * size + other,
-                present[row] and present[other] and estimates[other] >= float(threshold),
+                row * size + other, present[row] and present[other] and estimates[other] >= float(threshold)
             )
             for other in range(row)
         ]

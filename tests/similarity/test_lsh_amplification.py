@@ -153,13 +153,9 @@ def test_riskiqs_rule_refuses_more_bands_than_positions() -> None:
 
 
 counts = st.integers(1, 300)
-
-
 innermost = st.one_of(
     st.builds(and_, counts), st.builds(or_, counts), st.builds(at_least, st.just(1), counts)
 )
-
-
 constructions = st.recursive(
     innermost,
     lambda inner: st.one_of(

@@ -15,12 +15,7 @@ from hypothesis import strategies as st
 from nearsim_db.errors import InputError
 from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.text import normalise, separators
-from nearsim_db.similarity.text.clean import (
-    MAX_EXTENDED_KEYS,
-    MAX_JSON_DEPTH,
-    clean,
-    clean_attributes,
-)
+from nearsim_db.similarity.text.clean import MAX_EXTENDED_KEYS, MAX_JSON_DEPTH, clean, clean_attributes
 from nearsim_db.similarity.text.kernels import text_kernels
 from nearsim_db.similarity.text.normalise import make_fold, squeeze
 from tests.builders.cpu_time import cpu_seconds
@@ -93,8 +88,6 @@ MARKS = (
     "\u0300\u0301\u0308\u0315\u0316\u0327\u0338\u0344\u0345\u05b0"
     "\u0f71\u0f72\u0f73\u0f75\u0f81\u3099\uff9e\uff9f\U0001d165\U0001e8d0"
 )
-
-
 runs = st.text(st.sampled_from(MARKS), min_size=20, max_size=80)
 
 
@@ -177,8 +170,6 @@ def squeezed_plainly(text: bytes, table: separators.Table) -> bytes:
 
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
-
-
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
     | ANY_TEXT,

@@ -26,8 +26,6 @@ from tests.builders.plain_text import poly64 as plain_poly64
 from tests.builders.selection import every_backend, examples, some, some_combinations
 
 BASES = ["poly64", "crc32", "djb2a", "djb2a-signed"]
-
-
 every_base = pytest.mark.parametrize("base", BASES)
 
 

@@ -19,8 +19,6 @@ from tests.builders.random_sets import Batch, ragged
 from tests.builders.selection import NEEDS_NUMBA, every_backend, examples
 
 every_kind = pytest.mark.parametrize("vectors", ["gaussian", "sign"])
-
-
 every_family = pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -178,8 +176,6 @@ def test_unit_weights_equal_no_weights(backend: str) -> None:
 
 
 scales = st.sampled_from([2.0**-100, 1e-9, 1.0, 3.7, 1e6, 2.0**100])
-
-
 weights = st.lists(st.floats(0.001, 20), min_size=0, max_size=30)
 
 

@@ -134,8 +134,7 @@ def test_bucket_limit_bounds_additional_candidates(database_url: str) -> None:
         )
         members: dict[int, list[int]] = {}
         for bucket, doc_id in known.ask(
-            "SELECT bucket_hash, doc_id FROM nearsim.band WHERE generation_id = %s ORDER BY 2",
-            own,
+            "SELECT bucket_hash, doc_id FROM nearsim.band WHERE generation_id = %s ORDER BY 2", own
         ):
             members.setdefault(bucket, []).append(doc_id)
         for doc_id in known.doc_ids:

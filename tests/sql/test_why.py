@@ -90,11 +90,7 @@ def check_verdict(known: World) -> None:
     names = known.names[right], known.names[left]
     found = known.row("SELECT * FROM nearsim.why(%s, %s, collection => 'default')", *names)
     assert found == known.row(WHY, left, right)
-    assert (found["verdict"], found["verdict_by"], found["verdict_why"]) == (
-        "vetoed",
-        "Ada",
-        "another court",
-    )
+    assert (found["verdict"], found["verdict_by"], found["verdict_why"]) == ("vetoed", "Ada", "another court")
     denied = known.row("SELECT * FROM nearsim.why_not(%s, %s, 'default')", *names)
     assert denied["reason"] == "Ada vetoed them: another court"
     assert (denied["is_pair"], denied["verdict"]) == (True, "vetoed")

@@ -91,11 +91,7 @@ def test_unsupported_element_types_are_refused(dtype: str) -> None:
 
 
 Keys = NDArray[np.uint64]
-
-
 DOCUMENTS, BANDS, BUCKETS = 500, 6, 40
-
-
 rng = np.random.default_rng(1)
 
 
@@ -130,8 +126,6 @@ def test_rows_are_sorted_by_signed_hash_and_document(
 
 
 _BODIES = ["the first of three texts", "another one about trees", "a third that is like neither"]
-
-
 _BLOCKED = (
     "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %(pid)s AND pg_blocking_pids(pid) <> '{}')"
 )

@@ -177,7 +177,7 @@ def test_attaching_again_changes_all_collections(app: Application, database: Dat
     assert {number for _, number in documents(app)} == {str(number) for number in range(4)}
     (one,) = attach.list_attachments(database)
     assert one.columns.given() == {
-        **{"id": "id", "text": "body", "where": "visible", "collection_field": "tenant"},
+        **{"id": "id", "text": "body", "where": "visible", "collection_field": "tenant"}
     }
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
+from tests.builders.replication import publishing, subscribed
 from tests.builders.workers import Application, application, ask, wait_until
 
 pytestmark = pytest.mark.each_major
@@ -19,37 +19,22 @@ SLOT = "a_test"
 
 @pytest.fixture
 def publisher(database_url: str) -> Iterator[Application]:
-    """Another database on the same server, which publishes a table with two texts in it."""
-    with application(database_url) as admin:
-        name = f"{admin.info.dbname}_publisher"
-        admin.execute(
-            psycopg.sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(psycopg.sql.Identifier(name))
-        )
-        with application(database_url.replace(f"/{admin.info.dbname}?", f"/{name}?")) as publisher:
-            publisher.execute(TABLE.encode())
-            publisher.execute("INSERT INTO story VALUES (1, 'a text for all'), (2, 'a text for all')")
-            publisher.execute("CREATE PUBLICATION everything FOR TABLE story")
-            publisher.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (SLOT,))
-            yield publisher
-            publisher.execute("SELECT pg_drop_replication_slot(%s)", (SLOT,))
-        admin.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(psycopg.sql.Identifier(name)))
+    """Another database, with two texts in the table that it publishes."""
+    rows = "INSERT INTO story VALUES (1, 'a text for all'), (2, 'a text for all')"
+    with publishing(
+        database_url, SLOT, TABLE, rows, "CREATE PUBLICATION everything FOR TABLE story"
+    ) as publisher:
+        yield publisher
 
 
 @pytest.mark.slow("replicates")
 def test_a_replicated_table_is_captured(database_url: str, publisher: Application) -> None:
     with Database.connect(database_url) as database, application(database_url) as subscriber:
-        subscriber.execute(TABLE.encode())
+        subscriber.execute(TABLE)
         attach.attach_table(database, "public.story", Columns("id", "body"))
         index = Index(database, "story")
         attach.ingest_table(index, "default", None)
-        info = publisher.info
-        subscriber.execute(
-            psycopg.sql.SQL(
-                "CREATE SUBSCRIPTION taken CONNECTION {} PUBLICATION everything "
-                "WITH (create_slot = false, slot_name = {})"
-            ).format(f"host={info.host} port={info.port} user={info.user} dbname={info.dbname}", SLOT)
-        )
-        try:
+        with subscribed(subscriber, publisher, SLOT):
             wait_until(subscriber, "SELECT count(*) = 2 FROM public.story")
             wait_until(subscriber, "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel")
             index.build()
@@ -64,10 +49,6 @@ def test_a_replicated_table_is_captured(database_url: str, publisher: Applicatio
             wait_until(subscriber, "SELECT count(*) = 0 FROM public.story")
             index.build()
             assert ask(subscriber, "SELECT count(*) FROM nearsim.document") == 0
-        finally:
-            subscriber.execute("ALTER SUBSCRIPTION taken DISABLE")
-            subscriber.execute("ALTER SUBSCRIPTION taken SET (slot_name = NONE)")
-            subscriber.execute("DROP SUBSCRIPTION taken")
 
 
 def pairs(index: Index) -> set[tuple[str, str]]:

@@ -110,11 +110,7 @@ def test_second_of_two_promotions_is_refused(database: Database) -> None:
 
 
 DOCUMENTS = 10_000
-
-
 MOST_MILLISECONDS = 50
-
-
 LOAD = Load(searches_after=100, most_waited_ms=MOST_MILLISECONDS)
 
 

@@ -49,16 +49,6 @@ def write(database: Database, edition: int, count: int = 8) -> None:
             connection.execute(change, {"body": document.body, "id": document.external_id})
 
 
-def test_a_new_generation_equals_a_fresh_build(database: Database) -> None:
-    texts = texts_of(database)
-    assert jaccard_pairs(texts, 0.3) > jaccard_pairs(texts, 0.5)
-    made = reindex(database).start(settings=LOWER)
-    assert states(database) == {1: "live", 2: "ready"}
-    assert made.ready_at is not None
-    assert pairs_of(database, 1) == jaccard_pairs(texts, 0.5)
-    assert pairs_of(database, 2) == jaccard_pairs(texts, 0.3)
-
-
 @pytest.mark.parametrize(
     "step", some(["sign", "bands", "candidates", "clusters", "search"], "every stage", kept=2)
 )

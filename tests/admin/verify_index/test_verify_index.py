@@ -204,30 +204,6 @@ def test_faults_are_reported_and_repaired(mended: Database, broken: str) -> None
     assert _content(mended) == before
 
 
-def test_a_sound_index_has_no_faults(mended: Database) -> None:
-    outcome = _all(mended, repair=True)
-    assert outcome.is_sound and not outcome.is_repaired and outcome.after is None
-    assert outcome.found.faults == () and outcome.found.changing == 0
-    checked = outcome.found.checked
-    content = _content(mended)
-    assert checked["documents"] == checked["signatures"] == 2 + 4 * _FAMILIES
-    assert checked["heads"] == 1 + 3 * _FAMILIES
-    assert checked["band_rows"] == checked["all_band_rows"] == len(content["band"])
-    assert checked["pairs"] == len(content["similar_pair"]) == 3 * _FAMILIES
-    assert checked["clusters"] == _FAMILIES
-
-
-def test_queued_changes_are_not_faults(database: Database) -> None:
-    _run(
-        database,
-        "UPDATE nearsim.document SET body = 'quite another text, told at length' WHERE doc_id = {a}",
-        "DELETE FROM nearsim.document WHERE doc_id = {other}",
-        "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'new', 'a new text of words')",
-    )
-    found = _all(database).found
-    assert found.faults == () and found.changing >= 3
-
-
 _DAMAGE: dict[str, tuple[list[LiteralString], str]] = {
     "a dropped index": (["DROP INDEX nearsim_index.band_100000001_bucket_hash_doc_id_idx"], "missing_index"),
     "an index is not valid": (

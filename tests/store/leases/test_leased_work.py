@@ -106,10 +106,7 @@ def test_work_to_search_takes_the_place_of_work_to_sign(
     work_queue.sign_batch(index.database.engine, context_of(index), lease_id, searching, batch)
     assert [batch.doc_ids for batch in searching] == [[1, 3]]
     single = "SELECT stage, doc_id, lease_id FROM nearsim.work WHERE doc_ids IS NULL ORDER BY 1, 2"
-    assert read(index, single) == [
-        ("link", 2, None),
-        ("sign", 3, None),
-    ]
+    assert read(index, single) == [("link", 2, None), ("sign", 3, None)]
     assert read(index, "SELECT stage, doc_ids, lease_id FROM nearsim.work WHERE doc_id < 0") == [
         ("search", [1, 3], lease_id)
     ]

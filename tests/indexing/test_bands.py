@@ -1,12 +1,15 @@
-"""Candidate rates of pairs of known similarity, through the whole store, against the algebra."""
+"""Bands and tables of a build: candidate rates against the algebra, and bands that an earlier rule chose."""
 
 import math
 from itertools import pairwise
 
+import psycopg
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.similarity.amplification import Amplification
+from nearsim_db.admin.reindex import Reindex
+from nearsim_db.similarity import lsh
+from nearsim_db.similarity.amplification import Amplification, banding
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.recipe import Recipe, override
 
@@ -109,3 +112,83 @@ def check_lookups(url: str, profile: str, documents: list[Document], found: set[
         for one, matches in zip(asked, answers, strict=True)
         for match in matches
     } == {pair for pair in found if pair[1] in {one.external_id for one in asked}}
+
+
+TEXT = "the council voted on monday to close the old bath house at the end of the month"
+EDITED = f"{TEXT} and to sell it"
+
+
+def choose_all_bands(
+    k: int, base: float, recall: float, minimum: int, *, threshold: float, positional: bool
+) -> Amplification:
+    """The rule of earlier versions: as many bands as the sketch has values for."""
+    assert (k, base, recall, minimum, threshold, positional) == (128, 0.7, 0.99, 1, 0.7, True)
+    return banding(32, 4)
+
+
+@pytest.fixture
+def database_of_earlier_version(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An index of 32 bands, made when a recall of 0.99 was the default."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(lsh, "choose_bands", choose_all_bands)
+        with Index.connect(database_url) as index:
+            index.create_profile("default", override(Recipe(), ["bands.recall=0.99"]))
+            index.add([Document("first", body=TEXT), Document("other", body="a page about another thing")])
+    return database_url
+
+
+def band_rows(database_url: str) -> list[tuple[str, int]]:
+    """The number of band rows of each document of the live generation."""
+    with psycopg.connect(database_url) as connection:
+        return connection.execute(
+            "SELECT external_id, count(*) FROM nearsim.band JOIN nearsim.generation USING (generation_id)"
+            " JOIN nearsim.document USING (doc_id) WHERE state = 'live' GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+
+
+def test_generation_of_an_earlier_version_is_written_and_queried(database_of_earlier_version: str) -> None:
+    with Index.connect(database_of_earlier_version) as index:
+        index.add([Document("second", body=EDITED), Document("other", body="a page that is written anew")])
+        (pair,) = index.pairs()
+        assert {pair.left, pair.right} == {"first", "second"}
+        assert [one.external_id for one in index.similar("first")] == ["second"]
+        assert [one.external_id for one in index.similar_to_text(TEXT)] == ["first", "second"]
+        (found,) = index.profiles()
+        assert (found[0].bands, found[0].rows) == (32, 4)
+        stats = index.stats()
+        assert (stats["bands"], stats["unused_rows"], stats["expected_recall"]) == (32, 0, 0.999847)
+    assert band_rows(database_of_earlier_version) == [("first", 32), ("other", 32), ("second", 32)]
+
+
+def test_reindexing_chooses_bands_anew(database_of_earlier_version: str) -> None:
+    with Index.connect(database_of_earlier_version) as index:
+        reindex = Reindex(index.database, "default")
+        made = reindex.start()
+        assert (made.bands, made.rows, made.recipe["bands"]["recall"]) == (17, 4, 0.99)
+        reindex.promote()
+    assert band_rows(database_of_earlier_version) == [("first", 17), ("other", 17)]
+
+
+TABLES = """
+SELECT relname, relpersistence::text, EXISTS (SELECT FROM pg_inherits WHERE inhrelid = pg_class.oid)
+FROM pg_class WHERE relnamespace = 'nearsim_index'::regnamespace AND relkind = 'r' AND relname ~ '_([0-9]+|shared)$'
+"""
+KNOWN = "SELECT reltuples FROM pg_class WHERE oid = 'nearsim.signature'::regclass"
+
+
+def test_a_permanent_index_is_logged(database_url: str) -> None:
+    with Index.connect(database_url) as index, psycopg.connect(database_url) as watching:
+        index.add([Document("a", body="one two three")])
+        assert {row[1:] for row in watching.execute(TABLES)} == {("p", True)}
+
+
+@pytest.mark.usefixtures("own_tables")
+def test_a_small_build_does_not_analyze_all_collections(database_url: str) -> None:
+    """Statistics over all collections are updated once these have doubled."""
+    known = []
+    with Index.connect(database_url) as index, psycopg.connect(database_url, autocommit=True) as watching:
+        for name, count in (("large", 10), ("small", 9), ("medium", 5)):
+            one = Index(index.database, name)
+            one.add(Document(str(number), body=f"text {number} of {name}") for number in range(count))
+            known.append(watching.execute(KNOWN).fetchone())
+    assert known == [(10,), (10,), (24,)]
