@@ -679,6 +679,9 @@ class Clusters(OfGeneration, View):
         comment="When the last of its documents was published; NULL if no date is known"
     )
     sources: Mapped[int] = mapped_column(comment="Number of distinct sources")
+    members: Mapped[list[str]] = mapped_column(
+        ARRAY(Text(collation="C")), comment="external_ids of its documents, in the order of their doc_ids"
+    )
 
 
 class CombinedPairs(View):

@@ -6,12 +6,14 @@ FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL (
     SELECT cluster.cluster_id, cluster.documents, survivor.doc_id AS survivor_id,
         survivor.external_id AS survivor_external_id, survivor.title AS survivor_title,
-        survivor.source AS survivor_source, cluster.first_published_at, cluster.last_published_at, cluster.sources
+        survivor.source AS survivor_source, cluster.first_published_at, cluster.last_published_at, cluster.sources,
+        cluster.members
     FROM (
         SELECT member.cluster_id, count(*) AS documents,
             coalesce(max(document.doc_id) FILTER (WHERE member.is_survivor), min(document.doc_id)) AS survivor_id,
             min(document.published_at) AS first_published_at, max(document.published_at) AS last_published_at,
-            count(DISTINCT document.source) AS sources
+            count(DISTINCT document.source) AS sources,
+            array_agg(document.external_id ORDER BY member.doc_id) AS members
         FROM nearsim.cluster_member AS member
         JOIN nearsim.document ON document.doc_id = member.doc_id AND document.collection_id = live.collection_id
         WHERE member.generation_id = live.generation_id
@@ -30,3 +32,4 @@ COMMENT ON COLUMN nearsim.clusters.documents IS 'Number of documents';
 COMMENT ON COLUMN nearsim.clusters.first_published_at IS 'When the first of its documents was published; NULL if no date is known';
 COMMENT ON COLUMN nearsim.clusters.last_published_at IS 'When the last of its documents was published; NULL if no date is known';
 COMMENT ON COLUMN nearsim.clusters.sources IS 'Number of distinct sources';
+COMMENT ON COLUMN nearsim.clusters.members IS 'external_ids of its documents, in the order of their doc_ids';

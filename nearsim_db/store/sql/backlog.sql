@@ -2,20 +2,12 @@
 -- Work waiting in one collection or in all: by stage, set aside, age of the oldest, captured changes,
 -- workers, and work held until a build is finished or resumed or because it cannot be done here. Abandoned generations
 -- do not count. Work queued during a build has an age only after catching up, changes of an attached table once it was
--- compared or if it is not followed. Reads the whole queue, and all attachments.
-WITH chosen AS (
-    SELECT generation_id, state <> 'catching_up' AS is_settled,
-        state IN ('building', 'paused') OR generation_id = ANY(CAST(%(without)s AS integer[])) AS held
-    FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
-    WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
-        AND state <> 'abandoned'
-), queued AS (
-    SELECT stage, set_aside_at IS NOT NULL AS aside, held, count(*) AS counted,
-        min(queued_at) FILTER (WHERE is_settled AND NOT held) AS oldest
-    FROM chosen JOIN nearsim_index.queued_work USING (generation_id)
-    GROUP BY 1, 2, 3
-), changes AS (
-    SELECT count(*) AS counted, min(changed_at) AS oldest FROM nearsim_index.visible_changes
+-- compared or if it is not followed. Reads what the view backlog reads, and all attachments.
+WITH queued AS MATERIALIZED (
+    SELECT stage, CAST(waiting AS integer) AS waiting, CAST(set_aside AS integer) AS set_aside,
+        CASE WHEN state IS DISTINCT FROM 'catching_up' THEN oldest_queued_at END AS oldest,
+        coalesce(state IN ('building', 'paused') OR generation_id = ANY(CAST(%(without)s AS integer[])), false) AS is_held
+    FROM nearsim.backlog
     WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL OR collection_id IS NULL
 ), attached AS (
     SELECT count(*) AS counted, count(*) FILTER (WHERE trouble IS NOT NULL) AS troubled,
@@ -24,16 +16,16 @@ WITH chosen AS (
     WHERE (collection_id = %(collection_id)s OR %(collection_id)s IS NULL) AND NOT detaching
 )
 SELECT ARRAY(
-        SELECT coalesce((SELECT counted FROM queued WHERE queued.stage = stages.stage AND NOT aside AND NOT held), 0)
+        SELECT coalesce((SELECT sum(waiting) FROM queued WHERE queued.stage = stages.stage AND NOT is_held), 0)
         FROM unnest(CAST(%(stages)s AS text[])) WITH ORDINALITY AS stages (stage, position) ORDER BY position),
-    (SELECT coalesce(sum(counted), 0) FROM queued WHERE aside),
+    (SELECT coalesce(sum(set_aside), 0) FROM queued),
     extract(epoch FROM coalesce(clock_timestamp()
-        - least((SELECT min(oldest) FROM queued WHERE NOT aside), changes.oldest, attached.oldest), interval '0')),
-    changes.counted,
+        - least((SELECT min(oldest) FROM queued WHERE NOT is_held), attached.oldest), interval '0')),
+    (SELECT coalesce(sum(waiting), 0) FROM queued WHERE stage = 'change'),
     (SELECT count(*) FROM nearsim_index.visible_workers),
-    (SELECT coalesce(sum(counted), 0) FROM queued WHERE held AND NOT aside),
+    (SELECT coalesce(sum(waiting), 0) FROM queued WHERE is_held),
     attached.counted, attached.troubled
-FROM changes CROSS JOIN attached
+FROM attached
 
 -- name: count_changes
 -- Captured changes not yet dispatched, of one collection or of all; those of every collection count for

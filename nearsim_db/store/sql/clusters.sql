@@ -190,18 +190,10 @@ ON CONFLICT ({shared_key}doc_id) DO UPDATE SET cluster_id = excluded.cluster_id,
 
 -- name: read_clusters
 -- Clusters of some size by size, largest first, with survivor, members by external id in doc_id order, and the
--- survivor's title. If documents were deleted since, the first member replaces a deleted survivor and clusters of one
--- are left out. Reads the whole table; relies on document_pkey.
-SELECT found.cluster_id, kept.external_id, found.members, kept.title
-FROM (
-    SELECT member.cluster_id, count(*) AS size, array_agg(document.external_id ORDER BY member.doc_id) AS members,
-        coalesce(max(member.doc_id) FILTER (WHERE member.is_survivor), min(member.doc_id)) AS kept_id
-    FROM {cluster_member} AS member JOIN nearsim.document USING (doc_id)
-    GROUP BY member.cluster_id
-    HAVING count(*) >= %(min_size)s
-) AS found
-JOIN nearsim.document AS kept ON kept.doc_id = found.kept_id
-ORDER BY found.size DESC, found.cluster_id
+-- survivor's title. Reads what the view clusters reads.
+SELECT cluster_id, survivor_external_id, members, survivor_title FROM nearsim.clusters
+WHERE {of_view} AND documents >= %(min_size)s
+ORDER BY documents DESC, cluster_id
 
 -- name: find_cluster
 -- The cluster of a document, by its external id, else the cluster of that number. Relies on document_external_id_key, on

@@ -1,13 +1,11 @@
 -- name: list_verdicts
 -- Verdicts of a collection, newest first; deleted documents as # and their doc_id. Relies on verdict_collection.
-SELECT coalesce(one.external_id, '#' || verdict.left_id), coalesce(other.external_id, '#' || verdict.right_id),
-    verdict.verdict, verdict.by, verdict.why, verdict.at, verdict.undone_by, verdict.undone_why, verdict.undone_at
-FROM nearsim.verdict
-LEFT JOIN nearsim.document AS one ON one.doc_id = verdict.left_id
-LEFT JOIN nearsim.document AS other ON other.doc_id = verdict.right_id
-WHERE verdict.collection_id = %(collection_id)s AND (%(undone)s OR verdict.undone_at IS NULL)
-    AND (CAST(%(by)s AS text) IS NULL OR %(by)s IN (verdict.by, verdict.undone_by))
-ORDER BY verdict.verdict_id DESC
+SELECT coalesce(left_external_id, '#' || left_id), coalesce(right_external_id, '#' || right_id), verdict, by, why, at,
+    undone_by, undone_why, undone_at
+FROM nearsim.verdicts
+WHERE collection_id = %(collection_id)s AND (%(undone)s OR undone_at IS NULL)
+    AND (CAST(%(by)s AS text) IS NULL OR %(by)s IN (by, undone_by))
+ORDER BY verdict_id DESC
 
 -- name: has_veto
 -- Whether a collection has or had a veto. Relies on verdict_collection.
@@ -84,12 +82,9 @@ SELECT pin_id FROM nearsim.unpin_survivor(CAST(%(document)s AS text), %(why)s, c
 -- name: list_labels
 -- Verdicts in force on existing documents, as labelled pairs, in the order of the verdicts. Relies on
 -- verdict_collection.
-SELECT one.external_id, other.external_id, verdict.verdict = 'pinned'
-FROM nearsim.verdict
-JOIN nearsim.document AS one ON one.doc_id = verdict.left_id
-JOIN nearsim.document AS other ON other.doc_id = verdict.right_id
-WHERE verdict.collection_id = %(collection_id)s AND verdict.undone_at IS NULL
-ORDER BY verdict.verdict_id
+SELECT left_external_id, right_external_id, verdict = 'pinned' FROM nearsim.verdicts
+WHERE collection_id = %(collection_id)s AND undone_at IS NULL AND num_nulls(left_external_id, right_external_id) = 0
+ORDER BY verdict_id
 
 -- name: find_labelled
 -- Labelled pairs as doc_ids, NULL for an unknown document, with the verdict in force. Relies on

@@ -40,11 +40,11 @@ def read_backlog(
     ).row()
     return Backlog(
         dict(zip(STAGES, counts, strict=True)),
-        int(set_aside),
+        set_aside,
         float(oldest),
         changes,
         leased,
-        int(held),
+        held,
         attached,
         not_followed,
         tuple(list_workers(connection)),
