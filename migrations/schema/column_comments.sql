@@ -1,8 +1,26 @@
--- What a column of this name is, in every table, view and type whose own file does not say more.
+-- Comments of columns that say nothing in the file of their relation: that of the column of the same name in another
+-- relation, and otherwise what a column of this name is anywhere.
 DO $$
 DECLARE
     known record;
 BEGIN
+    FOR known IN
+        SELECT given.relation, own.attname AS name, col_description(other.attrelid, other.attnum) AS comment
+        FROM (VALUES
+            ('nearsim.stored_pairs', 'nearsim.pairs'),
+            ('nearsim.review_pairs', 'nearsim.pairs'),
+            ('nearsim.verdicts', 'nearsim.verdict'),
+            ('nearsim_index.queued_work', 'nearsim.work'),
+            ('nearsim_index.visible_changes', 'nearsim.change'),
+            ('nearsim_index.signed', 'nearsim.signature'),
+            ('nearsim_index.signed_document', 'nearsim.signature')
+        ) AS given (relation, origin)
+        JOIN pg_catalog.pg_attribute AS own ON own.attrelid = CAST(given.relation AS regclass) AND own.attnum > 0
+        JOIN pg_catalog.pg_attribute AS other ON other.attrelid = CAST(given.origin AS regclass) AND other.attname = own.attname
+        WHERE col_description(own.attrelid, own.attnum) IS NULL AND col_description(other.attrelid, other.attnum) IS NOT NULL
+    LOOP
+        EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', known.relation, known.name, known.comment);
+    END LOOP;
     FOR known IN
         SELECT CAST(pg_class.oid AS regclass) AS relation, given.name, given.comment
         FROM (VALUES

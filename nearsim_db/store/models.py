@@ -1054,7 +1054,7 @@ class Verdicts(View):
 
     __tablename__ = "verdicts"
     collection: Mapped[str] = mapped_column(comment="Name of the collection")
-    collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
+    collection_id: Mapped[int] = mapped_column(Integer, comment="The collection of both documents")
     verdict_id: Mapped[int] = mapped_column(
         primary_key=True, comment="Number of the verdict, ascending with time"
     )

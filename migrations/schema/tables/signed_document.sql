@@ -13,8 +13,3 @@ CREATE INDEX signed_document_head ON nearsim_index.signed_document (generation_i
 
 COMMENT ON TABLE nearsim_index.signed_document IS
     'Internal: the signatures of large collections without sketches and digests, which triggers keep equal to nearsim.signature';
-COMMENT ON COLUMN nearsim_index.signed_document.feature_count IS 'Number of distinct features';
-COMMENT ON COLUMN nearsim_index.signed_document.doc_id IS 'The document';
-COMMENT ON COLUMN nearsim_index.signed_document.head_id IS 'The first document with the same features; NULL without features';
-COMMENT ON COLUMN nearsim_index.signed_document.revision IS 'Revision of the document that was sketched';
-COMMENT ON COLUMN nearsim_index.signed_document.numbers_digest IS 'Digest of the runs of digits in the text';

@@ -116,18 +116,4 @@ COMMENT ON COLUMN nearsim.pairs.longest_passage IS
     'Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified, and for documents with the same features';
 COMMENT ON COLUMN nearsim.pairs.right_in_left IS
     'Share of the right document''s features that the left one has; NULL unless the metric is containment and the similarity verified';
-
-DO $$
-DECLARE
-    known record;
-BEGIN
-    FOR known IN
-        SELECT attname, col_description(attrelid, attnum) AS description FROM pg_attribute
-        WHERE attrelid = CAST('nearsim.pairs' AS regclass) AND attnum > 0
-    LOOP
-        EXECUTE format('COMMENT ON COLUMN nearsim.review_pairs.%I IS %L', known.attname, known.description);
-        EXECUTE format('COMMENT ON COLUMN nearsim.stored_pairs.%I IS %L', known.attname, known.description);
-    END LOOP;
-END
-$$;
 COMMENT ON COLUMN nearsim.stored_pairs.in_review IS 'Whether it is for a person to look at, below the threshold';

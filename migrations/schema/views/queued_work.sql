@@ -16,8 +16,4 @@ WHERE (SELECT NOT row_security_active(CAST('nearsim.document' AS regclass)))
 
 COMMENT ON VIEW nearsim_index.queued_work IS
     'Internal (used by backlog and why_not): queued work, of the generations that current_user may see, by document, with the documents of batches; several rows if a document was written again';
-COMMENT ON COLUMN nearsim_index.queued_work.stage IS 'Stage of the work';
-COMMENT ON COLUMN nearsim_index.queued_work.doc_id IS 'The document; 0 for the whole index';
-COMMENT ON COLUMN nearsim_index.queued_work.lease_id IS 'The lease under which it is processed; NULL if it waits';
-COMMENT ON COLUMN nearsim_index.queued_work.error IS 'Last error';
 COMMENT ON COLUMN nearsim_index.queued_work.set_aside_at IS 'When it was set aside after its last attempt; NULL if it was not';

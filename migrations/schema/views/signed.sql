@@ -6,8 +6,3 @@ SELECT generation_id, doc_id, head_id, revision, feature_count, numbers_digest F
 
 COMMENT ON VIEW nearsim_index.signed IS
     'Internal (used by the views of pairs and documents): nearsim.signature without sketches and digests, from two tables';
-COMMENT ON COLUMN nearsim_index.signed.doc_id IS 'The document';
-COMMENT ON COLUMN nearsim_index.signed.head_id IS 'The first document with the same features; NULL without features';
-COMMENT ON COLUMN nearsim_index.signed.revision IS 'Revision of the document that was sketched';
-COMMENT ON COLUMN nearsim_index.signed.feature_count IS 'Number of distinct features';
-COMMENT ON COLUMN nearsim_index.signed.numbers_digest IS 'Digest of the runs of digits in the text';

@@ -11,10 +11,7 @@ LEFT JOIN nearsim.document AS b ON b.doc_id = verdict.right_id;
 
 COMMENT ON VIEW nearsim.verdicts IS
     'Manual verdicts on two documents, whether a pair or not; in force while undone_at is NULL';
-COMMENT ON COLUMN nearsim.verdicts.right_id IS 'doc_id of the later document';
 COMMENT ON COLUMN nearsim.verdicts.left_external_id IS 'external_id of the earlier document; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.verdicts.right_external_id IS 'external_id of the later document; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.verdicts.left_title IS 'Title of the earlier document; NULL if it has none';
 COMMENT ON COLUMN nearsim.verdicts.right_title IS 'Title of the later document; NULL if it has none';
-COMMENT ON COLUMN nearsim.verdicts.verdict IS 'pinned: always in one cluster; vetoed: never in one cluster';
-COMMENT ON COLUMN nearsim.verdicts.at IS 'When it was set';

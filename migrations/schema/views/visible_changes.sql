@@ -10,9 +10,3 @@ WHERE change.collection_id IS NULL
 
 COMMENT ON VIEW nearsim_index.visible_changes IS
     'Internal (used by backlog and why_not): captured writes, not yet dispatched, of the collections that current_user may see';
-COMMENT ON COLUMN nearsim_index.visible_changes.collection_id IS 'The collection; NULL for all documents';
-COMMENT ON COLUMN nearsim_index.visible_changes.doc_id IS 'The document that was written';
-COMMENT ON COLUMN nearsim_index.visible_changes.external_id IS
-    'Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant';
-COMMENT ON COLUMN nearsim_index.visible_changes.stage IS 'link for a change of a verdict; NULL for one of a document';
-COMMENT ON COLUMN nearsim_index.visible_changes.changed_at IS 'When it was captured';
