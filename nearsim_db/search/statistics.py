@@ -70,8 +70,6 @@ def stats(
         sample = query_rows.sample_pairs(connection, generation.leaves, collection_id)
         signed = found["indexed"] - found["no_features"]
         found["hints"] = hints_of(profile.recipe, signed, found["pairs"] + found["twins"], sample)
-        if profile.recipe.match.review:
-            found["review_pairs"] = query_rows.count_review_pairs(connection, generation.leaves)
         found |= {
             name: generation.figures.get(name) for name in (*bands.BUCKET_FIGURES, "buckets_counted_at")
         }

@@ -32,16 +32,8 @@ _DELETING = {
     "signature": "delete_some_signatures",
 }
 _COUNTS = (
-    "indexed",
-    "no_features",
-    "twins",
-    "pairs",
-    "stored_pairs",
-    "clusters",
-    "clustered_documents",
-    "signature_bytes",
-    "band_bytes",
-    "pair_bytes",
+    *("indexed", "no_features", "twins", "pairs", "review_pairs", "stored_pairs", "clusters"),
+    *("clustered_documents", "signature_bytes", "band_bytes", "pair_bytes"),
 )
 
 
@@ -153,12 +145,13 @@ def count(connection: Connection, leaves: Leaves) -> dict[str, int]:
     sizes = {"signature": "signature", "band": "band", "pair": "similar_pair"}
     parameters = {name: leaves.qualified(parent) for name, parent in sizes.items()}
     try:
-        row = run(connection, "count_generation", leaves, **parameters).row()
+        *row, pair_bytes = run(connection, "count_generation", leaves, **parameters).row()
+        band_bytes = run(connection, "measure_bands", leaves, **parameters).value()
     except psycopg.errors.InvalidTextRepresentation as error:  # a node's failure instead of a size
         raise UnreachableError(
             f"a node of the cluster does not answer: {error.diag.message_primary}"
         ) from error
-    counts = dict(zip(_COUNTS, row, strict=True))
+    counts = dict(zip(_COUNTS, (*row, band_bytes, pair_bytes), strict=True))
     shares = {f"{name}_bytes": _share(connection, leaves, parent) for name, parent in sizes.items()}
     return {name: int(counts[name] * shares.get(name, 1)) for name in _COUNTS}
 

@@ -129,11 +129,6 @@ def sample_pairs(connection: Connection, leaves: Leaves, collection_id: Collecti
     return run(connection, "sample_pairs", leaves, collection_id=collection_id, most=_SAMPLED).one(PairSample)
 
 
-def count_review_pairs(connection: Connection, leaves: Leaves) -> int:
-    """Return the number of pairs that are stored to be reviewed, twins expanded."""
-    return int(run(connection, "count_review_pairs", leaves).value())
-
-
 @dataclass(frozen=True, slots=True)
 class StoredPair:
     """What an index has on two documents; `similarity` is None unless it is stored, as of pairs to be reviewed too.

@@ -114,14 +114,3 @@ SELECT count(*), count(*) FILTER (WHERE a.numbers_digest <> b.numbers_digest), c
 FROM (SELECT left_id, right_id FROM {similar_pair} AS pair LIMIT %(most)s) AS pair
 JOIN {signature} AS a ON a.doc_id = pair.left_id JOIN {signature} AS b ON b.doc_id = pair.right_id
 JOIN nearsim.document AS l ON l.doc_id = pair.left_id JOIN nearsim.document AS r ON r.doc_id = pair.right_id
-
--- name: count_review_pairs
--- Pairs that are stored to be reviewed, twins expanded, as in answers. Reads all pairs; relies on the index on head_id.
-WITH family AS MATERIALIZED (
-    SELECT head_id, count(*) + 1 AS members FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
-)
-SELECT coalesce(sum(coalesce(l.members, 1) * coalesce(r.members, 1)), 0)
-FROM {stored_pair} AS pair
-LEFT JOIN family AS l ON l.head_id = pair.left_id
-LEFT JOIN family AS r ON r.head_id = pair.right_id
-WHERE in_review

@@ -127,21 +127,28 @@ SELECT count(*) / greatest(count(*), 1, (
 FROM {rows} AS own
 
 -- name: count_generation
--- Row counts and sizes of a generation; pairs with twins expanded, as in answers. Relies on the index on head_id.
+-- Row counts of a generation, and sizes but that of bands; pairs, and those to be reviewed, with twins expanded, as in
+-- answers. Relies on the index on head_id.
 WITH family AS MATERIALIZED (
     SELECT head_id, count(*) + 1 AS members FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
+), expanded AS (
+    SELECT count(*) FILTER (WHERE NOT in_review) AS stored,
+        sum(coalesce(l.members, 1) * coalesce(r.members, 1)) FILTER (WHERE NOT in_review) AS pairs,
+        coalesce(sum(coalesce(l.members, 1) * coalesce(r.members, 1)) FILTER (WHERE in_review), 0) AS review_pairs
+    FROM {stored_pair} AS pair
+    LEFT JOIN family AS l ON l.head_id = pair.left_id
+    LEFT JOIN family AS r ON r.head_id = pair.right_id
 )
 SELECT count(*), count(*) FILTER (WHERE feature_count = 0), count(*) FILTER (WHERE head_id <> doc_id),
-    (SELECT coalesce(sum(coalesce(l.members, 1) * coalesce(r.members, 1)), 0)
-        FROM {similar_pair} AS pair
-        LEFT JOIN family AS l ON l.head_id = pair.left_id
-        LEFT JOIN family AS r ON r.head_id = pair.right_id)
-    + (SELECT coalesce(sum(members * (members - 1) / 2), 0) FROM family),
-    (SELECT count(*) FROM {similar_pair} AS similar_pair),
+    (SELECT coalesce(pairs, 0) + (SELECT coalesce(sum(members * (members - 1) / 2), 0) FROM family) FROM expanded),
+    (SELECT review_pairs FROM expanded), (SELECT stored FROM expanded),
     (SELECT count(DISTINCT cluster_id) FROM {cluster_member} AS cluster_member), (SELECT count(*) FROM {cluster_member} AS cluster_member),
-    pg_total_relation_size(CAST(%(signature)s AS regclass)), pg_total_relation_size(CAST(%(band)s AS regclass)),
-    pg_total_relation_size(CAST(%(pair)s AS regclass))
+    pg_total_relation_size(CAST(%(signature)s AS regclass)), pg_total_relation_size(CAST(%(pair)s AS regclass))
 FROM {signature} AS signature
+
+-- name: measure_bands
+-- Size of a table of band rows. Catalog only.
+SELECT pg_total_relation_size(CAST(%(band)s AS regclass))
 
 -- name: vacuum_leaf
 -- Set visibility for index-only scans and collect planner statistics.
