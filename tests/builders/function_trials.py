@@ -38,6 +38,8 @@ TRIALS: dict[str, LiteralString] = {
     "WHERE generation_id = {generation}",
     "shown_statistics(regclass)": "SELECT * FROM nearsim.shown_statistics('nearsim.document')",
     "heads_of(integer,bigint[])": "SELECT * FROM nearsim.heads_of({generation}, ARRAY[{doc}, {twin}]) ORDER BY 1",
+    "in_direction(bigint,double precision,text,integer,boolean)": "SELECT * FROM nearsim.in_direction("
+    "{doc}, 0, {profile}, NULL, true)",
     "is_isolated()": "SELECT nearsim.is_isolated()",
     "keys_of(integer,bigint)": "SELECT nearsim.keys_of({generation}, {doc})",
     "links_among(integer,bigint[],bigint[],double precision)": "SELECT * FROM nearsim.links_among({generation}, "
@@ -76,8 +78,6 @@ TRIALS: dict[str, LiteralString] = {
     "contained_in(text,double precision,text,text,integer)": "SELECT * FROM nearsim.contained_in({id})",
     "contains(bigint,double precision,text,integer)": "SELECT * FROM nearsim.contains({doc})",
     "contains(text,double precision,text,text,integer)": "SELECT * FROM nearsim.contains({id})",
-    "refuse_other_metric(bigint,text,double precision,integer)": "SELECT nearsim.refuse_other_metric("
-    "{doc}, NULL, NULL, NULL)",
     "document_state(integer,bigint)": "SELECT nearsim.document_state({generation}, {doc})",
     "granted_generation_ids()": "SELECT nearsim.granted_generation_ids()",
     "evidence_of_shared(integer,bigint,bigint,text,jsonb,smallint,smallint,double precision,text)": "SELECT * "
