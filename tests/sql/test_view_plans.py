@@ -149,6 +149,31 @@ def test_one_document_pair_or_cluster_is_found_by_index(analyst: Connection) -> 
         assert read_by_table(found)["cluster_member_shared"] <= 3 * 20
 
 
+def test_commands_read_each_table_of_these_views_once(analyst: Connection) -> None:
+    collection_id = analyst.execute("SELECT collection_id FROM nearsim.live_generations").fetchone()
+    assert collection_id
+    analyst.execute(
+        "INSERT INTO nearsim.verdict (collection_id, left_id, right_id, verdict, by, why) "
+        "SELECT %s, n, n + 1, 'pinned', 'x', 'x' FROM generate_series(1, 500) AS n",
+        collection_id,
+    )
+    given = {"collection_id": collection_id[0], "by": None, "undone": False, "min_size": 2}
+    for name, expected in (
+        ("read_clusters", {"cluster_member_shared": 12_000, "document": 6_300}),
+        ("list_verdicts", {"verdict": 500, "document": 6_000}),
+        ("list_labels", {"verdict": 500, "document": 6_000}),
+    ):
+        read = read_by_table(explained(analyst, statement(name, LIVE), given))
+        assert {table: read[table] for table in expected if read[table] > expected[table]} == {}, name
+    queue = {"collection_id": None, "without": [], "stages": ["sign"]}
+    analyst.execute(
+        "INSERT INTO nearsim.work (generation_id, doc_id, stage) "
+        "SELECT %s, n, 'sign' FROM generate_series(1, 5000) AS n",
+        (LIVE.generation_id,),
+    )
+    assert read_by_table(explained(analyst, statement("read_backlog"), queue))["work"] <= 2 * 5_000
+
+
 def test_either_side_of_a_pair_is_two_queries_by_index(analyst: Connection) -> None:
     partitions.analyze_parents(analyst)
     sides = (sql.SQL("SELECT * FROM nearsim.pairs WHERE {} = 309").format(sql.Identifier(side))
