@@ -10,10 +10,7 @@ from psycopg import sql
 from nearsim_db.errors import DatabaseError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import (
-    run,
-    statement,
-)
+from nearsim_db.store.driver.statements import run, statement
 
 Role = Literal["reader", "writer", "admin"]
 
@@ -154,10 +151,7 @@ def revoke_collections(
     connection: Connection, user: str, collection_ids: Sequence[CollectionId] | None
 ) -> int:
     """Revoke a role's access to some collections, or to all; return how many grants it had."""
-    parameters = {
-        "user": user,
-        "collection_ids": None if collection_ids is None else list(collection_ids),
-    }
+    parameters = {"user": user, "collection_ids": None if collection_ids is None else list(collection_ids)}
     return run(connection, "revoke_collections", **parameters).count
 
 

@@ -16,10 +16,7 @@ from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import array_content, array_literal, unpacked_ids
-from nearsim_db.store.driver.statements import (
-    run,
-    statement,
-)
+from nearsim_db.store.driver.statements import run, statement
 
 Outcome = Literal["inserted", "updated", "unchanged"]
 Ids = NDArray[np.int64]
@@ -137,11 +134,7 @@ def _record_ids(
 
 
 def _copy_if_new(
-    connection: Connection,
-    collection_id: CollectionId,
-    batch: Sequence[ReadDocument],
-    *,
-    probed: bool,
+    connection: Connection, collection_id: CollectionId, batch: Sequence[ReadDocument], *, probed: bool
 ) -> Added | None:
     """Load a batch of documents; None if any of them exists, or another session is adding one of them.
 

@@ -130,9 +130,7 @@ _SOME: dict[Some, sql.SQL] = {
 
 
 def list_generations(
-    connection: Connection,
-    collection_id: CollectionId | None = None,
-    only: Some | None = None,
+    connection: Connection, collection_id: CollectionId | None = None, only: Some | None = None
 ) -> list[Generation]:
     """Return the generations of a collection's profiles, or of all, in the order of profile names and age.
 

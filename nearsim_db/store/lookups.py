@@ -152,11 +152,7 @@ def read_signed(
 
     None if the generation is no longer live, or if texts were purged from its collection after `purged_at`.
     """
-    parameters = {
-        "doc_ids": packed_ids(doc_ids),
-        "revisions": packed_ids(revisions),
-        "purged_at": purged_at,
-    }
+    parameters = {"doc_ids": packed_ids(doc_ids), "revisions": packed_ids(revisions), "purged_at": purged_at}
     rows = _fetch_known(connection, "read_result_set", leaves, parameters)
     return None if rows is None else [(doc_id, revision, sketch) for doc_id, revision, sketch in rows]
 
@@ -225,13 +221,7 @@ def look_up_candidates(
 
 
 def look_up_members(
-    connection: Connection,
-    leaves: Leaves,
-    bucket_limit: int,
-    anchor: int,
-    keys: Keys,
-    after: int,
-    batch: int,
+    connection: Connection, leaves: Leaves, bucket_limit: int, anchor: int, keys: Keys, after: int, batch: int
 ) -> Ids:
     """Return up to `batch` members above `after` of the anchor's buckets over the limit, in order."""
     parameters = {

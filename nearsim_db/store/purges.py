@@ -15,13 +15,7 @@ from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import autocommitting, is_missing_table
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.statements import (
-    PARENTS,
-    SCHEMA,
-    Leaves,
-    run,
-    statement,
-)
+from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, run, statement
 
 Ids = NDArray[np.int64]
 

@@ -10,12 +10,7 @@ from psycopg.rows import dict_row
 from nearsim_db.records import Cluster, ClusterMember, CollectionId, Direction, Match, Pair, Verdict
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import (
-    Leaves,
-    run,
-    statement,
-    stream_rows,
-)
+from nearsim_db.store.driver.statements import Leaves, run, statement, stream_rows
 
 _DIGITS_OF_BIGINT = 18  # that any number may have
 

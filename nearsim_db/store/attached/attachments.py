@@ -254,10 +254,5 @@ def finish_sweep(
     connection: Connection, collection_id: CollectionId, began: datetime, unusable: int, trouble: str | None
 ) -> None:
     """Record a finished sweep, and why later changes of the table will not be captured, if so."""
-    parameters = {
-        "collection_id": collection_id,
-        "began": began,
-        "unusable": unusable,
-        "trouble": trouble,
-    }
+    parameters = {"collection_id": collection_id, "began": began, "unusable": unusable, "trouble": trouble}
     run(connection, "finish_sweep", **parameters)

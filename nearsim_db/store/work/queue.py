@@ -12,11 +12,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
-from nearsim_db.store.driver.statements import (
-    Leaves,
-    run,
-    statement,
-)
+from nearsim_db.store.driver.statements import Leaves, run, statement
 
 if TYPE_CHECKING:
     import numpy as np
