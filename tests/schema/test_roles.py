@@ -166,7 +166,7 @@ def test_tables_and_views_can_be_read_but_not_truncated_or_altered(database_url:
             "CREATE TABLE nearsim.mine (a int)",
             "CREATE FUNCTION nearsim.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
             "CREATE TABLE public.mine (doc_id bigint REFERENCES nearsim.document)",
-            "CREATE TRIGGER mine BEFORE INSERT ON nearsim.document EXECUTE FUNCTION nearsim.capture_updated()",
+            "CREATE TRIGGER mine BEFORE INSERT ON nearsim.document EXECUTE FUNCTION nearsim.capture_written()",
             "ALTER TABLE nearsim.document ENABLE ROW LEVEL SECURITY",
             "DROP SCHEMA nearsim CASCADE",
             "CREATE TABLE nearsim_index.mine (a int)",
