@@ -3,17 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.statements import run
 from nearsim_db.store.work import batches
-
-if TYPE_CHECKING:
-    pass
-
 
 SILENCE_SECONDS = 300.0
 _RESPONSIVE_SECONDS = 30.0  # a heartbeat is a second old, or as old as the current batch
