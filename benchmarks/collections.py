@@ -1,8 +1,9 @@
 """Cost of many collections: what each of several numbers of small collections makes of the same questions.
 
-    python -m benchmarks collections [--collections 1 --collections 10000] [--major 15]
+    python -m benchmarks collections [--collections 1 --collections 10000] [--own 50] [--major 15]
 
-A dedicated server has collections of four documents each, copied in SQL from an indexed one. "server" is the execution
+A dedicated server has collections of four documents each, copied in SQL from an indexed one, and --own of them with
+tables of their own. "server" is the execution
 and planning time of all statements, by pg_stat_statements. "clients" are sessions that read the documents of all
 collections and write one, all in open transactions, with the default of max_locks_per_transaction.
 """
@@ -19,6 +20,7 @@ from typing import Annotated, LiteralString
 
 import psutil
 import psycopg
+from psycopg import sql
 from typer import Option
 
 from benchmarks.measure import take_turns
@@ -26,6 +28,7 @@ from benchmarks.options import Major
 from benchmarks.own_server import own_server
 from benchmarks.processes import run_measured
 from nearsim_db import Index
+from nearsim_db.admin.reindex import Reindex
 from tests.builders.many_collections import DOCUMENTS, TEMPLATE, fill
 
 _SETTINGS = {
@@ -45,16 +48,17 @@ _COMMANDS = (
 )
 _OF_COLLECTION = {"stats", "reindex status"}
 _CLIENTS = 64
+_OWN = "own-00001"
 _SEEN = 1_000  # collections that the session reads whose memory is measured
 _ROUNDS = 5
-_PAIRS_OF_ONE: LiteralString = """
-SELECT pairs.* FROM nearsim.pairs WHERE collection = 'tenant-00001' AND left_id = (
-    SELECT min(doc_id) FROM nearsim.document)
+_FIRST_DOCUMENT: LiteralString = """
+SELECT min(doc_id) FROM nearsim.document JOIN nearsim.collection USING (collection_id) WHERE name = %s
 """
 _VIEWS: Mapping[str, LiteralString] = {
-    "view pairs": _PAIRS_OF_ONE,
-    "view documents": "SELECT * FROM nearsim.documents WHERE collection = 'tenant-00001'",
-    "view duplicates": "SELECT * FROM nearsim.duplicates WHERE collection = 'tenant-00001'",
+    "view pairs": "SELECT * FROM nearsim.pairs WHERE collection = {name} AND left_id = {document}",
+    "pairs by left_id alone": "SELECT * FROM nearsim.pairs WHERE left_id = {document}",
+    "view documents": "SELECT * FROM nearsim.documents WHERE collection = {name}",
+    "view duplicates": "SELECT * FROM nearsim.duplicates WHERE collection = {name}",
     "dedupe in SQL": "SELECT * FROM nearsim.dedupe(ARRAY(SELECT doc_id FROM nearsim.document ORDER BY doc_id LIMIT 4))",
 }
 _INSERT: LiteralString = """
@@ -77,23 +81,37 @@ def read(session: Session, query: LiteralString, *parameters: object) -> int:
     return round(float(str(row[0])))
 
 
-def plan(session: Session, query: LiteralString) -> Iterator[float]:
+def fill_own(url: str, collections: int) -> None:
+    """Have a number of collections whose signatures and bands are in tables of their own."""
+    for number in range(1, collections + 1):
+        with Index.connect(url, collection=f"own-{number:05}") as index:
+            index.add(DOCUMENTS)
+            reindex = Reindex(index.database, index.collection)
+            reindex.start(tables="own")
+            reindex.promote()
+
+
+def plan(session: Session, query: sql.Composed) -> Iterator[float]:
     """Yield milliseconds of planning and of execution, medians of several runs in a session that knows the tables."""
     found = []
     for _ in range(_ROUNDS + 1):
-        lines = session.execute(b"EXPLAIN (ANALYZE, SUMMARY) " + query.encode()).fetchall()
+        lines = session.execute(sql.SQL("EXPLAIN (ANALYZE, SUMMARY) ") + query).fetchall()
         found.append([float(str(line).split(": ")[1].split()[0]) for (line,) in lines[-2:]])
     yield from (statistics.median(column) for column in zip(*found[1:], strict=True))
 
 
-def measure_views(url: str) -> dict[str, object]:
+def measure_views(url: str, collection: str) -> dict[str, object]:
     """Measure planning, execution and locks of queries for one collection."""
     found: dict[str, object] = {}
     for name, query in _VIEWS.items():
         with psycopg.connect(url) as session:
-            planning, execution = plan(session, query)
+            document = read(session, _FIRST_DOCUMENT, collection)
+            session.rollback()
+            planning, execution = plan(session, sql.SQL(query).format(name=collection, document=document))
             locks = read(session, "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
-        found[f"{name}: planning, execution, ms; locks"] = f"{planning:.1f}, {execution:.1f}; {locks}"
+        found[f"{collection}, {name}: planning, execution, ms; locks"] = (
+            f"{planning:.1f}, {execution:.1f}; {locks}"
+        )
     return found
 
 
@@ -102,8 +120,8 @@ def measure_memory(url: str, collections: int) -> float:
     with psycopg.connect(url, autocommit=True) as session:
         for number in range(1, min(collections, _SEEN) + 1):
             for view in ("pairs", "documents", "duplicates"):
-                query = psycopg.sql.SQL("SELECT * FROM nearsim.{} WHERE collection = %s")
-                session.execute(query.format(psycopg.sql.Identifier(view)), (f"tenant-{number:05}",))
+                query = sql.SQL("SELECT * FROM nearsim.{} WHERE collection = %s")
+                session.execute(query.format(sql.Identifier(view)), (f"tenant-{number:05}",))
         return read(session, "SELECT sum(total_bytes) FROM pg_backend_memory_contexts") / 1e6
 
 
@@ -191,9 +209,12 @@ def measure_commands(url: str, server: psutil.Process) -> dict[str, object]:
     return found
 
 
-def measure(url: str, server: psutil.Process, collections: int) -> dict[str, object]:
+def measure(url: str, server: psutil.Process, collections: int, own: int) -> dict[str, object]:
     """Measure a database that has so many collections."""
-    found = measure_views(url) | measure_commands(url, server)
+    found: dict[str, object] = {}
+    for collection in (TEMPLATE, *([_OWN] * bool(own))):
+        found |= measure_views(url, collection)
+    found |= measure_commands(url, server)
     new = [f"new {collections} {one}" for one in range(3)]
     first = min(measure_first_document(url, one) for one in new)
     found["first document: server, ms; statements"] = f"{first[0]:.1f}; {first[1]}"
@@ -212,6 +233,7 @@ def measure(url: str, server: psutil.Process, collections: int) -> dict[str, obj
 
 def main(
     collections: Annotated[list[int], Option(help="Number of collections.")] = [1, 100, 1_000, 10_000],
+    own: Annotated[int, Option(help="Number of collections with tables of their own beside them.")] = 0,
     major: Major = 18,
 ) -> str:
     """Measure a server while its collections grow in number."""
@@ -221,9 +243,10 @@ def main(
         assert running is not None
         with psycopg.connect(url, autocommit=True) as session:
             session.execute("CREATE EXTENSION pg_stat_statements")
+        fill_own(url, own)
         for size in sorted(collections):
             fill(url, size)
-            columns[size] = measure(url, running.process, size)
+            columns[size] = measure(url, running.process, size, own)
     rows = ["| | " + " | ".join(f"{size:,}" for size in columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for name in next(iter(columns.values())):
         rows.append(f"| {name} | " + " | ".join(str(found[name]) for found in columns.values()) + " |")
