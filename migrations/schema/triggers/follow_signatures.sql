@@ -1,6 +1,6 @@
 -- Pairs of a deleted signature go with it: their tables are not those of a foreign key to signatures, which are partitions.
--- Writers of pairs lock the signatures of both documents before. Relies on the keys and on the index on right_id. Row by row, as
--- foreign keys are followed: a join with the rows would scan them once for each pair where statistics know of none.
+-- Writers of pairs lock the signatures of both documents before. Relies on the keys and on the index on right_id. By arrays: a join
+-- with the rows would scan them once for each pair where statistics know of none.
 CREATE FUNCTION nearsim.follow_signatures() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off AS $$
@@ -12,19 +12,19 @@ BEGIN
         SELECT generation_id, feature_count, doc_id, head_id, revision, numbers_digest FROM after_rows
         WHERE generation_id >= 100000000;
     ELSIF TG_OP = 'UPDATE' THEN
-        FOR own IN SELECT * FROM after_rows WHERE generation_id >= 100000000 LOOP
-            UPDATE nearsim_index.signed_document AS signed SET feature_count = own.feature_count, head_id = own.head_id,
-                revision = own.revision, numbers_digest = own.numbers_digest
-            WHERE signed.generation_id = own.generation_id AND signed.doc_id = own.doc_id;
-        END LOOP;
+        INSERT INTO nearsim_index.signed_document (generation_id, feature_count, doc_id, head_id, revision, numbers_digest)
+        SELECT generation_id, feature_count, doc_id, head_id, revision, numbers_digest FROM after_rows
+        WHERE generation_id >= 100000000
+        ON CONFLICT (generation_id, doc_id) DO UPDATE SET feature_count = excluded.feature_count,
+            head_id = excluded.head_id, revision = excluded.revision, numbers_digest = excluded.numbers_digest;
     ELSE
-        FOR own IN SELECT generation_id, doc_id FROM before_rows LOOP
+        FOR own IN SELECT generation_id, array_agg(doc_id) AS doc_ids FROM before_rows GROUP BY generation_id LOOP
             DELETE FROM nearsim.similar_pair AS pair
-            WHERE pair.generation_id = own.generation_id AND pair.left_id = own.doc_id;
+            WHERE pair.generation_id = own.generation_id AND pair.left_id = ANY(own.doc_ids);
             DELETE FROM nearsim.similar_pair AS pair
-            WHERE pair.generation_id = own.generation_id AND pair.right_id = own.doc_id;
+            WHERE pair.generation_id = own.generation_id AND pair.right_id = ANY(own.doc_ids);
             DELETE FROM nearsim_index.signed_document AS signed
-            WHERE signed.generation_id = own.generation_id AND signed.doc_id = own.doc_id;
+            WHERE signed.generation_id = own.generation_id AND signed.doc_id = ANY(own.doc_ids);
         END LOOP;
     END IF;
     RETURN NULL;
