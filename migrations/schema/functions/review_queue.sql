@@ -8,7 +8,8 @@ COMMENT ON FUNCTION nearsim.review_scan(text) IS
 -- (generation_id, similarity), of which so many are looked at that an answer takes a fraction of a second; documents are
 -- joined after.
 -- sample: pairs are hashed to (0, 1]; those up to an inclusion probability, 30 pairs expected of each of ten steps of
--- similarity, are drawn, in the order in which a smaller probability would have drawn them.
+-- similarity, are drawn, in the order in which a smaller probability would have drawn them. They are few, which only the limit
+-- has the planner expect: without it, all documents are read.
 CREATE FUNCTION nearsim.review_queue(
     collection text DEFAULT NULL, profile text DEFAULT NULL, queue text DEFAULT 'threshold', reviewer text DEFAULT NULL,
     min_similarity double precision DEFAULT NULL, max_similarity double precision DEFAULT NULL, source text DEFAULT NULL,
@@ -141,7 +142,7 @@ BEGIN
             open.probability
         FROM open
         $query$, CASE WHEN queue = 'sample' THEN drawn ELSE 'NULL' END, range, ordering,
-            CASE WHEN queue IN ('torn', 'sample') THEN 'ALL' ELSE CAST(nearsim.review_scan(queue) AS text) END, condition, ordering)
+            CASE queue WHEN 'torn' THEN 'ALL' ELSE CAST(nearsim.review_scan(queue) AS text) END, condition, ordering)
         USING live.generation_id, least_similar, home, reviewer, min_similarity, max_similarity, source, since, until, text,
             unreviewed, greatest(max_pairs, 0), lowest, probabilities;
 END
