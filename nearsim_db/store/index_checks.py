@@ -69,7 +69,7 @@ class StoredBands:
 
 
 @dataclass(frozen=True, slots=True)
-class LeafState:
+class TableState:
     """State of a table in the catalog; `indexes` are the columns of the usable ones."""
 
     is_logged: bool
@@ -194,10 +194,10 @@ def restore_copies(connection: Connection) -> None:
     run(connection, "restore_copies")
 
 
-def read_leaf_state(connection: Connection, leaves: Leaves, parent: str) -> LeafState | None:
-    """Return the state of a table in the catalog; None if it is missing."""
-    parameters = {"leaf": leaves.qualified(parent), "parent": f"{SCHEMA}.{parent}"}
-    return run(connection, "read_leaf_state", **parameters).first(LeafState)
+def read_table_state(connection: Connection, table: str, parent: str = COPIES) -> TableState | None:
+    """Return the state in the catalog of a table in the schema of the tables of generations; None if it is missing."""
+    parameters = {"leaf": f"{INDEX_SCHEMA}.{table}", "parent": f"{SCHEMA}.{parent}"}
+    return run(connection, "read_table_state", **parameters).first(TableState)
 
 
 def rebuild_indexes(connection: Connection, table: str) -> None:

@@ -11,11 +11,16 @@ $$;
 COMMENT ON FUNCTION nearsim.copy_signatures(integer) IS
     'Internal (used by every build of a large collection): copies its signatures to signed_document';
 
--- Copies of those whose tables have the triggers, so that builds before that copy theirs themselves.
+-- Copies of those whose tables have the triggers, so that builds before that copy theirs themselves. The indexes are made
+-- here only, also in a new database.
 CREATE FUNCTION nearsim.restore_copies() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     TRUNCATE nearsim_index.signed_document;
+    ALTER TABLE nearsim_index.signed_document DROP CONSTRAINT IF EXISTS signed_document_pkey,
+        ADD CONSTRAINT signed_document_pkey PRIMARY KEY (generation_id, doc_id);
+    DROP INDEX IF EXISTS nearsim_index.signed_document_head;
+    CREATE INDEX signed_document_head ON nearsim_index.signed_document (generation_id, head_id, doc_id);
     PERFORM nearsim.copy_signatures(generation.generation_id) FROM nearsim.generation
     WHERE EXISTS (
         SELECT FROM pg_trigger WHERE tgname = 'follow_insert'
@@ -23,4 +28,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.restore_copies() IS
-    'Internal (used by verify-index): copies the signatures of all large collections to signed_document again, in place of what it has';
+    'Internal (used by verify-index): copies the signatures of all large collections to signed_document again, in place of what it has, and creates its indexes';
+SELECT nearsim.restore_copies();

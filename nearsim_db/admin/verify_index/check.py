@@ -26,6 +26,7 @@ _INDEXES = {
     "band": ("bucket_hash, doc_id",),
     "similar_pair": ("left_id, right_id", "right_id", "similarity"),
     "cluster_member": ("doc_id", "cluster_id, is_survivor, doc_id"),
+    index_checks.COPIES: ("generation_id, doc_id", "generation_id, head_id, doc_id"),
 }
 _TRIGGERS = {"signature": 7, "similar_pair": 4, "cluster_member": 3}
 
@@ -34,7 +35,10 @@ def check_catalog(connection: Connection, findings: Findings) -> None:
     """Check that every table exists, is attached and logged, and has its indexes and triggers."""
     leaves = findings.generation.leaves
     for parent in PARENTS:
-        name, state = leaves.name(parent), index_checks.read_leaf_state(connection, leaves, parent)
+        name, state = (
+            leaves.name(parent),
+            index_checks.read_table_state(connection, leaves.name(parent), parent),
+        )
         findings.checked["tables"] += 1
         if state is None:
             findings.add_table("missing_table", name, "it does not exist")
@@ -46,6 +50,8 @@ def check_catalog(connection: Connection, findings: Findings) -> None:
             findings.add_table("missing_constraint", name, "a trigger does not exist, or is disabled")
         if parent == "band" and leaves.distributed:
             _check_shards(connection, findings)
+    if (copies := index_checks.read_table_state(connection, index_checks.COPIES)) is not None:
+        _check_storage(findings, index_checks.COPIES, index_checks.COPIES, copies)
 
 
 def _check_shards(connection: Connection, findings: Findings) -> None:
@@ -62,14 +68,14 @@ def _check_storage(
     findings: Findings,
     parent: str,
     name: str,
-    state: index_checks.LeafState | placement.ShardState,
+    state: index_checks.TableState | placement.ShardState,
     where: str = "",
 ) -> None:
     if not state.is_logged:
         findings.add_table("unlogged_table", name, f"it is unlogged{where}: a server crash would empty it")
     for columns in state.unusable:
         findings.add_table("unusable_index", name, f"the index on ({columns}) is not valid{where}")
-    key = "generation_id, " if findings.generation.leaves.is_shared(parent) else ""
+    key = "generation_id, " if parent in PARENTS and findings.generation.leaves.is_shared(parent) else ""
     for columns in (key + own for own in _INDEXES[parent]):
         if columns not in (*state.indexes, *state.unusable):
             findings.add_table("missing_index", name, f"the index on ({columns}) does not exist{where}")

@@ -94,8 +94,8 @@ WHERE (signature.feature_count, signature.head_id, signature.revision, signature
 -- Fill signed_document again, which queries wait for.
 SELECT nearsim.restore_copies()
 
--- name: read_leaf_state
--- Catalog state of a leaf, no row if it is missing: persistence, attachment, indexed columns of usable and of unusable
+-- name: read_table_state
+-- Catalog state of a table, no row if it is missing: persistence, attachment, indexed columns of usable and of unusable
 -- indexes, and number of triggers that fire. Catalog only.
 WITH own AS (
     SELECT indisvalid AND indisready AND indislive AS is_usable, (
@@ -106,7 +106,7 @@ WITH own AS (
 SELECT relpersistence = 'p',
     EXISTS (
         SELECT FROM pg_catalog.pg_inherits
-        WHERE inhrelid = pg_class.oid AND inhparent = CAST(%(parent)s AS regclass) AND NOT inhdetachpending),
+        WHERE inhrelid = pg_class.oid AND inhparent = pg_catalog.to_regclass(%(parent)s) AND NOT inhdetachpending),
     ARRAY(SELECT columns FROM own WHERE is_usable), ARRAY(SELECT columns FROM own WHERE NOT is_usable),
     (SELECT count(*) FROM pg_catalog.pg_trigger WHERE tgrelid = pg_class.oid AND NOT tgisinternal AND tgenabled IN ('O', 'A'))
 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass(%(leaf)s)

@@ -268,18 +268,20 @@ def test_an_index_of_another_scheme_is_reported_and_rebuilt(database: Database) 
 
 @pytest.mark.usefixtures("own_tables")
 @pytest.mark.parametrize(
-    "damage",
+    ("kind", "damage"),
     [
-        "UPDATE nearsim_index.signed_document SET head_id = NULL WHERE doc_id % 2 = 0",
-        "DELETE FROM nearsim_index.signed_document WHERE doc_id = {a}",
+        ("wrong_index", "UPDATE nearsim_index.signed_document SET head_id = NULL WHERE doc_id % 2 = 0"),
+        ("wrong_index", "DELETE FROM nearsim_index.signed_document WHERE doc_id = {a}"),
+        ("missing_index", "DROP INDEX nearsim_index.signed_document_head"),
+        ("missing_index", "ALTER TABLE nearsim_index.signed_document DROP CONSTRAINT signed_document_pkey"),
     ],
 )
-def test_copies_of_signatures_for_views_are_restored(database: Database, damage: LiteralString) -> None:
+def test_copies_of_signatures_for_views_are_restored(
+    database: Database, kind: str, damage: LiteralString
+) -> None:
     Reindex(database, "default").start()
     _run(database, damage)
-    assert {(fault.kind, fault.table) for fault in _all(database).found.faults} == {
-        ("wrong_index", "signed_document")
-    }
+    assert {(fault.kind, fault.table) for fault in _all(database).found.faults} == {(kind, "signed_document")}
     repaired = _all(database, repair=True)
     assert repaired.is_repaired and repaired.rebuilt is None
     for number in (1, 2):
