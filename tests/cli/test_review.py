@@ -120,11 +120,15 @@ def test_a_document_is_kept_and_that_is_undone(reviewed: CommandLine, database_u
 def test_passages_of_contained_texts_are_shown(nearsim: CommandLine, tmp_path: Path) -> None:
     own = " ".join(f"own{at}" for at in range(40))
     rows = [{"id": "part", "text": WORDS}, {"id": "whole", "text": f"{own} {WORDS} {own}"}]
+    rows.append({"id": "other part", "text": f"{WORDS} {own[:20]}"})
     nearsim.succeed("profile", "create", "default", "--preset", "embedded-stories", "-q")
     nearsim.succeed("ingest", write_jsonl(tmp_path / "parts.jsonl", rows), "-q")
     with desk(nearsim) as opened:
         page = opened.request("/pair/1/2").body
         assert "Passages that both have" in page and f'<q dir="auto">{WORDS}</q>' in page
+        page = opened.request("/documents/sample").body
+        assert page.count("<summary>passages that both have</summary>") == 2
+        assert page.count(f'<q dir="auto">{WORDS}</q>') == 2
 
 
 def test_only_a_browser_with_the_token_is_answered(reviewed: CommandLine) -> None:

@@ -183,3 +183,25 @@ def test_axe_finds_nothing(
             page.evaluate(script)
             found = page.evaluate("axe.run()")["violations"]
             assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_shortlist_with_passages_fits_a_phone_and_axe_finds_nothing(
+    nearsim: CommandLine, tmp_path: Path, browser: "Browser", complaints: list[str], scheme: str
+) -> None:
+    story, own, other = (" ".join(f"{name}{at}" for at in range(40)) for name in ("story", "own", "other"))
+    texts = {"part": story, "whole": f"{own} {story} {own}", "longer": f"{story}. {other * 20}"}
+    source = write_jsonl(
+        tmp_path / "parts.jsonl", ({"id": name, "text": text} for name, text in texts.items())
+    )
+    nearsim.succeed("profile", "create", "default", "--preset", "embedded-stories", "-q")
+    nearsim.succeed("ingest", source, "-q")
+    with desk(nearsim) as served:
+        size = {"width": 390, "height": 844}
+        page = opened(browser, served, complaints, color_scheme=scheme, bypass_csp=True, viewport=size)
+        page.goto(served.root + "documents/sample")
+        assert page.locator("ol.passages q").all_inner_texts() == [story, story]
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.evaluate(axe_script())
+        found = page.evaluate("axe.run()")["violations"]
+        assert [one["id"] for one in found] == []

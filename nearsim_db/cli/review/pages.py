@@ -32,7 +32,7 @@ from nearsim_db.store.reviews import Listed, pair_of
 _READ_CHARACTERS = 100_000
 _COUNTED = 1_000
 _LISTED, _COMPARED = 30, 10
-_PASSAGES, _REST = 10, 10
+_PASSAGES, _SHORTLIST_PASSAGES, _REST = 10, 3, 10
 _DISAGREEMENTS = 200
 _MOST_MEMBERS = 1_000
 _SHORTLIST_CHARACTERS, _SHORTLIST_WORDS, _CONTEXT = 20_000, 400, 10
@@ -128,6 +128,11 @@ def _document(
         for one in compared
         if one in shown
     }
+    own = content(shown[doc_id])
+    passages = {
+        one: passages_if_contained(connection, live, own, content(shown[one]))[:_SHORTLIST_PASSAGES]
+        for one in diffs
+    }
     return site.render(
         "document.html",
         queue=queue,
@@ -135,6 +140,7 @@ def _document(
         document=shown[doc_id],
         shortlist=listed,
         diffs=diffs,
+        shared=passages,
         progress=site.desk.progress(connection),
         filters=call.filter_query(),
         done=call.done(),

@@ -20,6 +20,9 @@ class Indexer:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._requested = threading.Event()
+        self._lock = (
+            threading.Lock()
+        )  # held where a request must not come between a check and a change of the state
         self._stopped = False
         self._may_index = index.database.may_index
         self._thread = threading.Thread(target=self._run, name="review-indexer", daemon=True)
@@ -39,8 +42,9 @@ class Indexer:
 
     def request(self) -> None:
         """Update the index soon; decisions made until then are updated together."""
-        self.state = "updating" if self._may_index else "waiting"
-        self._requested.set()
+        with self._lock:
+            self.state = "updating" if self._may_index else "waiting"
+            self._requested.set()
 
     def look(self) -> State:
         """Return the state; where a worker updates the clusters, that is current once nothing waits for it."""
@@ -49,9 +53,14 @@ class Indexer:
             with self._index.database.transaction() as connection:
                 live = find_live(connection, self._index.collection, self._index.profile)
                 is_waiting = has_visible_work(connection, live.collection_id, live.generation_id)
-            if not is_waiting and not self._requested.is_set():
-                self.state = "current"
+            if not is_waiting:
+                self._become_current()
         return self.state
+
+    def _become_current(self) -> None:
+        with self._lock:
+            if not self._requested.is_set():
+                self.state = "current"
 
     def _run(self) -> None:
         while True:
@@ -64,5 +73,4 @@ class Indexer:
             except NearsimError as error:
                 self.state, self.error = "failed", str(error)
                 continue
-            if not self._requested.is_set():
-                self.state = "current"
+            self._become_current()
