@@ -22,7 +22,7 @@ BEGIN ATOMIC
                 'doc_id', 'collection_id', 'profile_id', 'generation_id', 'left_id', 'right_id', 'head_id', 'cluster_id',
                 'survivor_id', 'event_id', 'verdict_id', 'probe_id', 'lease_id', 'lost_lease_id', 'pending_id', 'revision',
                 'band_no', 'is_survivor', 'pruned', 'kind', 'state', 'stage', 'slice_no', 'low', 'high', 'done',
-                'attempts', 'again', 'reached', 'queued_at', 'due_at', 'set_aside_at', 'changed_at'])
+                'attempts', 'again', 'reached', 'queued_at', 'due_at', 'set_aside_at'])
             END
         AND (coalesce(attstattarget, -1) <> 0 OR kept.has_values);
 END;
