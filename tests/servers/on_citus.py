@@ -30,6 +30,8 @@ DIFFERENT = {
         "db init replaces functions there, which alembic alone does not"
     ),
     "test_build_slices.py::test_one_transaction_gives_the_same_index": "few documents go through all stages, too",
+    "test_many_collections.py::test_a_first_document_takes": "few documents go through all stages, too",
+    "test_where_a_role_has_a_transaction_timeout": "Citus adds a condition that does not run in parallel to pg_class",
     "tests/contract/test_contract.py": "nodes are in answers there",
     "tests/store/test_restored_cluster.py": "tests/scale_out/test_dump_restore.py restores to clusters",
     "tests/store/test_stale_statistics.py": (
