@@ -28,6 +28,8 @@ _LEFT = """
 SELECT 'change', NULL, collection_id, doc_id, NULL, NULL FROM nearsim.change
 UNION ALL SELECT 'work', generation_id, NULL, doc_id, queued_work.stage, error FROM nearsim_index.queued_work
     JOIN nearsim.generation USING (generation_id) WHERE state IN ('live', 'ready', 'retired') AND NOT dropping
+UNION ALL SELECT 'sweep', NULL, collection_id, NULL, NULL, trouble FROM nearsim_index.attachment
+    WHERE (swept_at >= wanted_at) IS NOT TRUE
 """
 _HASTEN = "UPDATE nearsim.work SET due_at = now() WHERE lease_id IS NULL AND due_at > now()"
 _READY = """
