@@ -143,8 +143,8 @@ def _blocks(
 
 def _verified(encoder: Encoder, records: EncodedRecords, link: tuple[Ids, Ids]) -> tuple[Screened, Scores]:
     signed = Signatures(np.zeros(0, np.int64), records.sketches, ())
-    screened = screen(encoder, signed, *link, review=True)
-    return verify(encoder, screened, records.read_features, review=True)
+    screened = screen(encoder, signed, *link, review=True, count_late=True)
+    return verify(encoder, screened, records.read_features, signed, review=True)
 
 
 @dataclass(frozen=True, slots=True)

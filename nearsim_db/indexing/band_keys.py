@@ -51,6 +51,8 @@ class BandKeys:
     @classmethod
     def load(cls, connection: Connection, context: Context) -> "BandKeys":
         """Read those of a whole generation, from the spool if it has all; none if they are too many for memory."""
+        if context.build.spool is not None:
+            context.build.spool.gather()
         heads = signatures.count_heads(connection, context.leaves)
         bands, family = context.encoder.profile.bands, context.encoder.family
         memory = context.build_megabytes << 20
@@ -71,21 +73,27 @@ class BandKeys:
                 sketches[at:end] = one.sketches
                 digests[at:end] = PackedDigests.of(one.digests).array
             at = end
-        packed = PackedDigests(digests[:at])
-        distinct = kept and packed.are_distinct()
-        known = Signatures(doc_ids[:at], sketches[:at], packed, distinct=True) if distinct else None
+        known = _signatures_of(doc_ids[:at], sketches[:at], digests[:at]) if kept else None
         return cls(doc_ids[:at], keys[:at], known, spooled)
 
     @classmethod
     def _load_ragged(cls, connection: Connection, context: Context, heads: int) -> Self:
         """Read those of sketches that have different sizes; none if they are too many for memory."""
-        doc_ids, parts, memory = [np.zeros(0, np.int64)], [Ragged.of([])], context.build_megabytes << 20
-        if heads * context.encoder.profile.band_rows * 8 > memory:
-            return cls(doc_ids[0], parts[0])
-        for one in _stream(connection, context, with_digests=False):
-            doc_ids.append(one.doc_ids)
-            parts.append(context.encoder.ragged_keys(one.sketches))
-        return cls(np.concatenate(doc_ids), Ragged.joined(parts))
+        memory, key_bytes = context.build_megabytes << 20, context.encoder.profile.band_rows * 8
+        if heads * key_bytes > memory:
+            return cls(np.zeros(0, np.int64), Ragged.of([]))
+        kept = heads * (2 * key_bytes + _DIGEST_BYTES) <= memory
+        read = [
+            (one, context.encoder.ragged_keys(one.sketches))
+            for one in _stream(connection, context, with_digests=kept)
+        ]
+        doc_ids = np.concatenate([np.zeros(0, np.int64), *(one.doc_ids for one, _ in read)])
+        keys = Ragged.joined([Ragged.of([]), *(own for _, own in read)])
+        if not kept or not read:
+            return cls(doc_ids, keys)
+        sketches = np.concatenate([one.sketches for one, _ in read])
+        digests = np.concatenate([PackedDigests.of(one.digests).array for one, _ in read])
+        return cls(doc_ids, keys, _signatures_of(doc_ids, sketches, digests))
 
     def __len__(self) -> int:
         return len(self._doc_ids)
@@ -115,11 +123,16 @@ class BandKeys:
         for at in range(0, len(self), step):
             yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
 
-    def signatures_of(self, doc_ids: Ids) -> Signatures | None:
-        """Return signatures that include those of some heads; None if they must be read from the database."""
-        if self._signatures is not None or self._spooled is None:
-            return self._signatures
-        return self._spooled.read(np.unique(doc_ids))
+    def signatures_of(self, doc_ids: Ids) -> tuple[Signatures, Ids] | None:
+        """Return signatures and the rows of some heads among them; None if they must be read from the database."""
+        if self._signatures is not None:
+            rows = self._rows(doc_ids)
+            return None if rows.min(initial=0) < 0 else (self._signatures, rows)
+        if self._spooled is None:
+            return None
+        distinct, rows = np.unique(doc_ids, return_inverse=True)
+        read = self._spooled.read(distinct)
+        return None if read is None else (read, rows.reshape(doc_ids.shape))
 
     def first_links(self, connection: Connection, context: Context, links: Links, full: FullBuckets) -> Links:
         """Return the links that are the first of their pair.
@@ -181,6 +194,14 @@ def _stream(connection: Connection, context: Context, *, with_digests: bool) -> 
     else:
         with closing(signatures.stream_head_sketches(connection, leaves, *layout)) as sketches:
             yield from (Signatures(*batch, ()) for batch in sketches)
+
+
+def _signatures_of(
+    doc_ids: Ids, sketches: NDArray[np.generic], digests: NDArray[np.void]
+) -> Signatures | None:
+    """Return the signatures of heads; None if two of them have equal digests."""
+    packed = PackedDigests(digests)
+    return Signatures(doc_ids, sketches, packed, distinct=True) if packed.are_distinct() else None
 
 
 def _table_of(doc_ids: Ids) -> Ids | None:

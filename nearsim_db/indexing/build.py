@@ -108,6 +108,7 @@ class _Leader:
         with self._engine.connect() as connection:
             build_plan.plan_signing(connection, self._context)
             self._complete("sign", connection)
+            self._context.build.finish_spool()
             self._report_whole("signatures")
             build_plan.complete_signing(connection, self._context)
 

@@ -7,7 +7,7 @@ from functools import partial
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
 from nearsim_db.indexing import build, build_plan, profiles, retention, work_queue
 from nearsim_db.indexing.context import Context, ContextFactory
-from nearsim_db.indexing.feature_spool import SpoolHandle
+from nearsim_db.indexing.feature_spool import FeatureSpool, SpoolPlace
 from nearsim_db.indexing.helper_process import HelpBuild, HelperKilledError, HelperProcess
 from nearsim_db.indexing.signing import EarlySigning, is_suitable
 from nearsim_db.records import CollectionId, GenerationId, Progress
@@ -163,8 +163,8 @@ class Helpers:
         self._warn = warn
         self.processes: list[HelperProcess] = []
 
-    def add(self, process: HelperProcess, spool: SpoolHandle | None = None) -> None:
-        """Have a process help, which reads features from a spool."""
+    def add(self, process: HelperProcess, spool: SpoolPlace | None = None) -> None:
+        """Have a process help, which writes features to a place of a spool, and reads those of all."""
         self.processes.append(process)
         process.send(HelpBuild(spool))
 
@@ -190,12 +190,14 @@ def helpers(database: Database, context: Context, warn: Callable[[str], None]) -
     """Have processes help during the block: those that signed the documents, or new ones for a large collection."""
     started = Helpers(warn)
     try:
-        processes = context.build.helpers
+        build = context.build
+        processes = build.helpers
         if not processes and _is_large(database, context.generation):
+            if build.spool is None and context.generation.stage == "sign":
+                build.spool = FeatureSpool.create(context.encoder)
             processes = start_helpers(database, context)
-        spool = context.build.spool.handle() if processes and context.build.spool is not None else None
-        for process in processes:
-            started.add(process, spool)
+        for number, process in enumerate(processes, 1):
+            started.add(process, None if build.spool is None else build.spool.place_for(number))
         yield started
     finally:
         started.close()

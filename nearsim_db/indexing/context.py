@@ -42,6 +42,11 @@ class BuildInput:
         """Whether the features of documents that are signed are kept in the spool."""
         return self.spool is not None and self.spool.is_open
 
+    def finish_spool(self) -> None:
+        """Complete this process's part of the spool, if there is one."""
+        if self.spool is not None:
+            self.spool.finish()
+
     def sample_texts(self, batch: Sequence[StoredDocument]) -> None:
         """Add some of a batch's texts to the sample for recipe warnings."""
         self.texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _TEXTS_SAMPLED)])

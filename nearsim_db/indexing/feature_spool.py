@@ -57,8 +57,8 @@ class SpoolDirectory:
     def sort(self) -> None:
         """Complete the directory, so that documents are found."""
         if self._parts:
-            doc_ids = np.concatenate([part for part, _ in self._parts])
-            entries = np.concatenate([part for _, part in self._parts])
+            doc_ids = np.concatenate([self.doc_ids, *(part for part, _ in self._parts)])
+            entries = np.concatenate([self.entries, *(part for _, part in self._parts)])
             order = np.argsort(doc_ids, kind="stable")
             self._parts, self.doc_ids, self.entries = [], doc_ids[order], entries[order]
 
@@ -97,6 +97,10 @@ class SpoolDirectory:
         return PackedDigests(self.entries["digest"][places])
 
 
+_HEADER = np.dtype(
+    [("documents", np.int64), ("place", np.int64)]
+)  # of a finished part; the place of its directory
+_PAGE = mmap.ALLOCATIONGRANULARITY
 _MOST_BYTES = 1 << 33  # for each process that writes
 _PART_BYTES = 2 * _MOST_BYTES  # of the sparse file
 _LEFT_FREE = 8  # times what a process has written
@@ -113,21 +117,13 @@ class SpoolPlace:
     begin: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SpoolHandle:
-    """What a process that has the file needs to read a finished spool: the place of its directory, and its length."""
-
-    place: SpoolPlace
-    documents: int
-
-
 class FeatureSpool:
     """Features and sketches of documents, as long as there is room for them.
 
     A process takes about up to _MOST_DOCUMENTS, in up to _MOST_BYTES and an eighth of what is free on the disk. The
     file has no name, so it ends with the processes that have opened it, however they end. Several processes may write
-    to parts of it, and one reads their directories. An entry is only valid for its digest. One thread may add
-    documents, until `finish`; threads may share it then.
+    to parts of it, and each reads those that are finished. An entry is only valid for its digest. One thread may add
+    documents, until `finish`; threads may share it after `gather`. Sketches that differ in size are left out.
     """
 
     def __init__(self, encoder: Encoder, place: SpoolPlace) -> None:
@@ -136,16 +132,16 @@ class FeatureSpool:
         self._place = place
         self.descriptor: int = place.descriptor
         self._directory = SpoolDirectory()
+        self._first = place.begin + _PAGE  # after the header
         self._bytes = 0
-        self._is_open = True
+        self._is_open, self._is_finished = True, False
+        self._gathered = {place.begin}
         self.close: finalize[..., object] = finalize(self, os.close, place.descriptor)
 
     @classmethod
     def create(cls, encoder: Encoder) -> Self | None:
-        """Create an empty spool in the temporary folder; None if there is none, if features are not compared, or
-        if sketches differ in size.
-        """
-        if not encoder.is_exact or encoder.family.ordered:
+        """Create an empty spool in the temporary folder; None if there is none, or if features are not compared."""
+        if not encoder.is_exact:
             return None
         try:
             with tempfile.TemporaryFile(prefix="nearsim-") as file:
@@ -153,25 +149,9 @@ class FeatureSpool:
         except OSError:
             return None
 
-    @classmethod
-    def inherited(cls, encoder: Encoder, handle: SpoolHandle) -> Self:
-        """Open the finished spool of a parent process."""
-        spool = cls(encoder, handle.place)
-        spool.load(handle)
-        return spool
-
     def place_for(self, process: int) -> SpoolPlace:
         """Return the part of the file for another process: the first, second and so on."""
         return replace(self._place, begin=process * _PART_BYTES)
-
-    def merge(self, handle: SpoolHandle) -> None:
-        """Add the directory of a finished spool in the same file, before this one is finished."""
-        self._directory.merge(SpoolDirectory.mapped(self.descriptor, handle.place.begin, handle.documents))
-
-    def load(self, handle: SpoolHandle) -> None:
-        """Have all that another process has finished, in the same file, instead of what was added here."""
-        self.stop()
-        self._directory = SpoolDirectory.mapped(self.descriptor, handle.place.begin, handle.documents)
 
     @property
     def is_open(self) -> bool:
@@ -181,10 +161,11 @@ class FeatureSpool:
     def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> bool:
         """Add documents; return False, and stay closed, once they exceed the disk or the bounds."""
         sizes = np.array([one.nbytes for one in features], np.int64)
-        begin = self._place.begin + self._bytes
-        added = int(sizes.sum()) + rows.sketches.nbytes
+        begin = self._first + self._bytes
+        sketches = [] if self._family.ordered else [np.ascontiguousarray(rows.sketches)]
+        added = int(sizes.sum()) + sum(one.nbytes for one in sketches)
         fits = self._is_open and self._fits(added, len(sizes))
-        if not fits or not self._write([*features, np.ascontiguousarray(rows.sketches)]):
+        if not fits or not self._write([*features, *sketches], begin):
             self._is_open = False
             return False
         self._directory.add(rows, sizes, begin, self._sketch_bytes)
@@ -204,22 +185,32 @@ class FeatureSpool:
         self._is_open = False
 
     def finish(self) -> None:
-        """Complete the spool, so that it can be read."""
+        """Complete the part of this process, so that the others can read it too, if the disk has room."""
+        if self._is_finished:
+            return
         self.stop()
+        self._is_finished = True
+        self._directory.sort()
+        place = self._first + self._bytes
+        place += -place % _PAGE
+        if len(self) and self._write(self._directory.arrays(), place):
+            self._write([np.array([(len(self), place)], _HEADER)], self._place.begin)
+
+    def gather(self) -> None:
+        """Have what all other processes have finished, besides what was added here."""
+        self.finish()
+        for begin in range(0, os.fstat(self.descriptor).st_size, _PART_BYTES):
+            header = os.pread(self.descriptor, _HEADER.itemsize, begin)
+            if begin in self._gathered or len(header) < _HEADER.itemsize:
+                continue
+            documents, place = np.frombuffer(header, _HEADER)[0].tolist()
+            if documents and place:
+                self._directory.merge(SpoolDirectory.mapped(self.descriptor, place, documents))
+                self._gathered.add(begin)
         self._directory.sort()
 
     def __len__(self) -> int:
         return len(self._directory)
-
-    def handle(self) -> SpoolHandle | None:
-        """Save the directory of a finished spool for child processes; None if the disk is full."""
-        self._bytes += -(self._place.begin + self._bytes) % mmap.ALLOCATIONGRANULARITY
-        place = replace(self._place, begin=self._place.begin + self._bytes)
-        if not self._write(self._directory.arrays()):
-            return None
-        handle = SpoolHandle(place, len(self))
-        self.load(handle)
-        return handle
 
     @property
     def _sketch_bytes(self) -> int:
@@ -264,9 +255,8 @@ class FeatureSpool:
             for begin, size, is_here in ranges
         ]
 
-    def _write(self, content: Sequence[NDArray[Any]]) -> bool:
-        """Write after the features; return False if the disk is full."""
-        at = self._place.begin + self._bytes
+    def _write(self, content: Sequence[NDArray[Any]], at: int) -> bool:
+        """Write arrays at a place; return False if the disk is full."""
         try:
             for first in range(0, len(content), _ARRAYS_AT_ONCE):
                 part = [

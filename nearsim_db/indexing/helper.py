@@ -80,10 +80,8 @@ class _Helper:
             context = contexts.make(generation)
             while not isinstance(request := self._requests.get(), HelpBuild):
                 self._sign(database, context, request)
-            if request.spool is not None and context.build.spool is not None:
-                context.build.spool.load(request.spool)
-            elif request.spool is not None:
-                context.build.spool = FeatureSpool.inherited(context.encoder, request.spool)
+            if request.spool is not None and context.build.spool is None:
+                context.build.spool = FeatureSpool(context.encoder, request.spool)
             _help(database, context)
 
     def _sign(self, database: Database, context: Context, request: Request) -> None:
@@ -97,11 +95,8 @@ class _Helper:
                     sign_new(connection, context, request)
                 self._parent.send(Signed(context.build.is_spooling))
             case FinishSigning():
-                spool = None
-                if context.build.spool is not None:
-                    context.build.spool.finish()
-                    spool = context.build.spool.handle()
-                self._parent.send(Finished(context.build.signed_early, spool, context.build.texts))
+                context.build.finish_spool()
+                self._parent.send(Finished(context.build.signed_early, context.build.texts))
 
 
 def _help(database: Database, context: Context) -> None:
@@ -112,6 +107,7 @@ def _help(database: Database, context: Context) -> None:
             with database.transaction() as connection:
                 keys = BandKeys.load(connection, context)
         if not build.join(database.engine, context, lambda: None, keys):
+            context.build.finish_spool()
             time.sleep(_POLL_SECONDS)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import NearsimError
-from nearsim_db.indexing.feature_spool import SpoolHandle, SpoolPlace
+from nearsim_db.indexing.feature_spool import SpoolPlace
 from nearsim_db.records import DocId, GenerationId
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.store.documents import StoredDocument
@@ -69,21 +69,17 @@ class FinishSigning:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What the parent has to know of the documents that a helper signed.
-
-    `spool` is None if there is none, or no disk space for its directory.
-    """
+    """What the parent has to know of the documents that a helper signed."""
 
     signed: int
-    spool: SpoolHandle | None
     texts: TextSample
 
 
 @dataclass(frozen=True, slots=True)
 class HelpBuild:
-    """Take slices of the build until it is done, then end; `spool` has the features that all processes spooled."""
+    """Take slices of the build until it is done, then end; `spool` is where to write features, if there is one."""
 
-    spool: SpoolHandle | None
+    spool: SpoolPlace | None
 
 
 Request = Start | BeginSigning | SignDocuments | FinishSigning | HelpBuild

@@ -107,8 +107,6 @@ class HelperSigner:
         context = self._context
         context.build.signed_early += finished.signed
         context.build.texts.merge(finished.texts)
-        if context.build.spool is not None and finished.spool is not None:
-            context.build.spool.merge(finished.spool)
 
     @contextmanager
     def _surviving(self) -> Iterator[None]:
@@ -209,8 +207,7 @@ class EarlySigning:
         for helper in self._helpers:
             helper.finish()
         for context in self._contexts:
-            if context.build.spool is not None:
-                context.build.spool.finish()
+            context.build.finish_spool()
 
     @property
     def contexts(self) -> Sequence[Context]:

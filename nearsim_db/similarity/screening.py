@@ -77,6 +77,7 @@ def screen(
     right: NDArray[np.int64],
     *,
     review: bool = False,
+    count_late: bool = False,
 ) -> Screened:
     """Keep the linked pairs that are candidates, as their shared bands meet the amplification, and could be pairs.
 
@@ -84,14 +85,24 @@ def screen(
     amplification, so all candidates share one. Under `verify = "exact"` a candidate is dropped if its positions
     agree five standard errors less often than at the threshold, under "estimate" if its estimate is below the
     threshold; not if it shares `certain_shared_bands`. With `review` the threshold is the recipe's review, if it has
-    one.
+    one. With `count_late` bands may be left to `verify` to count, which needs the signatures then.
     """
+    if count_late and _counts_late(encoder):
+        none = np.zeros(len(left), np.int64)
+        return Screened(left, right, none, Scores(none.astype(float)), len(left))
     step = max(1, _BYTES_AT_ONCE // max(1, signatures.sketches[:1].nbytes))
     parts = [
         _screen(encoder, signatures, left[at : at + step], right[at : at + step], review)
         for at in range(0, max(1, len(left)), step)
     ]
     return parts[0] if len(parts) == 1 else Screened.joined(parts)
+
+
+def _counts_late(encoder: Encoder) -> bool:
+    """Whether a bucket in common is enough, and sketches rule no pair out, so that only bands of pairs are counted."""
+    match = encoder.profile.recipe.match
+    is_enough = encoder.profile.amplification.min_shared_bands == 1 and not match.certain_shared_bands
+    return is_enough and encoder.is_exact and encoder.family.ordered
 
 
 def _screen(
@@ -144,6 +155,7 @@ def verify(
     encoder: Encoder,
     screened: Screened,
     read: Callable[[Sequence[int]], Mapping[int, NDArray[Any]]],
+    signatures: Signatures | None = None,
     *,
     review: bool = False,
     passages: bool = False,
@@ -152,7 +164,7 @@ def verify(
 
     `read` returns the features of rows; candidates for which it has none are left out. With `review` also the pairs to
     be reviewed are returned; `screen` must have kept them. With `passages` the scores have the longest
-    one of each pair.
+    one of each pair. With `signatures` the bands are counted that `screen` has left to be counted late.
     """
     if not encoder.is_exact:
         return screened, screened.sketch_scores
@@ -173,7 +185,13 @@ def verify(
     scores = scores.take(kept)
     if passages:
         scores = replace(scores, longest_passage=encoder.longest_passages(features, left[kept], right[kept]))
-    return screened.take(kept), scores
+    screened = screened.take(kept)
+    if signatures is None or not _counts_late(encoder):
+        return screened, scores
+    counts, enough = encoder.match_rows(signatures.sketches, screened.left, screened.right)
+    guess = encoder.scores_of(counts.agreeing, counts.compared)
+    counted = replace(screened, shared_bands=counts.shared, sketch_scores=guess)
+    return counted.take(enough), scores.take(enough)
 
 
 def _rows_of(

@@ -1,4 +1,4 @@
-"""Features spooled by early signing: verification reads no texts, and whatever is missing from the spool."""
+"""Features spooled when documents are signed: verification reads no texts, but what is missing from the spool."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nearsim_db import Index
-from nearsim_db.indexing import band_keys, catch_up, feature_spool, ingest
+from nearsim_db.indexing import band_keys, build, catch_up, feature_spool, ingest
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.steps import search
@@ -70,12 +70,12 @@ def spooled(settings: Sequence[str]) -> tuple[Encoder, FeatureSpool, list[Any], 
 @pytest.mark.parametrize("settings", [RECIPE, WEIGHTED], ids=["ids", "weights"])
 def test_features_are_returned_under_their_digest(settings: Sequence[str]) -> None:
     encoder, spool, features, digests = spooled(settings)
+    other = FeatureSpool(encoder, replace(spool.place_for(1), descriptor=os.dup(spool.descriptor)))
+    other.gather()
+    assert len(other) == 0  # the first is not finished
     spool.finish()
-    handle = spool.handle()
-    assert handle is not None
-    place = replace(handle.place, descriptor=os.dup(spool.descriptor))
-    inherited = FeatureSpool.inherited(encoder, replace(handle, place=place))
-    for one in (spool, inherited):
+    other.gather()
+    for one in (spool, other):
         found = one.get_all([4, 1, 2, 3, 9], [digests[3], digests[0], digests[1], digests[0], digests[0]])
         assert found[3:] == [None, None]
         for got, expected in zip(found, (features[3], features[0], features[1]), strict=False):
@@ -172,6 +172,26 @@ def test_the_build_reads_no_sketches_and_no_text_to_verify(
         index.add(stories(COUNT))
         assert_exact(index)
         assert read_to_verify == []
+
+
+def test_a_build_that_signs_reads_no_text_to_verify(
+    database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documents cannot be signed before the build, as common shingles are not known yet."""
+    monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 0)
+    monkeypatch.setattr(build, "MOST_DOCUMENTS", 0)
+    monkeypatch.setattr("nearsim_db.indexing.context.FeatureCache.get_all", no_features)
+    with Index.connect(database_url) as index:
+        index.database.jobs = 1
+        create(index, ["sketch.family=winnow", "shingle.k=2", "match.ignore_common=90"])
+        index.add(stories(COUNT))
+        assert len(list(index.pairs())) == 15
+        assert read_to_verify == []
+
+
+def no_features(cache: object, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[None]:
+    """What an empty cache returns."""
+    return [None] * len(doc_ids)
 
 
 @pytest.mark.parametrize("bound", ["_MOST_BYTES", "_MOST_DOCUMENTS"])

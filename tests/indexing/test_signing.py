@@ -92,7 +92,7 @@ def test_a_helper_signs_as_this_process_does(database_url: str) -> None:
         signing.signer.sign(signing.insert(9, 12))
         signing.signer.finish()
         assert context.build.spool is not None
-        context.build.spool.finish()
+        context.build.spool.gather()
         assert (context.build.signed_early, context.build.texts.texts, len(context.build.spool)) == (
             12,
             12,

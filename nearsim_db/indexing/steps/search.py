@@ -98,22 +98,22 @@ def verify_candidates(
     connection: Connection,
     context: Context,
     candidates: NDArray[np.int64],
-    known: Signatures | None = None,
+    known: tuple[Signatures, NDArray[np.int64]] | None = None,
 ) -> VerifiedPairs:
     """Return the pairs among candidates, those to be reviewed too: (m, 2) int64 of candidate heads, the smaller first.
 
-    Candidates that are no longer heads are left out. `known` are signatures, sorted by doc_id, that need not be read
-    if they include those of all candidates.
+    Candidates that are no longer heads are left out. `known` are signatures that include those of all candidates, and
+    the rows (m, 2) of these; without it they are read.
     """
     context.found.counts["linked"] += len(candidates)
-    signed, rows = _signatures_of(connection, context, candidates, known)
+    signed, rows = known or _signatures_of(connection, context, candidates)
     if not len(signed.doc_ids):
         return _no_pairs()
     rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
     if context.encoder.across is not None:
         labels = labels_of(signed.digests)
         rows = rows[(labels[rows[:, 0]] != labels[rows[:, 1]]).any(axis=1)]
-    screened = screen(context.encoder, signed, rows[:, 0], rows[:, 1], review=True)
+    screened = screen(context.encoder, signed, rows[:, 0], rows[:, 1], review=True, count_late=True)
     context.found.counts["candidates"] += screened.candidates
     context.found.counts["screened"] += len(screened.left)
 
@@ -123,21 +123,15 @@ def verify_candidates(
         context.found.stale.update(int(signed.doc_ids[row]) for row in used if row not in found)
         return found
 
-    return verify_screened(context.encoder, signed, screened, read, review=True, passages=True)
+    screened, scores = verify(context.encoder, screened, read, signed, review=True, passages=True)
+    return _pairs(context.encoder, signed, screened, scores)
 
 
 def verify_screened(
-    encoder: Encoder,
-    signed: Signatures,
-    screened: Screened,
-    read: Callable[[Sequence[int]], Features],
-    *,
-    review: bool = False,
-    passages: bool = False,
+    encoder: Encoder, signed: Signatures, screened: Screened, read: Callable[[Sequence[int]], Features]
 ) -> VerifiedPairs:
     """Return the pairs among screened candidates, as `verify` finds them by rows of `signed`."""
-    screened, scores = verify(encoder, screened, read, review=review, passages=passages)
-    return _pairs(signed, screened, scores, ~are_pairs(encoder, scores, screened.shared_bands))
+    return _pairs(encoder, signed, *verify(encoder, screened, read))
 
 
 def read_features(
@@ -187,22 +181,16 @@ def current_features(
 
 
 def _signatures_of(
-    connection: Connection, context: Context, candidates: NDArray[np.int64], known: Signatures | None
+    connection: Connection, context: Context, candidates: NDArray[np.int64]
 ) -> tuple[Signatures, NDArray[np.int64]]:
     """Return signatures, and the rows of candidates in them, (m, 2), -1 for those that are no longer heads."""
-    if known is not None and ((rows := _rows_of(known, candidates)) >= 0).all():
-        return known, rows
     family = context.encoder.family
     doc_ids = np.unique(candidates)
     signed = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
-    return signed, _rows_of(signed, candidates)
-
-
-def _rows_of(signed: Signatures, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
     if not len(signed.doc_ids):
-        return np.full(candidates.shape, -1, np.int64)
+        return signed, np.full(candidates.shape, -1, np.int64)
     rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)
-    return np.where(signed.doc_ids[rows] == candidates, rows, -1)
+    return signed, np.where(signed.doc_ids[rows] == candidates, rows, -1)
 
 
 def _without_duplicates(context: Context, signed: Signatures, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -219,9 +207,7 @@ def _without_duplicates(context: Context, signed: Signatures, rows: NDArray[np.i
     return apart
 
 
-def _pairs(
-    signed: Signatures, screened: Screened, scores: Scores, in_review: NDArray[np.bool_]
-) -> VerifiedPairs:
+def _pairs(encoder: Encoder, signed: Signatures, screened: Screened, scores: Scores) -> VerifiedPairs:
     return VerifiedPairs(
         signed.doc_ids[screened.left],
         signed.doc_ids[screened.right],
@@ -229,7 +215,7 @@ def _pairs(
         screened.sketch_scores,
         screened.candidates,
         scores,
-        in_review,
+        ~are_pairs(encoder, scores, screened.shared_bands),
         _digests_of(signed, screened.left),
         _digests_of(signed, screened.right),
     )

@@ -175,14 +175,12 @@ def _is_first_by_band(one, other, own, left, full):
 def _is_first_sorted(one, other, own, left, full):
     at, place = 0, 0
     while at < len(one) and place < len(other):
-        if one[at] == other[place]:
-            if _place(one[at]) < own and _links(one[at], left, full):
-                return False
-            at += 1
-        elif one[at] < other[place]:
-            at += 1
-        else:
-            place += 1
+        ahead, behind = one[at], other[place]
+        if ahead == behind and _place(ahead) < own and _links(ahead, left, full):
+            return False
+        # Without branches on the keys, which are unpredictable.
+        at += int64(ahead <= behind)
+        place += int64(behind <= ahead)
     return True
 
 

@@ -247,11 +247,9 @@ def _longest_run(ids, order, left, left_end, right, right_end):
     longest = int64(0)
     while left < left_end and right < right_end:
         one, other = ids[order[left]], ids[order[right]]
-        if one < other:
-            left += 1
-            continue
-        if other < one:
-            right += 1
+        if one != other:
+            left += int64(one < other)
+            right += int64(other < one)
             continue
         last = right
         while last < right_end and ids[order[last]] == one:
