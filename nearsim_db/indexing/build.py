@@ -127,6 +127,8 @@ class _Leader:
         """Verify the candidates of all buckets."""
         with self._engine.connect() as connection:
             build_plan.plan_pairs(connection, self._context)
+            if self._context.build.spool is not None:
+                self._context.build.spool.gather()
             self._complete("pairs", connection)
             self._report_whole("pairs")
             pairs.finish_pairs(connection, self._context.leaves)

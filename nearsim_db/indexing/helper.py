@@ -106,8 +106,9 @@ def _help(database: Database, context: Context) -> None:
             # The leader loads and indexes the same band rows meanwhile, on one core.
             with database.transaction() as connection:
                 keys = BandKeys.load(connection, context)
-        if not build.join(database.engine, context, lambda: None, keys):
+        if build.join(database.engine, context, lambda: None, keys):
             context.build.finish_spool()
+        else:
             time.sleep(_POLL_SECONDS)
 
 

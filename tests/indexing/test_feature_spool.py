@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nearsim_db import Index
 from nearsim_db.indexing import band_keys, build, catch_up, feature_spool, ingest
+from nearsim_db.indexing.build_slices import Taker
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.steps import search
@@ -174,15 +175,19 @@ def test_the_build_reads_no_sketches_and_no_text_to_verify(
         assert read_to_verify == []
 
 
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow("child processes"))])
 def test_a_build_that_signs_reads_no_text_to_verify(
-    database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch
+    database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
-    """Documents cannot be signed before the build, as common shingles are not known yet."""
+    """Documents cannot be signed before the build, as common shingles are not known yet. A helper signs all of them."""
+    take = Taker.take
+    if jobs > 1:
+        monkeypatch.setattr(Taker, "take", lambda taker, stage: stage != "sign" and take(taker, stage))
     monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 0)
     monkeypatch.setattr(build, "MOST_DOCUMENTS", 0)
     monkeypatch.setattr("nearsim_db.indexing.context.FeatureCache.get_all", no_features)
     with Index.connect(database_url) as index:
-        index.database.jobs = 1
+        index.database.jobs = jobs
         create(index, ["sketch.family=winnow", "shingle.k=2", "match.ignore_common=90"])
         index.add(stories(COUNT))
         assert len(list(index.pairs())) == 15
