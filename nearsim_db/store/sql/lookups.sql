@@ -63,14 +63,14 @@ ORDER BY found.doc_id
 -- name: read_candidates
 -- The first documents with each of some digests, as in read_twins, with the body of one of them if it is requested and
 -- in the collection. A deleted document does not count. Relies on the index on (feature_digest, doc_id) and
--- document_pkey.
+-- document_pkey. The parameters are in subqueries: otherwise a plan made for few digests seems cheaper, at each call.
 SELECT found.place, found.doc_id, found.external_id, found.title, found.body, found.has_text
 FROM (
     SELECT FROM nearsim.generation WHERE generation_id = {generation_id} AND state <> 'abandoned'
 ) AS kept
 LEFT JOIN LATERAL (
     SELECT query.place, twin.doc_id, twin.external_id, twin.title, twin.body, twin.has_text
-    FROM unnest(CAST(%(digests)s AS uuid[]), CAST(%(unread)s AS bigint[]))
+    FROM unnest((SELECT CAST(%(digests)s AS uuid[])), (SELECT CAST(%(unread)s AS bigint[])))
         WITH ORDINALITY AS query (digest, unread, place)
     CROSS JOIN LATERAL (
         SELECT own.doc_id, named.external_id, named.title, CASE WHEN named.has_text THEN named.body END AS body,
@@ -83,7 +83,7 @@ LEFT JOIN LATERAL (
                 doc_id = query.unread AND collection_id = %(collection_id)s AND body_digest IS NULL AS has_text
             FROM nearsim.document WHERE doc_id = own.doc_id LIMIT 1
         ) AS named
-        ORDER BY own.doc_id LIMIT %(most)s
+        ORDER BY own.doc_id LIMIT (SELECT CAST(%(most)s AS bigint))
     ) AS twin
 ) AS found ON true
 ORDER BY found.place, found.doc_id
