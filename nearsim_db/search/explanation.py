@@ -76,7 +76,8 @@ class Explanation:
     `similarity`, `intersection`, `union` and `distance` are computed from the present texts, also of two documents
     that are no pair; None if a document has no features, its text cannot be read, or this version would make
     different sketches. `stored_similarity` is that of the stored pair, an estimate unless `verified`. `probability`
-    is that of two documents of this similarity becoming candidates. `passages` are what the present texts share, the
+    is that of two documents of this similarity becoming candidates, under winnow of two whose longest common run has
+    the length of theirs. `passages` are what the present texts share, the
     longest first, under containment, else none. `estimate`, `shared_bands` and `buckets` are
     from the stored sketches. `bands` of `rows` values are those of the index, of which `required` must be shared.
     `remedy` is a recipe under which they would be a pair.
@@ -290,8 +291,7 @@ def _missing(
     if evidence.are_candidates is False:
         text = shared_too_few(profile, evidence.shared_bands or 0)
         if figures is not None:
-            chance = f"pairs of this similarity become candidates with probability {figures.probability:.4f}"
-            text = f"{text}; {chance}"
+            text = f"{text}; {figures.chance}"
         yield Reason("too_few_shared_bands", text)
     elif evidence.are_linked is False:
         linked = "" if needed_limit is None else f"; a limit of {needed_limit} would link them"

@@ -16,7 +16,9 @@ from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import override
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
+from nearsim_db.similarity.runs import longest_runs
 from nearsim_db.similarity.screening import are_certain, are_pairs
+from nearsim_db.similarity.sketch.winnow import run_probability
 from nearsim_db.store import documents
 from nearsim_db.store.driver import Connection
 
@@ -43,7 +45,8 @@ def read_contents(
 class PairFigures:
     """What two documents with features share: `scores` of their features if known, and of their sketches.
 
-    `enough`: their shared bands satisfy the recipe.
+    `enough`: their shared bands satisfy the recipe. `run` is the longest run of shingles that both have, None unless
+    the family is winnow.
     """
 
     encoder: Encoder
@@ -51,6 +54,7 @@ class PairFigures:
     sketch_scores: Scores
     shared_bands: int
     enough: bool
+    run: int | None = None
 
     @classmethod
     def of(
@@ -60,7 +64,10 @@ class PairFigures:
         shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
         scores = None if features is None else encoder.compare(features, _FIRST, _SECOND)
         estimated = encoder.sketch_scores(sketches[:1], sketches[1:])
-        return cls(encoder, scores, estimated, int(shared[0]), bool(enough[0]))
+        run = None
+        if features is not None and encoder.family.ordered:
+            run = int(longest_runs(features, _FIRST, _SECOND, encoder.backend)[0])
+        return cls(encoder, scores, estimated, int(shared[0]), bool(enough[0]), run)
 
     @property
     def decisive(self) -> Scores:
@@ -87,8 +94,24 @@ class PairFigures:
 
     @property
     def probability(self) -> float:
-        """The probability that a pair of this similarity becomes a candidate under the profile."""
+        """The probability that a pair of this similarity becomes a candidate under the profile.
+
+        Under winnow, that two texts share a fingerprint of a common run as long as their longest.
+        """
+        window = self.encoder.profile.recipe.window
+        if window is not None and self.run is not None:
+            return run_probability(self.run, window)
         return self.encoder.profile.match_probability(self.similarity)
+
+    @property
+    def chance(self) -> str:
+        """Say how probable it was that the two become candidates."""
+        what = (
+            "pairs of this similarity"
+            if self.run is None
+            else "texts whose longest common run has this length"
+        )
+        return f"{what} become candidates with probability {self.probability:.4f}"
 
     def _measured(self) -> str:
         """Return the first of the scores that decide, with its name."""
@@ -216,10 +239,9 @@ def _under(figures: PairFigures, contents: Sequence[Content], settings: tuple[st
     except RecipeError:
         return None
     encoder = Encoder(profile, figures.encoder.backend)
-    sketches = encoder.sketch(encoder.features(contents))
-    shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
-    probability = profile.match_probability(figures.similarity)
-    return Remedy(settings, profile.bands, profile.rows, int(shared[0]), probability, bool(enough[0]))
+    features = encoder.features(contents)
+    found = PairFigures.of(encoder, encoder.sketch(features), [features.of(0), features.of(1)])
+    return Remedy(settings, profile.bands, profile.rows, found.shared_bands, found.probability, found.enough)
 
 
 def _thresholds(figures: PairFigures) -> Iterator[float]:

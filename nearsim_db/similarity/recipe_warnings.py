@@ -233,7 +233,7 @@ def of_common(percent: float, common: CommonShingles) -> list[str]:
     if not len(common.ids):
         return []
     return [
-        f"match.ignore_common = {percent:g} leaves out {count_of(len(common.ids), 'shingle')} that are in more than "
+        f"match.ignore_common = {percent:g} leaves out {count_of(len(common.ids), 'shingle')} found in more than "
         f"{percent:g} % of {count_of(common.documents, 'distinct text')}, {common.counts.sum():,} in all; nearsim "
         "fingerprints --common lists them"
     ]

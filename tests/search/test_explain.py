@@ -9,6 +9,7 @@ from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.search.explanation import Explanation
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.sketch.winnow import run_probability
 from tests.builders.sql_world import ALONE, EMPTY, MINIMUM, THRESHOLD, World, fill, filled
 from tests.servers.databases import Server
 
@@ -87,6 +88,18 @@ def test_a_remedy_makes_them_a_pair(server: Server) -> None:
             found = index.explain(known.names[left], known.names[right])
         assert (found.is_pair, found.shared_bands) == (True, remedy.shared_bands)
         assert found.stored_similarity == similarity
+
+
+def test_the_chance_of_texts_with_a_run_shorter_than_the_guarantee(database_url: str) -> None:
+    """Their longest common run, not their containment, decides under winnow whether they share a fingerprint."""
+    words = [f"w{at}" for at in range(80)]
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), ["sketch.family=winnow", "match.passage=20"]))
+        texts = {"whole": words, "long": [*words[20:40], *"abcdefgh"], "short": [*words[50:62], *"ijklmnop"]}
+        index.add(Document(name, body=" ".join(text)) for name, text in texts.items())
+        assert index.explain("whole", "long").probability == 1
+        # A run of 12 words has 8 shingles of 5 words, which windows of 16 may miss.
+        assert index.explain("whole", "short").probability == pytest.approx(run_probability(8, 16))
 
 
 @pytest.mark.slow("builds an index")

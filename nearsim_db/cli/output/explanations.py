@@ -162,6 +162,7 @@ def _figures(found: Explanation) -> dict[str, object]:
     required = "" if found.required == "1" else f", of which {found.required} required"
     shared = None if found.shared_bands is None else f"{found.shared_bands} of {found.bands}{required}"
     chance = None if found.probability is None else f"{found.probability:.{_DIGITS}f}"
+    such = "with such a run in common" if found.metric == "containment" else "of this similarity"
     return {
         "profile": f"{found.profile}, generation {found.generation}",
         **_similarity(found),
@@ -170,7 +171,7 @@ def _figures(found: Explanation) -> dict[str, object]:
         "signature similarity": found.signature_similarity and f"{found.signature_similarity:.{_DIGITS}f}",
         "shared_bands": shared,
         "buckets": _buckets(found),
-        "probability": chance and f"{chance} that a pair of this similarity becomes a candidate",
+        "probability": chance and f"{chance} that a pair {such} becomes a candidate",
     }
 
 
