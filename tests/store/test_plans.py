@@ -237,6 +237,33 @@ def test_documents_within_an_age_are_found_by_index(loaded: Connection) -> None:
     loaded.rollback()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("read_documents", "list_past_retention", "find_existing_documents"),
+        *("find_current", "read_review_document"),
+    ],
+)
+def test_documents_of_a_collection_that_statistics_do_not_know_are_read_by_key(
+    loaded: Connection, name: str
+) -> None:
+    """An index on the collection seems to have none of its documents then, and has all of them."""
+    serve(loaded)
+    loaded.execute(
+        "INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (8, 'd')"
+    )
+    fill = "INSERT INTO nearsim.document (collection_id, external_id) SELECT %s, n FROM generate_series(1, %s) AS n"
+    loaded.execute(fill, (8, 20_000))
+    loaded.execute("ANALYZE nearsim.document")
+    loaded.execute(fill, (7, 5_000))
+    newest = loaded.execute("SELECT doc_id FROM nearsim.document ORDER BY doc_id DESC LIMIT 1000").fetchall()
+    within = {"collection_id": 7, "age": 3_600, "vectors": False, "characters": 9}
+    nodes = plan(loaded, name, {"doc_ids": [doc_id for (doc_id,) in newest], **within})
+    reads = [node for node in nodes if node.get("Relation Name") == "document"]
+    assert [node["Index Name"] for node in reads] == ["document_pkey"]
+    loaded.rollback()
+
+
 def test_slices_with_few_documents_for_their_range_are_read_by_age(loaded: Connection) -> None:
     serve(loaded)
     loaded.execute(

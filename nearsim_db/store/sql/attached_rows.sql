@@ -131,7 +131,7 @@ FROM nearsim.document AS attached
 LEFT JOIN LATERAL (
     SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1
 ) AS source_row ON attached.body_digest IS NOT NULL
-WHERE attached.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND attached.collection_id = %(collection_id)s
+WHERE attached.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND attached.collection_id IS NOT DISTINCT FROM %(collection_id)s
     AND coalesce(attached.published_at, attached.created_at)
         >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
 ORDER BY attached.doc_id

@@ -87,7 +87,7 @@ WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND body_digest IS NOT NULL
 -- forces a new revision at the next comparison, which is queued. Relies on document_pkey.
 WITH invalidated AS (
     UPDATE nearsim.document SET body_digest = '00000000-0000-0000-0000-000000000000'
-    WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id = %(collection_id)s
+    WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
         AND body_digest <> '00000000-0000-0000-0000-000000000000'
         AND coalesce(published_at, created_at)
             >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')

@@ -145,11 +145,12 @@ ORDER BY doc_id
 
 -- name: read_documents
 -- Documents of a collection by doc_id: vectors or texts (unselected columns are not detoasted), and whether the text
--- is in an attached table; with an age, only documents within it. Relies on document_pkey.
+-- is in an attached table; with an age, only documents within it. Relies on document_pkey. (No index supports IS NOT
+-- DISTINCT FROM: of a collection that statistics do not know, the planner would read all documents by another.)
 SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WHEN NOT requested.vectors THEN body END,
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
-WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id = %(collection_id)s
+WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
     AND coalesce(published_at, created_at)
         >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
 ORDER BY doc_id
@@ -159,7 +160,7 @@ ORDER BY doc_id
 -- document_pkey.
 SELECT one.doc_id
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS one (doc_id, revision)
-LEFT JOIN nearsim.document ON document.doc_id = one.doc_id AND document.collection_id = %(collection_id)s
+LEFT JOIN nearsim.document ON document.doc_id = one.doc_id AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
     AND document.revision = one.revision
     AND coalesce(document.published_at, document.created_at) >= coalesce(
         clock_timestamp() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
@@ -167,17 +168,17 @@ WHERE document.doc_id IS NULL
 ORDER BY one.doc_id
 
 -- name: list_past_retention
--- Which documents are older than an age now; none without an age. Relies on document_pkey.
+-- Which documents are older than an age now; none without an age. Relies on document_pkey, as read_documents does.
 SELECT doc_id FROM nearsim.document
-WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id = %(collection_id)s
+WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
     AND coalesce(published_at, created_at)
         < clock_timestamp() - make_interval(secs => CAST(%(age)s AS double precision))
 ORDER BY doc_id
 
 -- name: find_existing_documents
--- Which doc_ids exist in a collection. Relies on document_pkey.
+-- Which doc_ids exist in a collection. Relies on document_pkey, as read_documents does.
 SELECT doc_id FROM nearsim.document
-WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id = %(collection_id)s
+WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
 
 -- name: count_past_retention
 -- Number of a collection's documents older than an age. Relies on document_age.

@@ -31,7 +31,7 @@ SELECT requested.doc_id, document.doc_id IS NOT NULL, coalesce(
         ORDER BY twin.feature_digest, twin.doc_id LIMIT 1)
 FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
 LEFT JOIN nearsim.document AS document
-    ON document.doc_id = requested.doc_id AND document.collection_id = %(collection_id)s
+    ON document.doc_id = requested.doc_id AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
 LEFT JOIN {signature} AS signed ON signed.doc_id = requested.doc_id
 ORDER BY requested.doc_id
 

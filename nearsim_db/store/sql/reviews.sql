@@ -43,7 +43,7 @@ FROM (
     SELECT left_id, right_id, similarity, left_id FROM nearsim.similar_pair
     WHERE generation_id = %(generation_id)s AND right_id = %(doc_id)s
 ) AS pair
-JOIN nearsim.document ON document.doc_id = pair.other_id AND document.collection_id = %(collection_id)s
+JOIN nearsim.document ON document.doc_id = pair.other_id AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
 WHERE NOT EXISTS (
         SELECT FROM nearsim.verdict WHERE verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id
             AND verdict.undone_at IS NULL)
@@ -159,7 +159,7 @@ SELECT document.doc_id, document.external_id, document.title, document.source, d
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), left(text.body, %(characters)s), length(text.body)
 FROM nearsim.document
 CROSS JOIN LATERAL (SELECT nearsim.body_of(document.doc_id) OFFSET 0) AS text (body)
-WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id = %(collection_id)s
+WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
 
 -- name: read_review_pair
 -- The stored pair of two documents, twins expanded, in the live generation of a profile (nearsim.stored_pairs).
@@ -192,7 +192,7 @@ JOIN nearsim.similar_pair AS pair ON pair.generation_id = %(generation_id)s
 SELECT member.doc_id, document.external_id, document.title, document.source, document.url,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), member.is_survivor
 FROM nearsim.cluster_member AS member
-JOIN nearsim.document ON document.doc_id = member.doc_id AND document.collection_id = %(collection_id)s
+JOIN nearsim.document ON document.doc_id = member.doc_id AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
 WHERE member.generation_id = %(generation_id)s AND member.cluster_id = %(cluster_id)s
 ORDER BY member.doc_id LIMIT %(most)s
 

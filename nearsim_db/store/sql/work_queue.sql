@@ -81,7 +81,7 @@ WITH next AS MATERIALIZED (
     JOIN nearsim.document USING (doc_id)
     WHERE work.generation_id = {generation_id} AND work.stage = 'sign' AND work.doc_id = next.doc_id
         AND work.attempts = 0 AND work.lease_id IS NULL
-        AND document.collection_id = %(collection_id)s AND document.revision = signature.revision
+        AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s AND document.revision = signature.revision
         AND coalesce(document.published_at, document.created_at) >= coalesce(
             clock_timestamp() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
 )
