@@ -160,10 +160,16 @@ def threshold_of(profile: Profile) -> str:
 def shared_too_few(profile: Profile, shared: int) -> str:
     """Say that two documents share too few bands to be candidates."""
     required = required_bands(profile)
+    is_winnow = profile.recipe.window is not None
     if not shared:
-        return f"they share none of {count_of(profile.bands, 'band')}"
+        return (
+            "they share no fingerprint"
+            if is_winnow
+            else f"they share none of {count_of(profile.bands, 'band')}"
+        )
     if required.isdigit():
-        return f"they share {count_of(shared, 'band')}, and {required} are required"
+        what = count_of(shared, "fingerprint" if is_winnow else "band")
+        return f"they share {what}, and {required} are required"
     return f"they share {count_of(shared, 'band')}, and not those that {required} requires"
 
 

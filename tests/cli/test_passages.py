@@ -1,6 +1,7 @@
 """nearsim passages, --ignore FILE, and nearsim fingerprints --common."""
 
 import json
+import re
 from pathlib import Path
 
 from nearsim_db import Document, Index
@@ -19,7 +20,11 @@ def test_passages_are_printed_side_by_side(index: Index, nearsim: CommandLine) -
     assert "passage 1: 59 equal words, 98 % of the longer side" in out
     assert f"characters {len(FRAME) + 15:,} to" in out
     assert "[-changed-]" in out and f"{{+#{STORY.split()[30][4:]}+}}" in out
-    assert out.strip() in nearsim.succeed("why", "again", "longer").out
+    why = nearsim.succeed("why", "again", "longer").out
+    assert out.strip() in why
+    assert re.search(r"similarity +\d\.\d{4}: \d+ of \d+ features of the smaller are in both", why)
+    assert re.search(r"shared_bands +[1-9]\d* fingerprints\n", why)
+    assert "they share no fingerprint" in nearsim.succeed("why-not", "story", "alone").out
     assert nearsim.succeed("passages", "alone", "again").out == "no passage is in both\n"
     value = json.loads(nearsim.succeed("passages", "story", "longer", "--json").out)
     assert (value["left"], value["right"], len(value["passages"])) == ("story", "longer", 1)

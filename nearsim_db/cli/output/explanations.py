@@ -160,9 +160,11 @@ def _print_reasons(found: Explanation) -> None:
 
 def _figures(found: Explanation) -> dict[str, object]:
     required = "" if found.required == "1" else f", of which {found.required} required"
-    shared = None if found.shared_bands is None else f"{found.shared_bands} of {found.bands}{required}"
+    is_containment = found.metric == "containment"
+    of = "fingerprints" if is_containment else f"of {found.bands}"
+    shared = None if found.shared_bands is None else f"{found.shared_bands} {of}{required}"
     chance = None if found.probability is None else f"{found.probability:.{_DIGITS}f}"
-    such = "with such a run in common" if found.metric == "containment" else "of this similarity"
+    such = "with such a run in common" if is_containment else "of this similarity"
     return {
         "profile": f"{found.profile}, generation {found.generation}",
         **_similarity(found),
@@ -181,6 +183,10 @@ def _similarity(found: Explanation) -> dict[str, object]:
         facts["similarity"] = found.stored_similarity
     elif found.union is None:
         facts["similarity"] = found.similarity
+    elif found.metric == "containment" and found.intersection:
+        smaller = round(found.intersection / found.similarity)
+        counted = f"{found.intersection:,} of {smaller:,} features of the smaller are in both"
+        facts["similarity"] = f"{found.similarity:.{_DIGITS}f}: {counted}"
     else:
         counted = f"{found.intersection:,} of {found.union:,} features are in both"
         facts["similarity"] = f"{found.similarity:.{_DIGITS}f}: {counted}"
@@ -201,7 +207,8 @@ def _buckets(found: Explanation) -> str | None:
     large = [one for one in found.buckets if limit and one.members > limit]
     bands = ", ".join(str(one.band) for one in found.buckets)
     most = max(one.members for one in found.buckets)
-    text = f"of bands {bands}; the largest has {most:,} members"
+    which = f"{len(found.buckets)}" if found.metric == "containment" else f"of bands {bands}"
+    text = f"{which}; the largest has {most:,} members"
     return f"{text}, {len(large):,} over the limit of {limit:,}" if large else text
 
 
@@ -227,6 +234,8 @@ def _remedy(found: Explanation) -> list[str]:
         return ["", "no threshold is low enough to make them a pair"]
     changed = " and ".join(remedy.settings)
     bands = f"{remedy.bands} bands of {remedy.rows} rows, of which they share {remedy.shared_bands}"
+    if found.metric == "containment":
+        bands = f"they share {count_of(remedy.shared_bands, 'fingerprint')}"
     if not remedy.sufficient:
         return ["", f"even with {changed} they would not be candidates: {bands}"]
     if not remedy.settings:
