@@ -117,7 +117,11 @@ def _per_head(counted: int | None, heads: int) -> float | None:
 
 
 def describe(profile: Profile) -> dict[str, Any]:
-    """Return the resolved parameters of a profile, and what to expect of them."""
+    """Return the resolved parameters of a profile, and what to expect of them.
+
+    `curve` has the probability of becoming a candidate by similarity, under winnow that of a shared fingerprint by the
+    equal words in a row, of which `never_missed` always make a candidate.
+    """
     return {
         "threshold": profile.recipe.match.threshold,
         "bands": profile.bands,
@@ -125,6 +129,7 @@ def describe(profile: Profile) -> dict[str, Any]:
         "unused_rows": profile.unused_rows,
         "amplification": str(profile.amplification),
         "expected_recall": round(profile.expected_recall, 6),
+        "never_missed": profile.recipe.never_missed,
         "curve": [[similarity, round(probability, 6)] for similarity, probability in profile.curve()],
         "expected_bytes_per_document": profile.bytes_per_document(),
         "fingerprint": profile.fingerprint,

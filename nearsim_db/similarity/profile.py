@@ -21,6 +21,7 @@ from nearsim_db.similarity.recipe import (
     without_later_keys,
 )
 from nearsim_db.similarity.recipe.validation import OPTIONS
+from nearsim_db.similarity.sketch.winnow import run_probability
 from nearsim_db.similarity.text.code import Lexer
 from nearsim_db.similarity.text.words import word_filter
 
@@ -70,9 +71,16 @@ class Profile:
         return self.amplification.probability(base)
 
     def curve(self) -> list[tuple[float, float]]:
-        """Return (similarity, probability of becoming a candidate) around the threshold."""
-        around = lsh.similarities_around(self.similarity_at_threshold)
-        return [(similarity, self.match_probability(similarity)) for similarity in around]
+        """Return (similarity, probability of becoming a candidate) around the threshold.
+
+        Under winnow, (length of the longest run of equal words, probability), up to the length that is never missed.
+        """
+        window, around = self.recipe.window, self.recipe.words_around
+        if window is not None:
+            shingles = range(1, window + 1)
+            return [(float(one + around), run_probability(one, window)) for one in shingles]
+        similarities = lsh.similarities_around(self.similarity_at_threshold)
+        return [(similarity, self.match_probability(similarity)) for similarity in similarities]
 
     def bytes_per_document(self) -> int:
         """Estimate the disk space of one document's index rows."""

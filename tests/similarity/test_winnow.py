@@ -177,6 +177,10 @@ def test_a_recipe_has_the_defaults_of_its_family() -> None:
     assert (kept.match.threshold, kept.shingle.k, kept.cluster.keep, kept.window) == (0.8, 3, "latest", 18)
     profile = resolve(made)
     assert (profile.band_rows, profile.expected_recall, profile.unused_rows) == (47, 1.0, 0)
+    assert [run for run, _ in profile.curve()] == list(range(5, 21))
+    assert [chance for _, chance in profile.curve()] == sorted(chance for _, chance in profile.curve())
+    assert (profile.curve()[-1], made.never_missed, Recipe().never_missed) == ((20.0, 1.0), 20, None)
+    assert override(made, ["match.min_shared_bands=3"]).never_missed == 52
     assert profile.fingerprint != resolve(override(made, ["match.passage=21"])).fingerprint
 
 

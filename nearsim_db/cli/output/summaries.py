@@ -71,21 +71,42 @@ def print_profile(description: dict[str, Any], name: str, state: str) -> None:
             "fingerprint": description["fingerprint"],
             "threshold": f"{description['threshold']:g}",
             "window": "all documents" if age == "none" else f"documents of the last {age}",
-            "bands x rows": f"{description['bands']} x {description['rows']}",
-            "unused rows": description["unused_rows"],
-            "amplification": description["amplification"],
-            "expected recall": f"{description['expected_recall']:.4f} at the threshold",
+            **_banding(description),
             "expected bytes per document": description["expected_bytes_per_document"],
         }
     )
     print_curve(description)
 
 
+def _banding(description: dict[str, Any]) -> dict[str, object]:
+    """Return the facts of bands, or for winnow the length of the runs that are never missed."""
+    recipe = description["recipe"]
+    if recipe["sketch"]["family"] == "winnow":
+        return {"never missed": f"{description['never_missed']} equal {_unit(recipe)} in a row"}
+    return {
+        "bands x rows": f"{description['bands']} x {description['rows']}",
+        "unused rows": description["unused_rows"],
+        "amplification": description["amplification"],
+        "expected recall": f"{description['expected_recall']:.4f} at the threshold",
+    }
+
+
+def _unit(recipe: dict[str, Any]) -> str:
+    return "characters" if recipe["shingle"]["scheme"] == "char" else "words"
+
+
 def print_curve(description: dict[str, Any]) -> None:
-    """Print the probability of becoming a candidate by similarity and, for projection, by distance."""
-    curve = description["curve"]
+    """Print the probability of becoming a candidate by similarity, distance or, for winnow, equal words in a row."""
+    curve, family = description["curve"], description["recipe"]["sketch"]["family"]
     terminal.print_line()
-    if description["recipe"]["sketch"]["family"] != "projection":
+    if family == "winnow":
+        unit = _unit(description["recipe"])
+        terminal.print_line(
+            f"Probability that a pair shares a fingerprint, by its most equal {unit} in a row:"
+        )
+        tables.print_table((unit, "probability"), [(f"{run:g}", f"{p:.4f}") for run, p in curve])
+        return
+    if family != "projection":
         terminal.print_line("Probability that a pair becomes a candidate, by similarity:")
         tables.print_table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in curve])
         return

@@ -178,7 +178,6 @@ class Recipe(_Section, frozen=True):
     def __post_init__(self) -> None:
         if self.match.review is None:
             force_setattr(self, "match", replace(self.match, review=default_review(self)))
-        validation.check(self)
         if self.sketch.family == "winnow":
             passage = validation.default_passage(self.match)
             common = validation.default_common(self.shingle)
@@ -191,6 +190,7 @@ class Recipe(_Section, frozen=True):
                     force_setattr(self, "match", replace(self.match, **{key: default}))
         elif self.bands.is_open and self.match.amplification is None:
             force_setattr(self, "bands", replace(self.bands, recall=DEFAULT_RECALL))
+        validation.check(self)
 
     @property
     def window(self) -> int | None:
@@ -201,6 +201,13 @@ class Recipe(_Section, frozen=True):
     def run_length(self) -> int | None:
         """The consecutive shingles that make a pair of two documents; None if only the threshold does."""
         return self._shingles_of(self.match.passage_words)
+
+    @property
+    def never_missed(self) -> int | None:
+        """The equal words in a row, without repetitions, that always make candidates; None but for winnow."""
+        if self.window is None:
+            return None
+        return self.words_around + self.match.min_shared_bands * self.window
 
     def _shingles_of(self, words: int | None) -> int | None:
         return None if words is None else words - self.words_around

@@ -207,7 +207,6 @@ def _check_average(recipe: "Recipe") -> None:
 
 def _check_passage(recipe: "Recipe") -> None:
     """Check the keys that winnow has, or does not have: it keeps as many values as a text requires."""
-    passage, k = recipe.match.passage or default_passage(recipe.match), recipe.shingle.k
     if recipe.sketch.family != "winnow":
         for key in WINNOW_KEYS:
             if getattr(recipe.match, key) is not None:
@@ -215,12 +214,12 @@ def _check_passage(recipe: "Recipe") -> None:
                     f"match.{key} belongs to the family winnow, not to {recipe.sketch.family}; leave it out"
                 )
         return
-    if recipe.shingle.scheme != "bag" and passage < k:
+    if recipe.window is not None and recipe.window < 1:
         raise RecipeError(
-            f"match.passage is {passage}, shorter than a shingle of shingle.k = {k}, so no passage "
-            "of this length can be found; raise match.passage, or lower shingle.k"
+            f"match.passage is {recipe.match.passage}, shorter than a shingle of shingle.k = {recipe.shingle.k}, so no "
+            "passage of this length can be found; raise match.passage, or lower shingle.k"
         )
-    _check_passage_words(recipe, passage)
+    _check_passage_words(recipe)
     ignored = recipe.match.ignore or ()
     _check_characters(ignored)
     if (characters := sum(map(len, ignored))) > _MOST_IGNORED:
@@ -255,8 +254,8 @@ def default_common(shingle: "Shingle") -> float:
     return _DEFAULT_COMMON if shingle.scheme in ("word", "sentence") and shingle.k > 1 else 0.0
 
 
-def _check_passage_words(recipe: "Recipe", passage: int) -> None:
-    match, k = recipe.match, 1 if recipe.shingle.scheme == "bag" else recipe.shingle.k
+def _check_passage_words(recipe: "Recipe") -> None:
+    match = recipe.match
     if match.passage_words is None:
         return
     if match.verify != "exact" or match.certain_shared_bands:
@@ -264,12 +263,11 @@ def _check_passage_words(recipe: "Recipe", passage: int) -> None:
             f"match.passage_words is {match.passage_words}, which is decided on texts; set match.verify to exact and "
             "match.certain_shared_bands to 0"
         )
-    never_missed = passage + (match.min_shared_bands - 1) * (passage + 1 - k)
-    if match.passage_words < never_missed:
+    if match.passage_words < (recipe.never_missed or 0):
         raise RecipeError(
-            f"match.passage_words is {match.passage_words}, but with match.passage = {passage} and "
-            f"match.min_shared_bands = {match.min_shared_bands} only runs of {never_missed} equal words are never "
-            "missed; raise it, or lower the others"
+            f"match.passage_words is {match.passage_words}, but with match.passage = {match.passage} and "
+            f"match.min_shared_bands = {match.min_shared_bands} only runs of {recipe.never_missed} equal words are "
+            "never missed; raise it, or lower the others"
         )
 
 
