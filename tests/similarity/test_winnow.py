@@ -181,6 +181,7 @@ def test_a_recipe_has_the_defaults_of_its_family() -> None:
     assert [chance for _, chance in profile.curve()] == sorted(chance for _, chance in profile.curve())
     assert (profile.curve()[-1], made.never_missed, Recipe().never_missed) == ((20.0, 1.0), 20, None)
     assert override(made, ["match.min_shared_bands=3"]).never_missed == 52
+    assert override(made, ["match.threshold=.75"]).match.threshold == 0.75
     assert profile.fingerprint != resolve(override(made, ["match.passage=21"])).fingerprint
 
 

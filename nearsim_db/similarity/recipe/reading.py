@@ -29,6 +29,8 @@ _REPLACED = {
 }
 _MOST_CHARACTERS = 200_000
 _SHOWN_CHARACTERS = 100
+_POINT_FIRST = re.compile(r"^\.(?=[0-9]+$)")  # .5, which is no TOML
+
 # A key of n parts takes tomllib time quadratic in n.
 _PART = r"(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+"
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:\.[ \t]*+{_PART}){{32}}")
@@ -89,7 +91,7 @@ def _with_defaults(data: dict[str, Any]) -> dict[str, Any]:
 def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     """Apply `key.path=value` settings, as given on the command line.
 
-    A value is parsed as TOML (`5`, `0.8`, `true`, `["a", "b"]`), or else taken as a string. A setting replaces
+    A value is parsed as TOML (`5`, `0.8` or `.8`, `true`, `["a", "b"]`), or else taken as a string. A setting replaces
     the keys that it excludes: bands.count and bands.rows, bands.recall and bands.rule replace each other,
     match.amplification replaces bands, and vice versa; another family drops the options of the previous one. A
     default that depends on others is chosen anew.
@@ -150,11 +152,12 @@ def _split_setting(setting: str) -> tuple[str, Any]:
     path, equals, text = setting.partition("=")
     if not equals or not path.strip():
         raise RecipeError(f"--set is {setting!r}; it must be key=value, as in --set match.threshold=0.8")
+    text = _POINT_FIRST.sub("0.", text.strip())
     try:
         read = _parse_toml(f"value = {text}")
     except ValueError:
         read = {}
-    return path.strip(), read["value"] if read.keys() == {"value"} else text.strip()
+    return path.strip(), read["value"] if read.keys() == {"value"} else text
 
 
 def refuse_unknown_keys(data: dict[str, Any], struct: type[Struct], prefix: str) -> None:
