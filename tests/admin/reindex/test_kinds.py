@@ -37,7 +37,7 @@ def test_both_generations_are_kept_current_with_an_attached_table(app: Applicati
     one = Reindex(story.database, story.collection)
 
     def progress(step: str, done: int, total: int | None) -> None:
-        if step == "bands":
+        if step == "bands" and not app.execute("SELECT FROM story WHERE id = 11").fetchall():
             write(app, 11, words(0, 11))
             app.execute("UPDATE story SET body = %s WHERE id = 3", (words(7, 3),))
             app.execute("DELETE FROM story WHERE id = 4")
