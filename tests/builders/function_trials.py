@@ -95,7 +95,9 @@ TRIALS: dict[str, LiteralString] = {
 }
 # Those of writers.
 WRITING: dict[str, LiteralString] = {
-    "store_verdict(text,bigint,bigint,text,text)": "SELECT nearsim.store_verdict('pinned', {doc}, {like}, 'why', 'by')",
+    "store_verdicts(text[],bigint[],bigint[],text,text)": (
+        "SELECT nearsim.store_verdicts(ARRAY['pinned'], ARRAY[{doc}], ARRAY[{like}], 'why', 'by')"
+    ),
     "pin_survivor(bigint,text,text)": "SELECT nearsim.pin_survivor({doc}, 'why', 'by')",
     "pin_survivor(text,text,text,text)": "SELECT nearsim.pin_survivor({id}, 'why', 'by')",
     "unpin_survivor(bigint,text,text)": "SELECT nearsim.unpin_survivor(doc_id, 'why', 'by') "
@@ -104,7 +106,9 @@ WRITING: dict[str, LiteralString] = {
     "FROM nearsim.pin_survivor({id}, 'why', 'by')",
     "pin_pair(bigint,bigint,text,text)": "SELECT nearsim.pin_pair({doc}, {like}, 'why', 'by')",
     "pin_pair(text,text,text,text,text)": "SELECT nearsim.pin_pair({id}, {twin_id}, 'why', 'by')",
-    "undo_current_verdict(bigint,bigint,text,text)": "SELECT nearsim.undo_current_verdict({doc}, {like}, 'why', 'by')",
+    "undo_current_verdicts(bigint[],bigint[],text,text)": (
+        "SELECT nearsim.undo_current_verdicts(ARRAY[{doc}], ARRAY[{like}], 'why', 'by')"
+    ),
     "undo_verdict(bigint,bigint,text,text)": "SELECT nearsim.undo_verdict({doc}, {like}, 'why', 'by')",
     "undo_verdict(text,text,text,text,text)": "SELECT nearsim.undo_verdict({id}, {twin_id}, 'why', 'by')",
     "veto_pair(bigint,bigint,text,text)": "SELECT nearsim.veto_pair({doc}, {like}, 'why', 'by')",

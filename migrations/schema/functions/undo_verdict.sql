@@ -1,8 +1,9 @@
 CREATE FUNCTION nearsim.undo_verdict(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    undone constant nearsim.verdict := nearsim.undo_current_verdict(a, b, why, by);
+    undone nearsim.verdict;
 BEGIN
+    SELECT * INTO undone FROM nearsim.undo_current_verdicts(ARRAY[a], ARRAY[b], why, by);
     IF undone.verdict_id IS NULL THEN
         RAISE EXCEPTION 'documents % and % have no verdict to undo', a, b USING ERRCODE = 'no_data_found';
     END IF;
@@ -20,7 +21,8 @@ DECLARE
 BEGIN
     SELECT standing.* INTO undone
     FROM nearsim.documents_named(a, b, collection) AS named
-    CROSS JOIN LATERAL nearsim.undo_current_verdict(named.a_id, named.b_id, undo_verdict.why, undo_verdict.by) AS standing;
+    CROSS JOIN LATERAL nearsim.undo_current_verdicts(
+        ARRAY[named.a_id], ARRAY[named.b_id], undo_verdict.why, undo_verdict.by) AS standing;
     IF undone.verdict_id IS NULL THEN
         RAISE EXCEPTION 'documents % and % have no verdict to undo', quote_literal(a), quote_literal(b)
             USING ERRCODE = 'no_data_found';

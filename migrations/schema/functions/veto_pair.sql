@@ -1,7 +1,7 @@
 CREATE FUNCTION nearsim.veto_pair(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT nearsim.store_verdict('vetoed', a, b, why, by);
+    SELECT nearsim.store_verdicts(ARRAY['vetoed'], ARRAY[a], ARRAY[b], why, by);
 END;
 COMMENT ON FUNCTION nearsim.veto_pair(bigint, bigint, text, text) IS
     'Veto two documents: they are never in one cluster from now on; returns the verdict';
@@ -10,7 +10,8 @@ CREATE FUNCTION nearsim.veto_pair(a text, b text, why text, by text DEFAULT curr
 RETURNS nearsim.verdict
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT nearsim.store_verdict('vetoed', a_id, b_id, why, by) FROM nearsim.documents_named(a, b, collection);
+    SELECT nearsim.store_verdicts(ARRAY['vetoed'], ARRAY[a_id], ARRAY[b_id], why, by)
+    FROM nearsim.documents_named(a, b, collection);
 END;
 COMMENT ON FUNCTION nearsim.veto_pair(text, text, text, text, text) IS
     'veto_pair by external_id; name the collection if several have both documents';

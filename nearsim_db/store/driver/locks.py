@@ -20,7 +20,7 @@ class Lock(Enum):
     LINK = 0x6E78  # of a generation: changes its clusters
     ATTACHED_UPDATE = 0x6E7B  # of a collection: updates its documents from the attached table
     SWEEP = 0x6E7C  # of a collection: sweeps the attached table
-    VERDICT = 0x6E7D  # of a pair (a hash of its doc_ids): sets or undoes its verdict, in nearsim.undo_current_verdict
+    VERDICT = 0x6E7D  # of a pair (a hash of its doc_ids): sets or undoes its verdict, in nearsim.undo_current_verdicts
     REINDEX = 0x6E7E  # of a generation: builds it beside the live one
     DROP = 0x6E7F  # of the database (id 0): detaches partitions
     UPGRADE = 0x6E80  # of the database (id 0): changes the schema

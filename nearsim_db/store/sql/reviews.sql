@@ -96,10 +96,11 @@ WHERE undone_at IS NULL ORDER BY verdict_id FOR NO KEY UPDATE OF verdict
 
 -- name: set_verdicts
 -- Pin (same) or veto (different) pairs by doc_id.
-SELECT left_id, right_id, (CASE answer WHEN 'same' THEN nearsim.pin_pair(left_id, right_id, %(why)s, %(by)s)
-    ELSE nearsim.veto_pair(left_id, right_id, %(why)s, %(by)s) END).verdict_id
-FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), CAST(%(answers)s AS text[]))
-    AS decided (left_id, right_id, answer)
+SELECT left_id, right_id, verdict_id FROM nearsim.store_verdicts(
+    ARRAY(
+        SELECT CASE answer WHEN 'same' THEN 'pinned' ELSE 'vetoed' END
+        FROM unnest(CAST(%(answers)s AS text[])) WITH ORDINALITY AS given (answer, place) ORDER BY place),
+    CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), %(why)s, %(by)s)
 
 -- name: undo_verdicts
 -- Undo the verdicts on pairs by doc_id, and set those again that they had replaced. Relies on verdict_pkey.
@@ -108,7 +109,8 @@ SELECT undone.verdict_id, (CASE replaced.verdict
     WHEN 'vetoed' THEN nearsim.veto_pair(decided.left_id, decided.right_id, replaced.why, replaced.by) END).verdict_id
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), CAST(%(replaced_ids)s AS bigint[]))
     AS decided (left_id, right_id, replaced_id)
-CROSS JOIN LATERAL nearsim.undo_verdict(decided.left_id, decided.right_id, %(why)s, %(by)s) AS undone
+JOIN nearsim.undo_current_verdicts(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), %(why)s, %(by)s)
+    AS undone USING (left_id, right_id)
 LEFT JOIN nearsim.verdict AS replaced ON replaced.verdict_id = decided.replaced_id
 
 -- name: record_decision
@@ -240,11 +242,12 @@ SELECT DISTINCT tied.doc_id FROM (
     UNION ALL
     SELECT left_id FROM nearsim.verdict WHERE right_id = %(doc_id)s AND verdict = 'pinned' AND undone_at IS NULL
 ) AS tied
-JOIN nearsim.cluster_member AS member ON member.generation_id = %(generation_id)s AND member.doc_id = tied.doc_id
-    AND member.cluster_id = %(cluster_id)s
-WHERE NOT EXISTS (
-    SELECT FROM nearsim.verdict WHERE verdict.left_id = least(%(doc_id)s, tied.doc_id)
-        AND verdict.right_id = greatest(%(doc_id)s, tied.doc_id) AND verdict = 'vetoed' AND undone_at IS NULL)
+WHERE %(cluster_id)s = (
+        SELECT cluster_id FROM nearsim.cluster_member AS member
+        WHERE member.generation_id = %(generation_id)s AND member.doc_id = tied.doc_id)
+    AND NOT EXISTS (
+        SELECT FROM nearsim.verdict WHERE verdict.left_id = least(%(doc_id)s, tied.doc_id)
+            AND verdict.right_id = greatest(%(doc_id)s, tied.doc_id) AND verdict = 'vetoed' AND undone_at IS NULL)
 ORDER BY tied.doc_id
 
 -- name: find_cluster_ids

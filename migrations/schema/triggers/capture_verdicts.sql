@@ -1,0 +1,18 @@
+-- A generation may exist when this transaction commits that it does not see now, so the dispatcher finds the
+-- generations.
+CREATE FUNCTION nearsim.capture_verdicts() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO nearsim.change (collection_id, doc_id, stage)
+    SELECT DISTINCT collection_id, doc_id, 'link'
+    FROM changed CROSS JOIN LATERAL (VALUES (left_id), (right_id)) AS ends (doc_id);
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION nearsim.capture_verdicts() IS
+    'Trigger on verdict: captures that the clusters of both documents of each must be updated';
+
+CREATE TRIGGER verdict_capture_inserted AFTER INSERT ON nearsim.verdict
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_verdicts();
+CREATE TRIGGER verdict_capture_updated AFTER UPDATE ON nearsim.verdict
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_verdicts();
