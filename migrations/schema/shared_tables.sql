@@ -20,6 +20,9 @@ CREATE TABLE nearsim_index.similar_pair_shared PARTITION OF nearsim.similar_pair
     FOR VALUES FROM (MINVALUE) TO (200000000);
 CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, right_id);
 CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, similarity);
+-- A random part of the pairs, from which the queue sample of the review desk is drawn.
+CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, similarity)
+    WHERE hashint8extended(left_id, right_id) & 255 = 0;
 
 CREATE TABLE nearsim_index.cluster_member_shared PARTITION OF nearsim.cluster_member (
     PRIMARY KEY (generation_id, doc_id), UNIQUE (generation_id, cluster_id, is_survivor, doc_id))

@@ -87,6 +87,7 @@ TRIALS: dict[str, LiteralString] = {
     "FROM {pairs_of_leaf}({generation}, {doc}, {collection_id}, 0, 1, CAST(4 AS smallint), "
     "(SELECT recipe FROM nearsim.generation LIMIT 1), NULL)",
     "visible_among(bigint[])": "SELECT * FROM nearsim.visible_among(ARRAY[{doc}, {twin}])",
+    "pairs_of_step(integer,double precision,integer)": "SELECT * FROM nearsim.pairs_of_step({generation}, 0.5, 10)",
     "review_end(text,text,text,double precision,double precision)": "SELECT nearsim.review_end({collection})",
     "why(bigint,bigint,text)": "SELECT * FROM nearsim.why({doc}, {like})",
     "why(text,text,text,text)": "SELECT * FROM nearsim.why({id}, {twin_id})",

@@ -54,6 +54,24 @@ def test_queues_list_open_pairs_by_doubt(desk: Desk, connection: Connection) -> 
         desk.queue(connection, "gone")
 
 
+def test_a_sample_of_many_pairs_is_drawn_from_a_part_of_them(index: Index, connection: Connection) -> None:
+    """160 texts of equal similarity, 12,720 pairs, and a pair of less similarity, which is drawn for certain."""
+    common = " ".join(f"{word}{word}" for word in WORDS)
+    index.add([Document(f"d{at}", body=f"{common} own{at}") for at in range(160)])
+    index.add([Document(f"e{at}", body=" ".join([*WORDS[4 * at :], f"end{at}"])) for at in range(2)])
+    (generation, _) = next(iter(index.profiles()))
+    desk = Desk(generation.collection_id, generation.collection, None, "anna")
+    in_part = run(
+        connection,
+        "SELECT count(*) FROM nearsim.similar_pair WHERE hashint8extended(left_id, right_id) & 255 = 0",
+    ).value()
+    found = {(pair.left, pair.right): pair for pair in desk.queue(connection, "sample", most=1_000)}
+    assert found.pop(("e0", "e1")).probability == 1.0
+    assert [pair.probability for pair in found.values()] == pytest.approx([30 / in_part / 256] * len(found))
+    assert len({pair.similarity for pair in found.values()}) == 1
+    assert sum(1 / (pair.probability or 1) for pair in found.values()) == pytest.approx(12_720, rel=0.5)
+
+
 def test_long_queues_are_looked_at_in_parts(desk: Desk, connection: Connection) -> None:
     run(
         connection,

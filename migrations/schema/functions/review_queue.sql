@@ -4,12 +4,28 @@ RETURN CASE queue WHEN 'ties' THEN 1000 ELSE 3000 END;
 COMMENT ON FUNCTION nearsim.review_scan(text) IS
     'Internal (used by review_queue and review_end): how many pairs of a queue are looked at';
 
+CREATE FUNCTION nearsim.pairs_of_step(generation integer, lowest double precision, number integer)
+RETURNS SETOF nearsim.similar_pair
+LANGUAGE plpgsql STABLE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+        SELECT * FROM nearsim.similar_pair AS pair
+        WHERE generation_id = generation
+            AND similarity >= CASE number WHEN 0 THEN -1 ELSE lowest + (number - 1) * (1 - lowest) / 10 - 1e-9 END
+            AND similarity <= CASE number WHEN 10 THEN 1 ELSE lowest + number * (1 - lowest) / 10 + 1e-9 END
+            AND least(width_bucket(similarity, lowest, 1, 10), 10) = number;
+END
+$$;
+COMMENT ON FUNCTION nearsim.pairs_of_step(integer, double precision, integer) IS
+    'Internal (used by review_queue): pairs whose similarity is in one of the ten steps from lowest to 1, or below them (0)';
+
 -- Runs as its caller over tables with policies. Candidates are chosen from pairs of heads, in the order of the index on
 -- (generation_id, similarity), of which so many are looked at that an answer takes a fraction of a second; documents are
 -- joined after.
 -- sample: pairs are hashed to (0, 1]; those up to an inclusion probability, 30 pairs expected of each of ten steps of
 -- similarity, are drawn, in the order in which a smaller probability would have drawn them. They are few, which only the limit
--- has the planner expect: without it, all documents are read.
+-- has the planner expect: without it, all documents are read. Of a step that has 30 pairs in the partial index, which has one
+-- of 256, only those are looked at; of other steps all.
 CREATE FUNCTION nearsim.review_queue(
     collection text DEFAULT NULL, profile text DEFAULT NULL, queue text DEFAULT 'threshold', reviewer text DEFAULT NULL,
     min_similarity double precision DEFAULT NULL, max_similarity double precision DEFAULT NULL, source text DEFAULT NULL,
@@ -25,7 +41,9 @@ DECLARE
     live record;
     least_similar double precision;
     lowest double precision;
-    probabilities double precision[];
+    shares double precision[];
+    divisors double precision[];
+    pairs text := 'nearsim.similar_pair';
     range text;
     condition text := 'true';
     ordering text;
@@ -36,8 +54,9 @@ DECLARE
     together constant text := 'SELECT %s AS doc_id UNION SELECT other.doc_id FROM nearsim.cluster_member AS own '
         'JOIN nearsim.cluster_member AS other ON other.generation_id = $1 AND other.cluster_id = own.cluster_id '
         'WHERE own.generation_id = $1 AND own.doc_id = %s';
-    drawn constant text := '($14)[1 + least(width_bucket(pair.similarity, $13, 1, 10), 10)]';
-    uniform constant text := '((hashint8extended(pair.left_id, pair.right_id) & 4294967295) + 1) / CAST(4294967296 AS double precision)';
+    place constant text := '[1 + least(width_bucket(pair.similarity, $13, 1, 10), 10)]';
+    uniform constant text := '((hashint8extended(pair.left_id, pair.right_id) >> 8 & 4294967295) + 1) '
+        '/ CAST(4294967296 AS double precision)';
 BEGIN
     IF home IS NULL THEN
         RETURN;
@@ -83,17 +102,26 @@ BEGIN
                 'WHERE generation_id = $1 AND doc_id = pair.right_id)';
             ordering := 'pair.similarity DESC';
         WHEN 'sample' THEN
-            SELECT array_agg(least(1, 30.0 / nullif(step.pairs, 0)) ORDER BY step.number) INTO probabilities
-            FROM (
-                SELECT number, count(stored.step) AS pairs
-                FROM generate_series(0, 10) AS number LEFT JOIN (
-                    SELECT least(width_bucket(one.similarity, lowest, 1, 10), 10) AS step FROM nearsim.similar_pair AS one
-                    WHERE one.generation_id = live.generation_id
-                ) AS stored ON stored.step = number
-                GROUP BY number
-            ) AS step;
-            range := uniform || ' <= ' || drawn;
-            ordering := uniform || ' / ' || drawn;
+            SELECT array_agg(30.0 / nullif(coalesce(part.pairs, stepped.pairs), 0) ORDER BY number),
+                array_agg(CASE WHEN part.pairs IS NULL THEN 1 ELSE 256 END ORDER BY number)
+            INTO shares, divisors
+            FROM generate_series(0, 10) AS number
+            LEFT JOIN (
+                SELECT least(width_bucket(one.similarity, lowest, 1, 10), 10) AS number, count(*) AS pairs
+                FROM nearsim.similar_pair AS one
+                WHERE one.generation_id = live.generation_id AND hashint8extended(one.left_id, one.right_id) & 255 = 0
+                GROUP BY 1 HAVING count(*) >= 30
+            ) AS part USING (number)
+            LEFT JOIN LATERAL (
+                SELECT count(*) AS pairs FROM nearsim.pairs_of_step(live.generation_id, lowest, number)
+                WHERE part.pairs IS NULL
+            ) AS stepped ON true;
+            pairs := '(SELECT * FROM nearsim.similar_pair AS pair WHERE generation_id = $1 '
+                'AND hashint8extended(left_id, right_id) & 255 = 0 AND ($15)' || place || ' = 256 '
+                'UNION ALL SELECT pair.* FROM generate_series(0, 10) AS number CROSS JOIN LATERAL '
+                'nearsim.pairs_of_step($1, $13, number) AS pair WHERE ($15)[1 + number] = 1)';
+            range := uniform || ' <= ($14)' || place;
+            ordering := uniform || ' / ($14)' || place;
         ELSE
             RAISE EXCEPTION 'there is no queue %; queues: review, threshold, numbers, ties, torn, nearly, sample',
                 coalesce(quote_literal(queue), 'NULL') USING ERRCODE = 'invalid_parameter_value';
@@ -104,7 +132,7 @@ BEGIN
                 b.title AS right_title, a.source AS left_source, b.source AS right_source,
                 CAST(%s AS double precision) AS probability
             FROM (
-                SELECT * FROM nearsim.similar_pair AS pair
+                SELECT * FROM %s AS pair
                 WHERE pair.generation_id = $1 AND %s
                     AND ($5 IS NULL OR pair.similarity >= $5) AND ($6 IS NULL OR pair.similarity <= $6)
                 ORDER BY %s LIMIT %s
@@ -141,10 +169,10 @@ BEGIN
                 AND seen.right_id = open.right_id AND seen.collection_id = $3 ORDER BY 1),
             open.probability
         FROM open
-        $query$, CASE WHEN queue = 'sample' THEN drawn ELSE 'NULL' END, range, ordering,
+        $query$, CASE WHEN queue = 'sample' THEN 'least(1, ($14)' || place || ') / ($15)' || place ELSE 'NULL' END, pairs, range, ordering,
             CASE queue WHEN 'torn' THEN 'ALL' ELSE CAST(nearsim.review_scan(queue) AS text) END, condition, ordering)
         USING live.generation_id, least_similar, home, reviewer, min_similarity, max_similarity, source, since, until, text,
-            unreviewed, greatest(max_pairs, 0), lowest, probabilities;
+            unreviewed, greatest(max_pairs, 0), lowest, shares, divisors;
 END
 $$;
 COMMENT ON FUNCTION nearsim.review_queue(

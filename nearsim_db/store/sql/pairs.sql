@@ -37,9 +37,10 @@ WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_i
 ORDER BY doc_id FOR KEY SHARE
 
 -- name: finish_pairs
--- Index the right side and the similarity after the bulk load.
+-- Index the right side and the similarity after the bulk load, and a random part of the pairs.
 CREATE INDEX ON {similar_pair_leaf} (right_id);
-CREATE INDEX ON {similar_pair_leaf} (similarity)
+CREATE INDEX ON {similar_pair_leaf} (similarity);
+CREATE INDEX ON {similar_pair_leaf} (similarity) WHERE hashint8extended(left_id, right_id) & 255 = 0
 
 -- name: delete_pairs_of
 -- Delete pairs of documents that are no longer heads. Relies on the key and on the index on right_id.
