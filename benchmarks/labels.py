@@ -2,13 +2,17 @@
 
     python -m benchmarks labels CORPUS LABELS.csv [--preset default] [--threshold 0.7]
     python -m benchmarks labels FOLDER            # of a copy of webis-de/ecir20-effect-of-near-duplicates-...
+    python -m benchmarks labels FOLDER --halves 200
 
 CORPUS is any file that nearsim reads, LABELS.csv has the columns of `nearsim tune --labels`. FOLDER is
 s3-document-pair-sample of that repository (Froebe et al., ECIR 2020): a folder a pair with two texts and a label, 0 for
 pairs that are not the same. Each pair is de-duplicated by itself, so bands count as well. Intervals are those of Wilson
-at 95 %, of the labelled pairs alone: what their authors drew from is another question.
+at 95 %, of the labelled pairs alone: what their authors drew from is another question. With --halves a random half of
+each part is judged as at the review desk, from a similarity of 0.5 on, and the threshold that it suggests is scored on
+the other half.
 """
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +22,13 @@ from typer import Argument, Option
 
 from benchmarks.truth import read_documents, wilson_interval
 from nearsim_db import Document, dedupe
+from nearsim_db.analysis.reviewed_sample import estimate
 from nearsim_db.analysis.tuning.labels import read_labels, scored
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, override
 
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8)
+_STORED = 0.5  # what match.review keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,32 @@ def called_same(pairs: list[Labelled], recipe: Recipe) -> list[bool]:
     return [bool(dedupe([one.left, one.right], recipe=recipe).removed) for one in pairs]
 
 
+def halved(pairs: list[Labelled], preset: str, turns: int) -> str:
+    """Return a row: the mean F1 of thresholds suggested by halves of the pairs, and of today's, on the other halves."""
+    recipe = presets.load(preset)
+    wide = override(recipe, [f"match.threshold={_STORED}", "match.review=0"])
+    found = [dedupe([one.left, one.right], recipe=wide).removed for one in pairs]
+    rows = [
+        (own[0].similarity or 0.0 if own else 0.0, one.same) for own, one in zip(found, pairs, strict=True)
+    ]
+    today, rng = recipe.match.threshold, random.Random(1)
+    scores = []
+    for _ in range(turns):
+        rng.shuffle(rows)
+        judged, other = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+        sampled = [(similarity, same, 1.0) for similarity, same in judged if similarity >= _STORED]
+        suggested = estimate(sampled, today).suggested or today
+        scores.append((suggested, _f1(other, suggested), _f1(other, today)))
+    means = [sum(column) / turns for column in zip(*scores, strict=True)]
+    return f"| {preset}, {pairs[0].part} | {turns} | {' | '.join(f'{one:.3f}' for one in means)} |"
+
+
+def _f1(rows: list[tuple[float, bool]], threshold: float) -> float:
+    called = [same for similarity, same in rows if similarity >= threshold]
+    all_of_both = len(called) + sum(same for _, same in rows)
+    return 2 * sum(called) / all_of_both if all_of_both else 1.0
+
+
 def line(name: str, threshold: float, pairs: list[Labelled], called: list[bool]) -> str:
     """Return a row of the table."""
     hits = sum(one.same and found for one, found in zip(pairs, called, strict=True))
@@ -82,10 +114,21 @@ def main(
     labels: Annotated[Path | None, Argument(help="CSV of labelled pairs.")] = None,
     preset: Annotated[list[str] | None, Option(help="Presets to score, by default default.")] = None,
     threshold: Annotated[list[float] | None, Option(help="Thresholds, by default 0.5 to 0.8.")] = None,
+    halves: Annotated[int, Option(help="Judge so many random halves, and score the others.")] = 0,
 ) -> str:
     """Score presets on labelled pairs, all and by part."""
     pairs = list(read_folder(corpus) if labels is None else read_pairs(corpus, labels))
     parts = sorted({one.part for one in pairs})
+    if halves:
+        rows = [
+            "| preset, pairs | halves | suggested | its F1 | F1 of today's threshold |",
+            "|---|---|---|---|---|",
+        ]
+        of_part = {part: [one for one in pairs if one.part == part] for part in parts}
+        rows += [
+            halved(of_part[part], name, halves) for name in preset or [presets.DEFAULT] for part in parts
+        ]
+        return "\n".join(rows)
     rows = ["| preset, pairs | threshold | labelled | precision | recall | F1 |", "|---|---|---|---|---|---|"]
     for name in preset or [presets.DEFAULT]:
         for value in threshold or _THRESHOLDS:

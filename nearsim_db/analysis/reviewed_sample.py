@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-FEWEST = 30
+FEWEST = 20
 _WIDEST = 0.05
 _Z = 1.959964  # two-sided, 95 %
 

@@ -79,6 +79,11 @@ def test_labels_are_scored_by_part_and_with_intervals(tmp_path: Path) -> None:
         (pair / f"full-text-{left}").write_text(text)
         (pair / f"full-text-{right}").write_text(other)
         (pair / "label").write_text(label)
+    halves = labels.main(folder, halves=2).splitlines()[2:]
+    assert halves == [
+        "| default, news | 2 | 0.700 | 1.000 | 1.000 |",
+        "| default, web | 2 | 0.700 | 0.000 | 0.000 |",
+    ]
     shown = labels.main(folder, threshold=[0.7]).splitlines()[2:]
     assert [row.split(" | ")[0] for row in shown] == ["| default, all", "| default, news", "| default, web"]
     assert shown[0].endswith("| 1.000 (0.207 to 1.000) | 0.500 (0.095 to 0.905) | 0.667 |")
