@@ -21,7 +21,8 @@ from nearsim_db.records import (
 if TYPE_CHECKING:
     __version__: str
     from nearsim_db.analysis.dedupe_rows import Deduped, RemovedRow, dedupe
-    from nearsim_db.index import AsyncIndex, Index
+    from nearsim_db.async_index import AsyncIndex
+    from nearsim_db.index import Index
     from nearsim_db.search.explanation import Explanation
     from nearsim_db.search.result_set import Deduper
     from nearsim_db.similarity import presets
@@ -75,7 +76,7 @@ __all__ = [
 
 _RECIPE = "nearsim_db.similarity.recipe"
 _LAZY = {
-    "AsyncIndex": "nearsim_db.index",
+    "AsyncIndex": "nearsim_db.async_index",
     "Database": "nearsim_db.store.database",
     "Deduped": "nearsim_db.analysis.dedupe_rows",
     "Deduper": "nearsim_db.search.result_set",

@@ -5,11 +5,9 @@ load their band rows; find pairs (buckets in common to candidates, verified by t
 `similar` and `clusters` read the result; `check` looks a document up without adding it.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from nearsim_db.errors import (
     DEFAULT,
@@ -37,7 +35,6 @@ from nearsim_db.records import (
     Reject,
     silent,
 )
-from nearsim_db.search.awaited import Thread, awaited, streamed
 from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
@@ -418,88 +415,3 @@ def _markup_warnings(live: Sequence[Generation], run: Ingest) -> list[str]:
         for one in live
         for warning in recipe_warnings.of_markup(from_mapping(one.recipe), run.html_documents, written)
     ]
-
-
-class AsyncIndex:
-    """The methods of an `Index` for asyncio: coroutines, and asynchronous iterators where an `Index` streams.
-
-    `await AsyncIndex.connect()` opens it; use it in an `async with` block, or call `close()`. Calls run in a thread of
-    the index, one after the other, and each stream in one of its own; for concurrent calls open several. A call whose
-    task is cancelled runs to its end. `sync` is the index itself, with its `warnings`.
-    """
-
-    def __init__(self, index: Index) -> None:
-        self.sync: Index = index
-        self.thread: Thread = Thread()
-
-    @classmethod
-    async def connect(
-        cls,
-        url: str | None = None,
-        *,
-        connection: "OwnConnection | None" = None,
-        collection: str = DEFAULT,
-        profile: str | None = None,
-        progress: Progress = silent,
-    ) -> Self:
-        """Open the index of a collection as `Index.connect` does; `progress` is called in the index's thread.
-
-        A `connection` is one for threads, not one of asyncio, and is left alone while a call runs.
-        """
-        opening = partial(
-            Index.connect,
-            url,
-            connection=connection,
-            collection=collection,
-            profile=profile,
-            progress=progress,
-        )
-        return cls(await asyncio.to_thread(opening))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Release threads and connections."""
-        await self.thread.run(self.sync.close)
-        self.thread.end()
-
-    add: Final = awaited(Index.add)
-    ingest: Final = awaited(Index.ingest)
-    build: Final = awaited(Index.build)
-    sweep: Final = awaited(Index.sweep)
-    delete: Final = awaited(Index.delete)
-    purge: Final = awaited(Index.purge)
-    create_profile: Final = awaited(Index.create_profile)
-    has_profile: Final = awaited(Index.has_profile)
-    delete_profile: Final = awaited(Index.delete_profile)
-    pin: Final = awaited(Index.pin)
-    veto: Final = awaited(Index.veto)
-    undo: Final = awaited(Index.undo)
-    keep: Final = awaited(Index.keep)
-    import_labels: Final = awaited(Index.import_labels)
-    profiles: Final = awaited(Index.profiles)
-    metric: Final = awaited(Index.metric)
-    least_similarity: Final = awaited(Index.least_similarity)
-    get: Final = awaited(Index.get)
-    similar: Final = awaited(Index.similar)
-    similar_to_text: Final = awaited(Index.similar_to_text)
-    check: Final = awaited(Index.check)
-    export: Final = awaited(Index.export)
-    explain: Final = awaited(Index.explain)
-    passages: Final = awaited(Index.passages)
-    passages_in: Final = awaited(Index.passages_in)
-    spread: Final = awaited(Index.spread)
-    look_up_pairs: Final = awaited(Index.look_up_pairs)
-    common_fingerprints: Final = awaited(Index.common_fingerprints)
-    stats: Final = awaited(Index.stats)
-    pairs: Final = streamed(Index.pairs)
-    clusters: Final = streamed(Index.clusters)
-    cluster: Final = streamed(Index.cluster)
-    nearest: Final = streamed(Index.nearest)
-    verdicts: Final = streamed(Index.verdicts)
-    check_many: Final = streamed(Index.check_many, rows_at_once=1)
-    events: Final = streamed(Index.events, rows_at_once=1)
