@@ -49,6 +49,9 @@ def test_given_texts_are_left_out(nearsim: CommandLine, tmp_path: Path) -> None:
     assert [(one["left"], one["right"]) for one in found] == [("page0", "page24")]
     assert json.loads(nearsim.succeed("passages", "page1", "page2", "--json").out)["passages"] == []
     assert nearsim.succeed("fingerprints", "--common").out == "no fingerprint is left out\n"
+    shown = [nearsim.succeed(*command).out for command in (("stats",), ("profile", "show", "default"))]
+    assert all("never missed" in one and "amplification" not in one for one in shown)
+    assert "by its most equal words in a row" in shown[0]
     assert "give --common" in nearsim.fail("fingerprints", exit_code=2)
     refused = nearsim.fail("dedupe", str(file), "--dry-run", "--ignore", str(footer), exit_code=2)
     assert "match.ignore belongs to the family winnow" in refused

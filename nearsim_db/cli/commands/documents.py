@@ -95,13 +95,7 @@ def stats(
     """Show the statistics of a collection and its index: counts, bytes and probabilities."""
     with scope.answers() as answers:
         found = answers.stats(recount=recount)
-
-    def print_text() -> None:
-        tables.print_named({name: one for name, one in found.items() if not isinstance(one, list | dict)})
-        summaries.print_curve(found)
-        summaries.print_hints(found)
-
-    result.show(found, print_text)
+    result.show(found, lambda: summaries.print_statistics(found))
 
 
 def confirm(question: str | Callable[[], str], *, yes: bool = False) -> None:

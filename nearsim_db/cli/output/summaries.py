@@ -78,6 +78,18 @@ def print_profile(description: dict[str, Any], name: str, state: str) -> None:
     print_curve(description)
 
 
+def print_statistics(found: dict[str, Any]) -> None:
+    """Print the statistics of an index: bands or, for winnow, the run that is never missed; the S-curve, and hints."""
+    banding = ("bands", "rows", "unused_rows", "amplification", "expected_recall")
+    left_out = ("never_missed",) if found["never_missed"] is None else banding
+    facts = {
+        name: one for name, one in found.items() if not isinstance(one, list | dict) and name not in left_out
+    }
+    tables.print_named(facts)
+    print_curve(found)
+    print_hints(found)
+
+
 def _banding(description: dict[str, Any]) -> dict[str, object]:
     """Return the facts of bands, or for winnow the length of the runs that are never missed."""
     recipe = description["recipe"]
