@@ -8,6 +8,10 @@ CREATE FUNCTION nearsim.pairs_of_step(generation integer, lowest double precisio
 RETURNS SETOF nearsim.similar_pair
 LANGUAGE plpgsql STABLE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- Of a generation that its caller may not see, no index is read.
+    IF NOT EXISTS (SELECT FROM nearsim.generation AS its WHERE its.generation_id = generation) THEN
+        RETURN;
+    END IF;
     RETURN QUERY
         SELECT * FROM nearsim.similar_pair AS pair
         WHERE generation_id = generation
