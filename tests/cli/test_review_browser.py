@@ -155,12 +155,13 @@ def test_a_cluster_is_split_and_a_document_taken_out_and_both_are_undone(
         with page.expect_navigation():
             page.get_by_role("button", name="Take out").first.click()
         assert count(reviewed) > 1
+        # Without its first document the cluster has another number.
+        page.locator(f"#cluster:not([data-live*='/{largest['cluster']}?'])").wait_for()
         press(page, "z")
         assert count(reviewed) == 1
         press(page, "z")
         assert count(reviewed) == 0
-    # The browser logs that the number of a cluster has changed while the page was read anew.
-    assert [one for one in complaints if "404" not in one] == []
+    assert complaints == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

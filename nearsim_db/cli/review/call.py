@@ -71,11 +71,11 @@ class Call:
 
     def numbers(self, name: str) -> list[int]:
         """Return the doc_ids of a field. Raises InputError."""
-        values = [value for field, value in self.given if field == name]
-        for value in values:
-            if not value.isascii() or not value.isdecimal() or len(value) > 18:
-                raise InputError(f"{name} is {value!r}, not the number of a document")
-        return list(map(int, values))
+        return [_number(name, value) for field, value in self.given if field == name]
+
+    def query_numbers(self, name: str) -> list[int]:
+        """Return the doc_id of a parameter, none without it. Raises InputError."""
+        return [_number(name, self.query[name])] if name in self.query else []
 
     def answers(self) -> dict[Pair, Answer]:
         """Return the answers: of ticked documents the opposite one. Raises InputError."""
@@ -111,6 +111,12 @@ class Call:
     def filter_query(self) -> str:
         """Return the filters as a query, to be kept by forms and links."""
         return filter_query(self.filters())
+
+
+def _number(name: str, value: str) -> int:
+    if not value.isascii() or not value.isdecimal() or len(value) > 18:
+        raise InputError(f"{name} is {value!r}, not the number of a document")
+    return int(value)
 
 
 def filter_query(filters: Filters) -> str:

@@ -34,7 +34,8 @@ def decide(site: Site, call: Call) -> Response:
             )
     if answer in OPPOSITE:
         site.changed()
-    return _see(target, call.form.get("filters", ""), answer)
+    kept = urlencode({"of": call.numbers("document")[0]}) if cluster else call.form.get("filters", "")
+    return _see(target, kept, answer)
 
 
 def take_out(site: Site, call: Call) -> Response:
@@ -50,7 +51,7 @@ def take_out(site: Site, call: Call) -> Response:
         answers: dict[Pair, Answer] = {pair_of(taken[0], one): "different" for one in tied}
         site.desk.decide(connection, "cluster", answers, "taken out of its cluster", replaces=True)
     site.changed()
-    return _see(f"/cluster/{cluster[0]}", "", "different")
+    return _see(f"/cluster/{cluster[0]}", urlencode({"of": tied[-1]}), "different")
 
 
 def keep(site: Site, call: Call) -> Response:

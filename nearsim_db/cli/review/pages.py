@@ -199,15 +199,26 @@ def _clusters(
 
 
 def cluster(site: Site, call: Call) -> Response:
-    """A cluster with its documents and the graph of their ties."""
-    cluster_id = int(call.path["cluster"])
+    """A cluster with its documents and the graph of their ties.
+
+    If it is gone, that of the document in the parameter `of`, by which an open page follows a changed number.
+    """
+    cluster_id, followed = int(call.path["cluster"]), call.query_numbers("of")
     with site.database.transaction() as connection:
         live = site.live(connection)
         place = site.desk.collection_id, live.generation_id
         members = read_cluster(connection, *place, cluster_id, _MOST_MEMBERS)
+        if not members:
+            cluster_id = min(
+                find_clusters(connection, live.generation_id, followed).values(), default=cluster_id
+            )
+            members = read_cluster(connection, *place, cluster_id, _MOST_MEMBERS)
         ties = read_ties(connection, live.generation_id, [one.doc_id for one in members])
     if not members:
-        raise NotFoundError(f"there is no cluster {cluster_id} any more")
+        gone = f"there is no cluster {cluster_id} any more"
+        if followed:
+            return site.render("message.html", title="No cluster", error=gone)
+        raise NotFoundError(gone)
     drawing = draw([one.doc_id for one in members], ties)
     return site.render(
         "cluster.html",

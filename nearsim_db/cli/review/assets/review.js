@@ -50,7 +50,7 @@ var state = document.getElementById("state");
 // What shows clusters is read anew, from a page that leases nothing; a cluster that is gone is replaced by what says so.
 function renew(one) {
   fetch(one.dataset.live).then(function (response) {
-    if (!response.ok && response.status !== 404) return;
+    if (!response.ok) return;
     return response.text().then(function (text) {
       var page = new DOMParser().parseFromString(text, "text/html");
       one.replaceWith(page.getElementById(one.id) || page.getElementById("main").firstElementChild);
