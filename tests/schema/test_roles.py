@@ -62,7 +62,7 @@ ASKED = {
 }
 WRITTEN = {
     *("pin_pair", "veto_pair", "pin_survivor", "unpin_survivor"),
-    *("undo_verdict", "undo_current_verdicts", "store_verdicts"),
+    *("undo_verdict", "undo_current_verdicts", "store_verdicts", "require_reason"),
 }
 
 # Without a column the server asks for the right on any one of them.

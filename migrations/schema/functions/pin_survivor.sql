@@ -5,10 +5,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     made nearsim.survivor_pin;
 BEGIN
-    IF btrim(coalesce(why, '')) = '' OR btrim(coalesce(by, '')) = '' THEN
-        RAISE EXCEPTION 'the choice of a document to keep needs a reason (why) and an author (by)'
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
+    PERFORM nearsim.require_reason('the choice of a document to keep', why, by);
     -- The lock serialises it with a purge of the document.
     INSERT INTO nearsim.survivor_pin AS chosen (collection_id, doc_id, by, why)
     SELECT known.collection_id, known.doc_id, pin_survivor.by, pin_survivor.why
@@ -39,10 +36,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     undone nearsim.survivor_pin;
 BEGIN
-    IF btrim(coalesce(why, '')) = '' OR btrim(coalesce(by, '')) = '' THEN
-        RAISE EXCEPTION 'undoing the choice of a document to keep needs a reason (why) and an author (by)'
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
+    PERFORM nearsim.require_reason('undoing the choice of a document to keep', why, by);
     UPDATE nearsim.survivor_pin AS chosen
     SET undone_by = unpin_survivor.by, undone_why = unpin_survivor.why, undone_at = now()
     WHERE chosen.doc_id = document AND chosen.undone_at IS NULL

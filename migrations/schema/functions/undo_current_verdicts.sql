@@ -10,10 +10,8 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'a verdict is about two documents, not about % and itself', wrong.one
             USING ERRCODE = 'invalid_parameter_value';
-    ELSIF btrim(coalesce(why, '')) = '' OR btrim(coalesce(by, '')) = '' THEN
-        RAISE EXCEPTION 'a verdict needs a reason (why) and an author (by)'
-            USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM nearsim.require_reason('a verdict', why, by);
     -- The lock serialises verdicts with a purge of either document.
     PERFORM FROM nearsim.document WHERE doc_id = ANY (ones || others) ORDER BY doc_id FOR KEY SHARE;
     SELECT one, other, first.doc_id IS NULL OR second.doc_id IS NULL AS is_unknown,

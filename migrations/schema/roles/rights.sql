@@ -99,7 +99,7 @@ BEGIN
                 ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'ask_apart', 'check_text', 'check_insert', 'attached_text',
                     'source_text']),
             ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'pin_survivor', 'unpin_survivor', 'undo_verdict',
-                'undo_current_verdicts', 'store_verdicts'])
+                'undo_current_verdicts', 'store_verdicts', 'require_reason'])
         ) AS granted (role, names)
         JOIN pg_proc ON proname = ANY (CAST(names AS name[]))
         WHERE pronamespace = CAST('nearsim' AS regnamespace)
