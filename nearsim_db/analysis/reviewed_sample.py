@@ -8,12 +8,13 @@ import numpy as np
 
 FEWEST = 20
 _WIDEST = 0.05
+_ROUNDS = 25  # of Newton's method, which converges in fewer
 _Z = 1.959964  # two-sided, 95 %
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdEstimate:
-    """Precision of pairs at or above today's threshold, with its 95 % interval, and the threshold with the best F1.
+    """Precision at or above today's threshold, with its 95 % interval, and the threshold with the best expected F1.
 
     `judged` counts the decisions at or above the threshold, and `below` those below it. `missing` is about how many
     more are needed for an interval of at most 5 points to either side, and for `FEWEST` in all. `suggested` is None
@@ -52,7 +53,7 @@ def estimate(sampled: Sequence[tuple[float, bool, float]], threshold: float) -> 
         wanted = _Z**2 * max(precision * (1 - precision), 0.01) / _WIDEST**2
         missing = max(missing, math.ceil((wanted - effective) * judged / effective))
     enough = judged + below >= FEWEST and same.any() and not same.all()
-    best = max(_f1_by_threshold(similarity, same, weight), default=None) if enough else None
+    best = _best_threshold(similarity, same, weight) if enough else None
     return ThresholdEstimate(
         judged,
         below,
@@ -61,8 +62,8 @@ def estimate(sampled: Sequence[tuple[float, bool, float]], threshold: float) -> 
         high,
         max(missing, 0),
         _f1(similarity, same, weight, threshold) if enough else None,
-        None if best is None else best[1],
-        None if best is None else best[0],
+        best,
+        None if best is None else _f1(similarity, same, weight, best),
     )
 
 
@@ -74,18 +75,34 @@ def wilson(share: float, size: float) -> tuple[float, float]:
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def _f1_by_threshold(
-    similarity: np.ndarray, same: np.ndarray, weight: np.ndarray
-) -> list[tuple[float, float]]:
-    """Return (F1, threshold) for thresholds between neighbouring similarities, rounded down to two decimals."""
-    found = np.unique(similarity)
-    candidates = {math.floor(one * 100 + 1e-9) / 100 for one in found.tolist()}
-    lowest = float(found[0])
-    return [
-        (_f1(similarity, same, weight, one), one)
+def _best_threshold(similarity: np.ndarray, same: np.ndarray, weight: np.ndarray) -> float:
+    """Return the threshold with the best F1 to be expected, of the similarities rounded down to two decimals.
+
+    Expected under a logistic curve of the share that is the same, which few decisions determine better than a step.
+    """
+    chance = _logistic(similarity, same, weight)
+    candidates = np.unique(np.floor(similarity * 100 + 1e-9) / 100)
+    expected = [
+        2
+        * (weight * chance)[similarity >= one].sum()
+        / (weight[similarity >= one].sum() + (weight * chance).sum())
         for one in candidates
-        if one >= math.floor(lowest * 100) / 100
     ]
+    return float(candidates[int(np.argmax(expected))])
+
+
+def _logistic(similarity: np.ndarray, same: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the probability that each pair is the same, by ridge regression (le Cessie and van Houwelingen 1992)."""
+    centre = np.average(similarity, weights=weight)
+    spread = max(float(np.sqrt(np.average((similarity - centre) ** 2, weights=weight))), 1e-9)
+    rows = np.stack([np.ones_like(similarity), (similarity - centre) / spread], axis=1)
+    weight, ridge, found = weight / weight.mean(), np.diag([0.0, 1.0]), np.zeros(2)
+    for _ in range(_ROUNDS):
+        chance = 1 / (1 + np.exp(-rows @ found))
+        gradient = rows.T @ (weight * (same - chance)) - ridge @ found
+        curvature = (rows * (weight * chance * (1 - chance))[:, None]).T @ rows + ridge
+        found = found + np.linalg.solve(curvature, gradient)
+    return 1 / (1 + np.exp(-rows @ found))
 
 
 def _f1(similarity: np.ndarray, same: np.ndarray, weight: np.ndarray, threshold: float) -> float:
