@@ -125,21 +125,27 @@ class Nodes:
         return counts, np.stack((nodes[tied], self.records[tied]), axis=1)
 
     def count(self, edges: Ids) -> int:
-        """Return the number of pairs of records that count."""
+        """Return the number of pairs of records of two nodes, tied by an edge, that count."""
         left, right = edges.T
         new, old = self._new, self._old
         found = int(self._between(new[left], old[left], new[right], old[right]).sum())
-        found += int(self._within(new, old).sum())
         if self.labels.values is None:
             return found
         values = self._by_value()
-        found -= sum(int(self._within(*both)) for own in values.values() for both in own.values())
         for one, other in edges.tolist():
             fewer, more = sorted((values[one], values[other]), key=len)
             found -= sum(
                 int(self._between(*both, *more[value])) for value, both in fewer.items() if value in more
             )
         return found
+
+    def count_within(self) -> int:
+        """Return the number of pairs of records of one node that count."""
+        found = int(self._within(self._new, self._old).sum())
+        if self.labels.values is None:
+            return found
+        values = self._by_value()
+        return found - sum(int(self._within(*both)) for own in values.values() for both in own.values())
 
     def _by_value(self) -> dict[int, dict[int, tuple[int, int]]]:
         """Return the numbers of new and old records by node and value."""

@@ -176,7 +176,7 @@ def dedupe(
             AgainstSummary(given.against_read, given.against_rejected, found.matched),
             unique,
             summary.read - summary.rejected - unique,
-            found.nodes.count(found.pairs.edges),
+            found.nodes.count(found.pairs.edges) + found.nodes.count_within(),
             found.nodes.count(found.in_review.edges),
             int(found.clusters.survives.sum()),
             encoder.profile,

@@ -1,6 +1,6 @@
 """Remove near-duplicates from rows in memory: texts, mappings, tuples, documents, data frames; no database is used."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from nearsim_db.analysis.file_pairs import find
 from nearsim_db.analysis.whole_texts import WholeTexts
 from nearsim_db.readers import Fields, RejectWriter, from_documents, open_vectors
 from nearsim_db.readers.frames import Rows
-from nearsim_db.records import ReadDocument, Reject, silent
+from nearsim_db.records import Document, ReadDocument, Reject, silent
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, field_across, override, without_review
@@ -67,9 +67,7 @@ class _Source:
         self.given, self.fields, self._name = given, fields, name
 
     def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
-        for one in from_documents(self.given, self.fields):
-            one.file = self._name
-            yield one
+        return from_documents(self.given, self.fields, self._name)
 
     def __iter__(self) -> Iterator[ReadDocument | Reject]:
         return self.read(_ROWS)
@@ -114,7 +112,7 @@ def dedupe(
     data frame that cannot be read.
     """
     fields = Fields(id, title, text, source, "url", published_at, vector, ids="optional")
-    given = rows if isinstance(rows, Sequence) or hasattr(rows, "__arrow_c_stream__") else list(rows)
+    given = _held(rows)
     chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep)
     backend, available = encoding_from_environment()
     encoder = (WholeTexts if exact else Encoder)(resolve(chosen), backend)
@@ -139,9 +137,20 @@ def dedupe(
                 for row, of in removed
             ),
             tuple(rejects.all),
-            found.nodes.count(found.pairs.edges),
+            found.nodes.count(found.pairs.edges) + found.nodes.count_within(),
             given,
         )
+
+
+def _held(rows: Rows) -> Any:
+    """Return rows that can be read again and taken by number: those of a stream as a table."""
+    if not hasattr(rows, "__arrow_c_stream__"):
+        return rows if isinstance(rows, Sequence | Mapping | Document) else list(rows)
+    if hasattr(rows, "__len__"):
+        return rows
+    import pyarrow
+
+    return pyarrow.table(rows)
 
 
 def _recipe(recipe: Recipe, threshold: float | None, keep: str | None) -> Recipe:

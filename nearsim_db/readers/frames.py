@@ -49,11 +49,7 @@ def rows_of_frame(frame: Any) -> Iterator[dict[str, Any]] | None:
 def _rows_of_stream(stream: Any) -> Iterator[dict[str, Any]]:
     import pyarrow
 
-    names = [name for name in stream.schema.names if not _UNNAMED_INDEX.fullmatch(name)]
-    if len(set(names)) < len(names):
-        raise InputError(
-            f"duplicate column names in the data frame; rename them (columns: {', '.join(names)})"
-        )
+    names = _distinct(name for name in stream.schema.names if not _UNNAMED_INDEX.fullmatch(name))
     try:
         for batch in stream:
             for part in slices_of(batch):
@@ -66,9 +62,18 @@ def _rows_of_stream(stream: Any) -> Iterator[dict[str, Any]]:
 def _rows_of_python(frame: Any) -> Iterator[dict[str, Any]] | None:
     if hasattr(frame, "itertuples"):
         frame = frame.reset_index(drop=frame.index.names == [None])
-        names = [str(name) for name in frame.columns]
+        names = _distinct(map(str, frame.columns))
         return (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
     rows: Iterator[dict[str, Any]] | None = (
         frame.iter_rows(named=True) if hasattr(frame, "iter_rows") else None
     )
     return rows
+
+
+def _distinct(given: Iterable[str]) -> list[str]:
+    names = list(given)
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"duplicate column names in the data frame; rename them (columns: {', '.join(names)})"
+        )
+    return names

@@ -18,28 +18,30 @@ from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
 
-_ORIGIN = "documents"
-
-
 _FIELDS = Fields()
 
 
-def from_documents(given: Rows, fields: Fields = _FIELDS) -> Iterator[ReadDocument | Reject]:
-    """Yield documents like a reader, numbered from 1: cleaned, or rejected with the reason.
+def from_documents(
+    given: Rows, fields: Fields = _FIELDS, origin: str = "documents"
+) -> Iterator[ReadDocument | Reject]:
+    """Yield documents like a reader, as those of a file `origin` numbered from 1: cleaned, or rejected with the reason.
 
     They are documents, texts, mappings, tuples of id and text or of id, title and text, named tuples, or rows of a data
-    frame or of anything else with the Arrow C stream interface, whose columns are used as those of a file.
+    frame or of anything else with the Arrow C stream interface, whose columns are used as those of a file. Raises
+    InputError for a single text, document or mapping, and for a data frame that cannot be read.
     """
-    maker = DocumentMaker(_ORIGIN, fields)
+    if isinstance(given, str | bytes | Mapping | Document):
+        raise InputError(f"{shown(given)} is {kind(given)}; give a list of rows, or a data frame")
+    maker = DocumentMaker(origin, fields)
     rows = rows_of_frame(given) if hasattr(given, "__arrow_c_stream__") else None
     for number, one in enumerate(cast(Iterable[object], given) if rows is None else rows, 1):
         try:
             if isinstance(one, Document):
-                yield _checked(one, number)
+                yield _checked(one, origin, number)
             else:
                 yield maker.make(_record(one, fields, maker.body_names[0]), number)
         except InputError as error:
-            yield Reject(_ORIGIN, number, str(error), _known_id(one))
+            yield Reject(origin, number, str(error), _known_id(one))
 
 
 def _record(given: object, fields: Fields, body: str) -> dict[str, object]:
@@ -134,7 +136,7 @@ def checked_query(document: Document) -> Document:
         raise InputError(f"document {shown(name)}: {error}" if name else str(error)) from None
 
 
-def _checked(document: Document, number: int) -> ReadDocument:
+def _checked(document: Document, origin: str, number: int) -> ReadDocument:
     if not isinstance(document, Document):
         raise InputError(f"{shown(document)} is {kind(document)}; it must be a nearsim_db.Document")
     external_id = _id(document)
@@ -146,7 +148,7 @@ def _checked(document: Document, number: int) -> ReadDocument:
     vector = checked_vector(document.vector, "the vector")
     return ReadDocument(
         Document(external_id, title, body, source, url, _instant(document.published_at), attributes, vector),
-        _ORIGIN,
+        origin,
         number,
         in_title + in_body + in_source + in_url + in_attributes,
     )

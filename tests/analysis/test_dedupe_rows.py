@@ -65,6 +65,7 @@ def test_data_frames_come_back_as_they_came() -> None:
     found = dedupe(frame)
     assert (found.kept, removed_of(found)) == ((0, 2, 3), [])
     assert [(one.line, one.file) for one in found.rejects] == [(2, "rows"), (5, "rows")]
+    assert [one.external_id for one in found.rejects] == ["rows:2", "rows:5"]
     assert "'text' is a number, 5" in found.rejects[0].reason
     twice = polars.DataFrame({"text": [STORM, STORM], "o": polars.Series([object(), 1], dtype=polars.Object)})
     assert [one.line for one in dedupe(twice).rejects] == [1]
@@ -110,3 +111,17 @@ def test_a_damaged_or_ambiguous_frame_is_an_error() -> None:
     table = pyarrow.table([[STORM], [STORM]], names=["text", "text"])
     with pytest.raises(InputError, match="duplicate column names"):
         dedupe(table)
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    with pytest.raises(InputError, match="duplicate column names"):
+        dedupe(pandas.DataFrame([[STORM, STORM]], columns=["text", "text"]))
+
+
+@pytest.mark.parametrize("given", [STORM, STORM.encode(), {"text": STORM}, Document("1", body=STORM)])
+def test_one_row_is_not_taken_for_rows(given: Any) -> None:
+    with pytest.raises(InputError, match="give a list of rows"):
+        dedupe(given)
+
+
+def test_rows_of_a_stream_come_back_as_a_table() -> None:
+    table = pyarrow.table({"text": TEXTS})
+    assert dedupe(table.to_reader()).rows().to_pydict() == {"text": [TEXTS[at] for at in (0, 1, 3)]}

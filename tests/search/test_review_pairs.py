@@ -118,17 +118,21 @@ def test_files(tmp_path: Path) -> None:
     texts = make_texts(3)
     source = write_jsonl(tmp_path / "in.jsonl", ({"id": one, "text": body} for one, body in texts.items()))
     review = tmp_path / "review.jsonl"
-    written = {}
+    written, counted = {}, {}
     for name, options in (("plain", ()), ("reviewed", ("--set", "match.review=0.4", "--review", review))):
         output, pairs = tmp_path / f"{name}.jsonl", tmp_path / f"{name}-pairs.jsonl"
         bands = ("--set", "bands.count=64", "--set", "bands.rows=2")
-        CommandLine({}).succeed("dedupe", source, "-o", output, "--pairs", pairs, *bands, *options)
+        given = (source, "-o", output, "--pairs", pairs, *bands, *options, "--json")
+        summary = json.loads(CommandLine({}).succeed("dedupe", *given).out)
+        counted[name] = summary["pairs"], summary["review_pairs"]
         written[name] = output.read_bytes(), pairs.read_bytes()
     assert written["plain"] == written["reviewed"]
     lines = [json.loads(line) for line in review.read_text().splitlines()]
     assert {(one["left"], one["right"]): one["similarity"] for one in lines} == pytest.approx(
         expected(texts, 0.4, 0.7)
     )
+    of_pairs = len(written["plain"][1].splitlines())
+    assert counted == {"plain": (of_pairs, 0), "reviewed": (of_pairs, len(lines))}
 
 
 def test_bands_are_chosen_for_the_threshold_or_for_the_pairs_in_review() -> None:
