@@ -99,6 +99,14 @@ def test_a_lost_connection_is_opened_again(url: str) -> None:
         assert app.execute(CHECK, (words(0, 1),)).fetchall() == []
 
 
+def test_an_older_snapshot_is_named_as_the_reason(url: str) -> None:
+    with application(url) as app, app.transaction():
+        app.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="snapshot") as raised:
+            app.execute(CHECK, (words(0, 1),))
+    assert raised.value.diag.message_hint == "Use isolation level READ COMMITTED."
+
+
 def test_invalid_requests_are_those_of_ask(url: str) -> None:
     with application(url) as app, pytest.raises(psycopg.errors.NoDataFound, match="does not exist"):
         app.execute("SELECT * FROM nearsim.check_text('a text', collection => 'none')")
