@@ -28,8 +28,8 @@ _REJECTS_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    file: int  # its number among those of the call
     documents: list[ReadDocument]
+    files: list[int]  # the number of each one's file among those of the call
 
 
 class NewDocuments(Protocol):
@@ -80,10 +80,9 @@ class Ingest:
             BatchWriter[_Batch](partial(self._write_batch, connection, added)) as writer,
         ):
             try:
-                for batch in _batches(records):
-                    if not self._files or self._files[-1] != _origin(batch[0]):
-                        self._files.append(_origin(batch[0]))
-                    writer.add(_Batch(len(self._files) - 1, self._without_rejects(batch)))
+                for batch in _batches(records, by_origin=self._strict):
+                    documents = self._without_rejects(batch)
+                    writer.add(_Batch(documents, [self._file_of(one) for one in documents]))
                     progress("read", self.summary.read, None)
             except Exception:  # of whatever yields the records, which may be a caller's generator
                 writer.finish()
@@ -91,6 +90,11 @@ class Ingest:
             written = self.summary.inserted + self.summary.updated + self.summary.unchanged
             progress("save", written, self.summary.read)
             writer.finish()
+
+    def _file_of(self, document: ReadDocument) -> int:
+        if not self._files or self._files[-1] != _origin(document):
+            self._files.append(_origin(document))
+        return len(self._files) - 1
 
     def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:
         """Return the documents of a batch, of equal ids the last; earlier ones of the same file become rejects."""
@@ -121,7 +125,7 @@ class Ingest:
             self._collection_id,
             batch,
             self._loaded,
-            file=given.file,
+            files=given.files,
             dry_run=self._dry_run,
             may_copy=self._database.may_index,
         )
@@ -131,9 +135,11 @@ class Ingest:
             added.add(_to_sign(batch, written.added))
 
     def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
+        by_id = (
+            {one.document.external_id: one for one in batch} if written.superseded or written.replaced else {}
+        )
         for external_id, earlier, line in written.superseded:
-            self._reject(_superseded(external_id, batch[0].file, earlier, line))
-        by_id = {one.document.external_id: one for one in batch} if written.replaced else {}
+            self._reject(_superseded(external_id, by_id[external_id].file, earlier, line))
         for external_id, file in written.replaced:
             self._replace(by_id[external_id], self._files[file])
         with self._counting:
@@ -188,17 +194,28 @@ def _origin(record: ReadDocument | Reject) -> str:
     return record.file if record.line else ""
 
 
-def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocument | Reject]]:
-    """Split records into batches of one origin, bounded in number and size; yield those before an error too."""
+def _batches(
+    records: Iterable[ReadDocument | Reject], *, by_origin: bool
+) -> Iterator[list[ReadDocument | Reject]]:
+    """Split records into batches, bounded in number and size; yield those before an error too.
+
+    Records of one id in a batch have one origin. With `by_origin` all records have, so that an error in a file leaves
+    out no earlier file.
+    """
     batch: list[ReadDocument | Reject] = []
+    origins: dict[str, str] = {}
     size = 0
     try:
         for record in records:
+            origin, external_id = _origin(record), _id_of(record)
             full = len(batch) >= _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS
-            if batch and (full or _origin(record) != _origin(batch[0])):
+            before = _origin(batch[-1]) if batch and by_origin else origins.get(external_id, origin)
+            if batch and (full or before != origin):
                 yield batch
-                batch, size = [], 0
+                batch, origins, size = [], {}, 0
             batch.append(record)
+            if external_id:
+                origins[external_id] = origin
             size += _characters(record)
     except Exception:  # but not GeneratorExit, after which nothing may be yielded
         if batch:
@@ -206,6 +223,10 @@ def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocu
         raise
     if batch:
         yield batch
+
+
+def _id_of(record: ReadDocument | Reject) -> str:
+    return "" if isinstance(record, Reject) else record.document.external_id
 
 
 def _characters(record: ReadDocument | Reject) -> int:

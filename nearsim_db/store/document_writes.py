@@ -1,4 +1,4 @@
-"""Writing documents by external_id: one by one, or in batches of a file."""
+"""Writing documents by external_id: one by one, or in batches."""
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,14 +72,14 @@ def write_batch(
     batch: Sequence[ReadDocument],
     loaded: LoadedDocuments,
     *,
-    file: int = 0,
+    files: Sequence[int],
     dry_run: bool,
     may_copy: bool = False,
 ) -> Written:
-    """Upsert a batch of a file without repeated ids; with `dry_run` only return what would be written.
+    """Upsert a batch without repeated ids; with `dry_run` only return what would be written.
 
-    `file` is the number of the file among those of the `loaded` documents. With `may_copy`, which needs the rights of
-    the owner of the tables, a batch of new documents is loaded at once and added to those `loaded`.
+    `files` are the numbers of the documents' files among those of the `loaded` ones. With `may_copy`, which needs the
+    rights of the owner of the tables, a batch of new documents is loaded at once and added to those `loaded`.
     """
     if not dry_run:
         partitions.report_changes(connection)
@@ -90,16 +90,16 @@ def write_batch(
         loaded.only_new &= added is not None
         if added is not None:
             loaded.doc_ids.frombytes(added.doc_ids.tobytes())
-            loaded.places.extend(_place(file, read) for read in batch)
+            loaded.places.extend(map(_place, files, batch))
             return Written(len(batch), 0, 0, added=added)
     if not loaded.has_tables:
         run(connection, "create_incoming")
         connection.execute("TRUNCATE seen")
         loaded.has_tables = True
-    seen = _record_ids(connection, batch, file, loaded)
+    seen = _record_ids(connection, batch, files, loaded)
     superseded, recurring = [], {}
     for external_id, earlier, place in seen:
-        if earlier >> _LINE_BITS == file and earlier & _LINES:
+        if earlier >> _LINE_BITS == place >> _LINE_BITS and earlier & _LINES:
             superseded.append((external_id, earlier & _LINES, place & _LINES))
         else:
             recurring[external_id] = earlier >> _LINE_BITS
@@ -121,7 +121,7 @@ def _place(file: int, read: ReadDocument) -> int:
 
 
 def _record_ids(
-    connection: Connection, batch: Sequence[ReadDocument], file: int, loaded: LoadedDocuments
+    connection: Connection, batch: Sequence[ReadDocument], files: Sequence[int], loaded: LoadedDocuments
 ) -> list[tuple[str, int, int]]:
     """Record the ids of the batches up to this one; return those of the batch that occurred before, with places."""
     if loaded.doc_ids:
@@ -129,7 +129,7 @@ def _record_ids(
         run(connection, "record_loaded_ids", **parameters)
         del loaded.doc_ids[:], loaded.places[:]
     external_ids = [read.document.external_id for read in batch]
-    places = [_place(file, read) for read in batch]
+    places = list(map(_place, files, batch))
     return run(connection, "record_seen_ids", external_ids=external_ids, places=places).rows()
 
 

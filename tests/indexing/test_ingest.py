@@ -74,6 +74,25 @@ def test_last_record_of_an_id_is_kept_and_earlier_ones_rejected(
     assert again.inserted + again.updated + again.unchanged == 3
 
 
+@pytest.mark.parametrize(("batch", "most"), [(1, 1_009), (2_000, 9)])
+def test_many_files_are_few_batches_and_an_id_of_another_file_replaces(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, batch: int, most: int
+) -> None:
+    """Records of one id are compared in turn, whether they share a batch or not."""
+    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", batch)
+    texts = [("a", "1"), ("b", "1"), ("a", "1"), ("c", "1"), ("b", "2"), ("a", "3")]
+    texts += [(str(number), "none") for number in range(1_000)]
+    given = [ReadDocument(Document(id, body=body), f"{at}.jsonl", 1) for at, (id, body) in enumerate(texts)]
+    stages: list[str] = []
+    with Index.connect(database_url, progress=lambda stage, *_: stages.append(stage)) as index:
+        summary = index.ingest([*given, Reject("x.jsonl", 1, "not JSON"), given[0]])
+        bodies = {one: index.get(one)["body"] for one in "abc"}
+    assert (summary.read, summary.inserted, summary.updated, summary.unchanged) == (1_008, 1_003, 3, 1)
+    assert (summary.replaced, summary.rejected) == (3, 1)
+    assert bodies == {"a": "1", "b": "2", "c": "1"}
+    assert stages.count("read") <= most
+
+
 def test_unchanged_documents_are_not_written(index: Index) -> None:
     documents = [Document(f"d{number}", body=f"text number {number}") for number in range(10)]
     with index:

@@ -39,9 +39,15 @@ def write(url: str, collection: str, documents: Sequence[Document], *, may_copy:
     with Database.connect(url) as database:
         collection_id = _collection(database, collection)
         with database.transaction() as connection:
-            loaded = document_writes.LoadedDocuments()
+            loaded, given = document_writes.LoadedDocuments(), records(documents)
             return document_writes.write_batch(
-                connection, collection_id, records(documents), loaded, dry_run=False, may_copy=may_copy
+                connection,
+                collection_id,
+                given,
+                loaded,
+                files=[0] * len(given),
+                dry_run=False,
+                may_copy=may_copy,
             )
 
 
@@ -146,7 +152,7 @@ def test_an_id_is_found_on_its_last_line_before(database_url: str) -> None:
                 for batch in batches:
                     given = [ReadDocument(Document(id), "file", line) for id, line in batch]
                     written = document_writes.write_batch(
-                        connection, collection_id, given, loaded, dry_run=True
+                        connection, collection_id, given, loaded, files=[0] * len(given), dry_run=True
                     )
                     connection.commit()
                     found.append((written.inserted, written.superseded))
@@ -169,7 +175,7 @@ def test_an_id_of_a_loaded_batch_is_found_on_its_last_line_before(database_url: 
         for number, batch in enumerate(batches):
             given = [ReadDocument(Document(id, str(number)), "file", line) for id, line in batch]
             written = document_writes.write_batch(
-                connection, collection_id, given, loaded, dry_run=False, may_copy=True
+                connection, collection_id, given, loaded, files=[0] * len(given), dry_run=False, may_copy=True
             )
             connection.commit()
             found.append((written.added is not None, written.superseded))
