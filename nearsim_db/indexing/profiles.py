@@ -46,13 +46,16 @@ def refuse_unusable(
             f"match.across is {across!r}, but no document has a value of it, so there are no pairs; name source or an "
             "attribute that documents have"
         )
-    if keep_policy(keep)[0] in ("highest", "central"):
+    chosen, names = keep_policy(keep)
+    if chosen == "central":
         raise RecipeError(
-            f"cluster.keep is {keep!r}, which is for nearsim dedupe; an index takes earliest, latest, longest or "
-            "source:A,B,C"
+            f"cluster.keep is {keep!r}, which is for nearsim dedupe; an index takes earliest, latest, longest, "
+            "source:A,B,C or highest:COLUMN"
         )
 
     def has_field(policy: str) -> bool:
+        if policy == "highest":
+            return not documents.lacks_values(connection, collection_id, names[0], numbers=True)
         return policy != "source" or not query_rows.lacks_sources(connection, collection_id, adds=adds)
 
     refuse_unusable_keep(keep, has_field)

@@ -129,9 +129,9 @@ def read_survivors(connection: Connection, leaves: Leaves, cluster_ids: Ids) -> 
     return _members(connection, "read_survivors", leaves, {"cluster_ids": packed_ids(cluster_ids)})
 
 
-def rank_documents(connection: Connection, doc_ids: Ids, policy: str, sources: Sequence[str]) -> Ids:
-    """Return documents in the order of the keep policy, best first."""
-    parameters = {"doc_ids": packed_ids(doc_ids), "policy": policy, "sources": list(sources)}
+def rank_documents(connection: Connection, doc_ids: Ids, policy: str, names: Sequence[str]) -> Ids:
+    """Return documents in the order of the keep policy, best first; `names` are its sources, or its field."""
+    parameters = {"doc_ids": packed_ids(doc_ids), "policy": policy, "names": list(names)}
     return unpacked_ids(run(connection, "rank_documents", None, "binary", **parameters).value())
 
 

@@ -227,6 +227,9 @@ def read_values(connection: Connection, doc_ids: Ids, field: str) -> dict[int, o
     return dict(run(connection, "read_values", doc_ids=packed_ids(doc_ids), field=field).rows())
 
 
-def lacks_values(connection: Connection, collection_id: CollectionId, field: str) -> bool:
-    """Whether a collection has documents, but none with a value of a field."""
-    return bool(run(connection, "lacks_values", collection_id=collection_id, field=field).value())
+def lacks_values(
+    connection: Connection, collection_id: CollectionId, field: str, *, numbers: bool = False
+) -> bool:
+    """Whether a collection has documents, but none with a value of a field, with `numbers` one that is a number."""
+    kind = "strict $.double()" if numbers else "strict $"
+    return bool(run(connection, "lacks_values", collection_id=collection_id, field=field, kind=kind).value())

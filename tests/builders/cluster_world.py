@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from nearsim_db.indexing import profiles
 from nearsim_db.indexing.context import Context
@@ -15,7 +16,7 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import collection_rows, pairs, partitions, signatures
 from nearsim_db.store.driver import Connection
-from tests.builders.plain_clusters import Evidence, Tie
+from tests.builders.plain_clusters import SCORES, Evidence, Tie
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -57,10 +58,12 @@ class World:
     def write(self, doc_id: int, source: str | None, date: datetime, length: int) -> None:
         """Insert or update a document, and record the values that determine its rank."""
         self.run(
-            "INSERT INTO nearsim.document (doc_id, collection_id, external_id, source, published_at, body)"
-            " OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (doc_id) DO UPDATE"
-            " SET source = excluded.source, published_at = excluded.published_at, body = excluded.body",
+            "INSERT INTO nearsim.document (doc_id, collection_id, external_id, source, published_at, body, attributes)"
+            " OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (doc_id) DO UPDATE"
+            " SET source = excluded.source, published_at = excluded.published_at, body = excluded.body,"
+            " attributes = excluded.attributes",
             *(doc_id, self.collection.collection_id, f"d{doc_id}", source, date, "x" * length),
+            Jsonb({"meta": {"score": SCORES[length % len(SCORES)]}}),
         )
         self.facts[doc_id] = (source, date, length)
 

@@ -13,6 +13,7 @@ from nearsim_db.similarity.recipe.sections import ClusterRules
 
 Tie = tuple[int, int]
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+SCORES = (None, "9.5", 10, "none", -1)  # of a document, by its length
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,11 @@ class Evidence:
         policy, sources = keep_policy(self.rules.keep)
         source, date, length = self.facts[doc_id]
         place = sources.index(source) if source in sources else len(sources)
-        first = {"source": place, "longest": -length, "latest": _LATEST - date, "earliest": 0}[policy]
+        score = SCORES[length % len(SCORES)]
+        first = {
+            **{"source": place, "longest": -length, "latest": _LATEST - date, "earliest": 0},
+            "highest": 1e9 if score in ("none", None) else -float(str(score)),
+        }[policy]
         return first, date, -doc_id if policy == "latest" else doc_id
 
 

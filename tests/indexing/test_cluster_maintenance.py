@@ -25,7 +25,7 @@ def happen(world: World, rng: random.Random, is_judged: bool) -> None:
     doc_id = rng.choice(free if kind in ("add", "twin", "empty") else known)
     if kind in ("add", "twin", "empty", "edit"):
         date = MAY + timedelta(days=rng.randrange(4))
-        world.write(doc_id, rng.choice(["A", "B", "C", None]), date, rng.randrange(4))
+        world.write(doc_id, rng.choice(["A", "B", "C", None]), date, rng.randrange(5))
     match kind:
         case "add":
             world.sign(doc_id, doc_id, rng.randrange(2))
@@ -71,7 +71,7 @@ def open_connection(either_tables: None, connection: Connection) -> Iterator[Con
 
 
 @some_combinations(
-    ("keep", ["earliest", "latest", "longest", "source:B,A"]),
+    ("keep", ["earliest", "latest", "longest", "source:B,A", "highest:meta.score"]),
     (
         "linked",
         [(one, judged) for judged in (False, True) for one in ("connected", "representative", "average")],

@@ -127,8 +127,7 @@ class GenerationTies:
         return star_clusters(pairs, similarities, bonds, self._rank(np.unique(ties.edges)), vetoes)
 
     def _rank(self, doc_ids: Ids) -> Ids:
-        policy, sources = keep_policy(self.rules.keep)
-        return clusters.rank_documents(self._connection, doc_ids, policy, sources)
+        return clusters.rank_documents(self._connection, doc_ids, *keep_policy(self.rules.keep))
 
 
 def _judged_twins(ties: Ties, judged: Ids) -> Ids:

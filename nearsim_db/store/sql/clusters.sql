@@ -161,7 +161,10 @@ WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
     (SELECT max(pin_id) FROM nearsim.survivor_pin WHERE survivor_pin.doc_id = document.doc_id
         AND undone_at IS NULL) DESC NULLS LAST,
-    CASE WHEN %(policy)s = 'source' THEN array_position(CAST(%(sources)s AS text[]), document.source) END NULLS LAST,
+    CASE WHEN %(policy)s = 'source' THEN array_position(CAST(%(names)s AS text[]), document.source) END NULLS LAST,
+    CASE WHEN %(policy)s = 'highest' THEN jsonb_path_query_first(
+        nearsim.value_of((CAST(%(names)s AS text[]))[1], document.source, document.attributes),
+        'strict $.double()', silent => true) END DESC NULLS LAST,
     CASE WHEN %(policy)s = 'longest'
         THEN coalesce(length(document.title), 0) + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,
     CASE WHEN %(policy)s = 'latest' THEN coalesce(document.published_at, document.created_at) END DESC NULLS LAST,

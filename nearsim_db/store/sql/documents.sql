@@ -227,7 +227,9 @@ SELECT doc_id, nearsim.value_of(%(field)s, source, attributes)
 FROM nearsim.document WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: lacks_values
--- Whether a collection has documents, but none with a value of a field. Relies on document_collection_doc.
+-- Whether a collection has documents, but none with a value of a field, of a kind that a path selects. Relies on
+-- document_collection_doc.
 SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
     AND NOT EXISTS (SELECT FROM nearsim.document
-        WHERE collection_id = %(collection_id)s AND nearsim.value_of(%(field)s, source, attributes) IS NOT NULL)
+        WHERE collection_id = %(collection_id)s AND jsonb_path_query_first(
+            nearsim.value_of(%(field)s, source, attributes), CAST(%(kind)s AS jsonpath), silent => true) IS NOT NULL)
