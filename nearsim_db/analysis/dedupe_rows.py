@@ -11,6 +11,7 @@ from nearsim_db.analysis.dedupe_input import DedupeInput
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import find
 from nearsim_db.analysis.whole_texts import WholeTexts
+from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, RejectWriter, from_documents, open_vectors
 from nearsim_db.readers.frames import Rows
 from nearsim_db.records import Document, ReadDocument, Reject, silent
@@ -108,9 +109,13 @@ def dedupe(
     `rows` are texts, mappings, tuples of id and text or of id, title and text, documents, or a data frame (pandas,
     polars, pyarrow). `id` to `vector` name the keys or columns; the text is 'text', or else 'body'. A row needs no id.
     `against`, `only_against`, `across`, `threshold` and `exact` are those of nearsim dedupe, `keep` is `cluster.keep`.
-    A row that cannot be used is rejected with the reason. Raises RecipeError for an impossible value, InputError for a
-    data frame that cannot be read.
+    A row that cannot be used is rejected with the reason. Raises RecipeError for an impossible value, InputError for
+    arguments that contradict each other or a data frame that cannot be read.
     """
+    if only_against and against is None:
+        raise InputError("only_against requires against")
+    if exact and threshold is not None:
+        raise InputError("give either exact or threshold, not both")
     fields = Fields(id, title, text, source, "url", published_at, vector, ids="optional")
     given = _held(rows)
     chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep)

@@ -38,9 +38,10 @@ def values_of(column: Any) -> list[Any]:
     if types.is_dictionary(kind):
         places = column.indices.to_pylist()
         used = [place for place in dict.fromkeys(places) if place is not None]
-        values = dict(
-            zip(used, values_of(column.dictionary.take(pyarrow.array(used, pyarrow.int64()))), strict=True)
-        )
+        # Not by take(), which views of texts lack, the dictionaries of polars.
+        slices = [column.dictionary.slice(place, 1) for place in used]
+        taken = values_of(pyarrow.concat_arrays(slices)) if slices else []
+        values = dict(zip(used, taken, strict=True))
         return [values.get(place) for place in places]
     if types.is_string(kind) or types.is_large_string(kind):
         # As bytes, which may not be valid UTF-8, as in other files.

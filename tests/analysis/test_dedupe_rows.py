@@ -60,6 +60,10 @@ def test_data_frames_come_back_as_they_came() -> None:
         assert found.kept == (1, 3, 4) and type(found.rows()) is type(given)
         assert list(found.rows()["n"]) == [1, 3, 4]
         assert dedupe(given["text"]).kept == (0, 1, 3)
+    for kind in (polars.Categorical, polars.Enum(["a", "b"])):
+        coded = polars.DataFrame({"text": TEXTS[:3], "n": polars.Series(["b", "a", None], dtype=kind)})
+        assert dedupe(coded, across="n").kept == (0, 1)
+        assert dedupe(coded.with_columns(text=coded["n"])).kept == (0, 1, 2)
     frame["text"] = [STORM, 5, float("nan"), pandas.NA, STORM]
     frame["at"] = [pandas.NaT, pandas.Timestamp("2024-01-01"), None, {}, object()]
     found = dedupe(frame)
@@ -105,6 +109,10 @@ def test_a_row_is_compared_with_other_rows_and_across_values() -> None:
         dedupe(rows, across="other")
     with pytest.raises(RecipeError, match=r"cluster\.keep"):
         dedupe(rows, keep="nothing")
+    with pytest.raises(InputError, match="only_against requires against"):
+        dedupe(rows, only_against=True)
+    with pytest.raises(InputError, match="either exact or threshold"):
+        dedupe(rows, exact=True, threshold=0.7)
 
 
 def test_a_damaged_or_ambiguous_frame_is_an_error() -> None:
