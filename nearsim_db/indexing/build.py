@@ -261,3 +261,5 @@ def _vacuum(engine: Engine, context: Context, stage: str) -> None:
             partitions.vacuum(connection, context.leaves, loaded[stage])
         if stage == "clusters":
             partitions.analyze_if_stale(connection)
+            if not context.leaves.are_shared:
+                partitions.analyze_signed(connection)

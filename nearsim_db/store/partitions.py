@@ -217,6 +217,15 @@ def analyze_refilled(connection: Connection) -> None:
         autocommitting(connection).execute(statement("analyze_table", table=sql.Identifier(*names)))
 
 
+def analyze_signed(connection: Connection) -> None:
+    """Update planner statistics of the heads of all large generations, after a build has added its own.
+
+    A generation that they lack would be taken to have one document. The connection must be in autocommit.
+    """
+    table = sql.Identifier("nearsim_index", "signed_document")
+    autocommitting(connection).execute(statement("analyze_table", table=table))
+
+
 def report_changes(connection: Connection) -> None:
     """Have the changes of this transaction count for `analyze_refilled` and `vacuum` once it is committed."""
     run(connection, "report_changes")

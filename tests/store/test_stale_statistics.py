@@ -113,10 +113,11 @@ def test_tables_that_count_as_a_hundred_times_larger_are_not_read_once_for_each_
     assert commands.slow == []
 
 
+@pytest.mark.usefixtures("either_tables")
 def test_generations_that_statistics_do_not_know_are_not_read_once_for_each_row(
     database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """They share their tables with another, whose rows are all that ANALYZE saw."""
+    """They share tables with another, whose rows are all that ANALYZE saw; those of their own, signed_document."""
     monkeypatch.setenv("NEARSIM_DATABASE_URL", database_url)
     with logged(database_url, monkeypatch) as ran:
         commands = Commands(ran)
