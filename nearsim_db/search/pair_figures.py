@@ -18,7 +18,7 @@ from nearsim_db.similarity.recipe import override
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.runs import longest_runs
 from nearsim_db.similarity.screening import are_certain, are_pairs
-from nearsim_db.similarity.sketch.winnow import run_probability
+from nearsim_db.similarity.sketch.winnow import run_probability, windows_of
 from nearsim_db.store import documents
 from nearsim_db.store.driver import Connection
 
@@ -55,6 +55,7 @@ class PairFigures:
     shared_bands: int
     enough: bool
     run: int | None = None
+    window: int | None = None
 
     @classmethod
     def of(
@@ -64,10 +65,11 @@ class PairFigures:
         shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
         scores = None if features is None else encoder.compare(features, _FIRST, _SECOND)
         estimated = encoder.sketch_scores(sketches[:1], sketches[1:])
-        run = None
+        run = window = None
         if features is not None and encoder.family.ordered:
             run = int(longest_runs(features, _FIRST, _SECOND, encoder.backend)[0])
-        return cls(encoder, scores, estimated, int(shared[0]), bool(enough[0]), run)
+            window = int(windows_of(sketches).max())
+        return cls(encoder, scores, estimated, int(shared[0]), bool(enough[0]), run, window)
 
     @property
     def decisive(self) -> Scores:
@@ -98,9 +100,8 @@ class PairFigures:
 
         Under winnow, that two texts share a fingerprint of a common run as long as their longest.
         """
-        window = self.encoder.profile.recipe.window
-        if window is not None and self.run is not None:
-            return run_probability(self.run, window)
+        if self.window is not None and self.run is not None:
+            return run_probability(self.run, self.window)
         return self.encoder.profile.match_probability(self.similarity)
 
     @property

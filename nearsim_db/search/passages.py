@@ -7,6 +7,8 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from nearsim_db.search.answers import profile_of
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.encoder import Encoder
@@ -65,7 +67,10 @@ def passages_of(connection: Connection, generation: Generation, left: str, right
     found = PassageFinder(profile.recipe, backend.resolve(), generation.common).find(left, right)
     if not found or not _is_contained(profile.recipe):
         return found
-    encoder = Encoder(profile, plain_characters=backend.FEW_CHARACTERS)
+    # The windows of long texts, whose fingerprints shorter texts with the passage have too.
+    match = msgspec.structs.replace(profile.recipe.match, min_fingerprints=1)
+    recipe = msgspec.structs.replace(profile.recipe, match=match)
+    encoder = Encoder(replace(profile, recipe=recipe), plain_characters=backend.FEW_CHARACTERS)
     encoder.ignore(generation.common)
     keys = encoder.ragged_keys(encoder.encode([one.left.text for one in found]).sketches)
     rows = [keys.take(slice(row, row + 1)).values for row in range(len(found))]

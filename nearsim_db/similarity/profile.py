@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from nearsim_db.errors import FingerprintError, RecipeError, count_of
@@ -21,7 +22,7 @@ from nearsim_db.similarity.recipe import (
     without_later_keys,
 )
 from nearsim_db.similarity.recipe.validation import OPTIONS
-from nearsim_db.similarity.sketch.winnow import run_probability
+from nearsim_db.similarity.sketch.winnow import run_probability, window_lengths
 from nearsim_db.similarity.text.code import Lexer
 from nearsim_db.similarity.text.words import word_filter
 
@@ -30,7 +31,7 @@ from nearsim_db.similarity.text.words import word_filter
 _BAND_ROW_BYTES = 84
 _SIGNATURE_ROW_BYTES = 150
 _FINGERPRINT_BYTES = 8
-_STORY_WORDS = 400
+_STORY_SHINGLES = 400
 
 # The default bucket width of projection, in multiples of the threshold. Of 3 to 6, the value with the fewest candidates
 # at a recall of 0.99: 10 % more than with the best width of each case, over the distances of three corpora, thresholds
@@ -92,9 +93,12 @@ class Profile:
 
     @property
     def band_rows(self) -> int:
-        """The band rows of a document; under winnow those of a text of 400 words, of which it keeps 2 / (w + 1)."""
-        window = self.recipe.window
-        return self.bands if window is None else round(2 * _STORY_WORDS / (window + 1))
+        """The band rows of a document; under winnow those of a text of 400 shingles, of which it keeps 2 / (w + 1)."""
+        window, fewest = self.recipe.window, self.recipe.match.min_fingerprints
+        if window is None or fewest is None:
+            return self.bands
+        own = int(window_lengths(np.array([_STORY_SHINGLES]), window, fewest)[0])
+        return round(2 * _STORY_SHINGLES / (own + 1))
 
 
 def resolve(recipe: Recipe) -> Profile:
@@ -246,7 +250,7 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
     """Return the sketch family of a recipe."""
     options = {name: value for name in OPTIONS if (value := getattr(recipe.sketch, name)) is not None}
     if recipe.window is not None:
-        options["window"] = recipe.window
+        options |= {"window": recipe.window, "fewest": recipe.match.min_fingerprints}
     if options.get("width") == 0:
         options["width"] = WIDTH_PER_THRESHOLD * recipe.match.threshold
     return sketch.make_family(

@@ -83,9 +83,10 @@ def screen(
 
     `left` and `right` are int64 rows into `signatures`. Documents that share no bucket never meet an
     amplification, so all candidates share one. Under `verify = "exact"` a candidate is dropped if its positions
-    agree five standard errors less often than at the threshold, under "estimate" if its estimate is below the
-    threshold; not if it shares `certain_shared_bands`. With `review` the threshold is the recipe's review, if it has
-    one. With `count_late` bands may be left to `verify` to count, which needs the signatures then.
+    agree five standard errors less often than at the threshold (see `Family.may_reach`), under "estimate" if its
+    estimate is below the threshold; not if it shares `certain_shared_bands`, or if a passage makes a pair. With
+    `review` the threshold is the recipe's review, if it has one. With `count_late` bands may be left to `verify` to
+    count, which needs the signatures then.
     """
     if count_late and _counts_late(encoder):
         none = np.zeros(len(left), np.int64)
@@ -102,7 +103,7 @@ def _counts_late(encoder: Encoder) -> bool:
     """Whether a bucket in common is enough, and sketches rule no pair out, so that only bands of pairs are counted."""
     match = encoder.profile.recipe.match
     is_enough = encoder.profile.amplification.min_shared_bands == 1 and not match.certain_shared_bands
-    return is_enough and encoder.is_exact and encoder.family.ordered
+    return is_enough and encoder.is_exact and match.passage_words is not None
 
 
 def _screen(
@@ -114,16 +115,17 @@ def _screen(
 ) -> Screened:
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
     found, enough = encoder.match_rows(signatures.sketches, left, right)
-    shared, agreeing, compared = (counts[enough] for counts in found)
-    left, right, candidates = left[enough], right[enough], int(np.count_nonzero(enough))
-    if encoder.is_exact:
-        least = family.least_share(metric.similarity_at_threshold(_least(match, review)), _STANDARD_ERRORS)
-        close = (agreeing / compared >= least) | are_certain(match, shared)
-        left, right, shared = left[close], right[close], shared[close]
-        agreeing, compared = agreeing[close], compared[close]
-    guess = encoder.scores_of(agreeing, compared)
-    screened = Screened(left, right, shared, guess, candidates)
-    return screened if encoder.is_exact else screened.take(are_pairs(encoder, guess, shared, review=review))
+    candidates, kept = int(np.count_nonzero(enough)), enough
+    if encoder.is_exact and match.passage_words is None:
+        least = metric.similarity_at_threshold(_least(match, review))
+        kept = enough & (family.may_reach(found, least, _STANDARD_ERRORS) | are_certain(match, found.shared))
+    guess = encoder.scores_of(found.agreeing[kept], found.compared[kept])
+    screened = Screened(left[kept], right[kept], found.shared[kept], guess, candidates)
+    return (
+        screened
+        if encoder.is_exact
+        else screened.take(are_pairs(encoder, guess, screened.shared_bands, review=review))
+    )
 
 
 def are_pairs(

@@ -190,7 +190,7 @@ def test_a_build_that_signs_reads_no_text_to_verify(
         index.database.jobs = jobs
         create(index, ["sketch.family=winnow", "shingle.k=2", "match.ignore_common=90"])
         index.add(stories(COUNT))
-        assert len(list(index.pairs())) == 15
+        assert len(list(index.pairs())) == 20  # by brute force
         assert read_to_verify == []
 
 

@@ -94,12 +94,20 @@ def test_the_chance_of_texts_with_a_run_shorter_than_the_guarantee(database_url:
     """Their longest common run, not their containment, decides under winnow whether they share a fingerprint."""
     words = [f"w{at}" for at in range(80)]
     with Index.connect(database_url) as index:
-        index.create_profile("default", override(Recipe(), ["sketch.family=winnow", "match.passage=20"]))
+        index.create_profile(
+            "default", override(Recipe(), ["sketch.family=winnow", "match.min_fingerprints=1"])
+        )
         texts = {"whole": words, "long": [*words[20:40], *"abcdefgh"], "short": [*words[50:62], *"ijklmnop"]}
         index.add(Document(name, body=" ".join(text)) for name, text in texts.items())
         assert index.explain("whole", "long").probability == 1
         # A run of 12 words has 8 shingles of 5 words, which windows of 16 may miss.
         assert index.explain("whole", "short").probability == pytest.approx(run_probability(8, 16))
+        more = index.create_profile("more", override(Recipe(), ["sketch.family=winnow"]))
+    with Index.connect(database_url, profile="more") as index:
+        index.build()
+        # The longer text has 76 shingles, so windows of 1 for the 64 fingerprints that it has at least.
+        assert more.recipe.match.min_fingerprints == 64
+        assert index.explain("whole", "short").probability == 1
 
 
 @pytest.mark.slow("builds an index")

@@ -25,11 +25,11 @@ KNOWN = [8550780512656854, 24610179271729843, 26386013585963478, 269596156134571
 KNOWN_SHORT = [61736657730134799]
 
 
-def oracle(ids: list[int], window: int, seed: int, id_bits: int = 64) -> list[int]:
+def oracle(ids: list[int], window: int, seed: int, id_bits: int = 64, fewest: int = 1) -> list[int]:
     """The least of each window of mixed ids, their low 56 bits, ascending."""
     mask = plain_sketches.words(seed, "winnow mask", 1)[0] if seed else 0
     points = [plain_sketches.fmix64(one ^ mask) if seed or id_bits == 32 else one for one in ids]
-    width = min(window, len(points))
+    width = min(window, max(1, 2 * len(points) // fewest - 1), len(points))
     windows = [points[at : at + width] for at in range(len(points) - width + 1)] if points else []
     return sorted({min(own) % 2**56 for own in windows})
 
@@ -48,12 +48,13 @@ def found(family: Winnow, documents: list[list[int]]) -> list[list[int]]:
     window=st.integers(1, 20),
     seed=st.sampled_from([0, 1, 2**63 - 1]),
     id_bits=st.sampled_from([32, 64]),
+    fewest=st.integers(1, 40),
 )
 def test_fingerprints_are_the_least_of_each_window(
-    backend: str, documents: list[list[int]], window: int, seed: int, id_bits: int
+    backend: str, documents: list[list[int]], window: int, seed: int, id_bits: int, fewest: int
 ) -> None:
-    family = Winnow(seed=seed, id_bits=id_bits, backend=backend, window=window)
-    assert found(family, documents) == [oracle(own, window, seed, id_bits) for own in documents]
+    family = Winnow(seed=seed, id_bits=id_bits, backend=backend, window=window, fewest=fewest)
+    assert found(family, documents) == [oracle(own, window, seed, id_bits, fewest) for own in documents]
 
 
 @every_backend
@@ -94,6 +95,34 @@ def test_a_shared_run_of_the_passage_shares_a_fingerprint(k: int, passage: int) 
     assert encoder.match_bands(sketches[::2], sketches[1::2])[1].all()
 
 
+def test_a_short_text_is_found_inside_a_longer_one() -> None:
+    """The longer one selects a shingle of every window; the short one has all of its shingles."""
+    rng, trials = np.random.default_rng(8), 2_000
+    for words, inside in ((60, 3), (120, 4), (200, 6)):
+        ids = rng.integers(0, 2**64, (trials, words + inside), np.uint64)
+        ids[:, words:] = ids[:, words // 2 : words // 2 + inside]
+        offsets = np.append(0, np.cumsum([words, inside] * trials))
+        sketches = Winnow(backend="numpy", fewest=64).sketch(ids.reshape(-1), offsets)
+        shared = Winnow().count_shared_bands(sketches[::2], sketches[1::2], BANDING)
+        window = max(1, 2 * words // 64 - 1)
+        assert inside >= window and (shared > 0).all()
+
+
+@pytest.mark.parametrize("period", [10, 12, 17, 25])
+def test_pairs_of_scattered_changes_are_not_ruled_out(period: int) -> None:
+    """One shingle run in each `period` words is changed: equal ones are as scattered as they can be."""
+    rng, k = np.random.default_rng(period), 5
+    for words in (100, 200, 400, 800):
+        ids = rng.integers(0, 2**64, (400, 2, words), np.uint64)
+        kept = np.arange(words) % period >= k
+        ids[:, 1, kept] = ids[:, 0, kept]
+        family = Winnow(backend="numpy", fewest=64)
+        sketches = family.sketch(ids.reshape(-1), np.arange(0, ids.size + 1, words))
+        rows = np.arange(0, len(sketches), 2)
+        found = family.compare_rows(sketches, rows, rows + 1, BANDING)
+        assert (found.shared > 0).all() and family.may_reach(found, kept.mean(), 5).all()
+
+
 @pytest.mark.parametrize("run", [1, 4, 9, 13, 15, 16, 20])
 def test_a_shorter_run_shares_a_fingerprint_with_its_probability(run: int) -> None:
     rng, trials, around = np.random.default_rng(run), 3_000, 60
@@ -117,16 +146,23 @@ def test_sketches_are_compared_by_the_smaller(backend: str) -> None:
     sketches, own = family.sketch(*ragged(documents)), [set(one) for one in found(family, documents)]
     left, right = np.arange(30), np.roll(np.arange(30), 1)
     both = [len(own[one] & own[other]) for one, other in zip(left, right, strict=True)]
-    least = [min(len(own[one]), len(own[other])) for one, other in zip(left, right, strict=True)]
+    # A fingerprint of windows of w stands for (w + 1) / 2 shingles.
+    worth = [Fraction(min(3, max(1, 2 * len(ids) - 1)) + 1, 2) for ids in documents]
+    estimates = [
+        min(
+            Fraction(1),
+            shared
+            * max(worth[one], worth[other])
+            / min(len(own[one]) * worth[one], len(own[other]) * worth[other]),
+        )
+        for shared, one, other in zip(both, left, right, strict=True)
+    ]
     compared = family.compare_rows(sketches, left, right, BANDING)
-    assert (compared.shared.tolist(), compared.agreeing.tolist(), compared.compared.tolist()) == (
-        both,
-        both,
-        least,
-    )
+    assert compared.shared.tolist() == both
+    ratios = zip(compared.agreeing.tolist(), compared.compared.tolist(), strict=True)
+    assert [Fraction(*ratio) for ratio in ratios] == estimates
     assert family.count_shared_bands(sketches[left], sketches[right], BANDING).tolist() == both
-    estimates = [shared / size for shared, size in zip(both, least, strict=True)]
-    assert family.estimate(sketches[left], sketches[right]).tolist() == estimates
+    assert family.estimate(sketches[left], sketches[right]).tolist() == [float(one) for one in estimates]
     present = np.ones(30, bool)
     present[4] = False
     kept: list[int] = []
@@ -175,8 +211,15 @@ def test_a_recipe_has_the_defaults_of_its_family() -> None:
         Recipe(), ["sketch.family=winnow", "match.threshold=0.8", "shingle.k=3", "cluster.keep=latest"]
     )
     assert (kept.match.threshold, kept.shingle.k, kept.cluster.keep, kept.window) == (0.8, 3, "latest", 18)
+    assert (made.match.min_fingerprints, override(made, ["match.threshold=.7"]).match.min_fingerprints) == (
+        64,
+        24,
+    )
+    assert override(made, ["match.passage_words=20"]).match.min_fingerprints == 24
+    given = override(made, ["match.min_fingerprints=9", "match.threshold=.7"])
+    assert override(given, ["match.threshold=.5"]).match.min_fingerprints == 9
     profile = resolve(made)
-    assert (profile.band_rows, profile.expected_recall, profile.unused_rows) == (47, 1.0, 0)
+    assert (profile.band_rows, profile.expected_recall, profile.unused_rows) == (67, 1.0, 0)
     assert [run for run, _ in profile.curve()] == list(range(5, 21))
     assert [chance for _, chance in profile.curve()] == sorted(chance for _, chance in profile.curve())
     assert (profile.curve()[-1], made.never_missed, Recipe().never_missed) == ((20.0, 1.0), 20, None)

@@ -101,8 +101,9 @@ def check(connection: Connection, name: str) -> None:
 
 def test_fingerprints_equal_the_package(connection: Connection) -> None:
     made = profile.resolve(override(Recipe(), ["sketch.family=winnow"]))
-    family = profile.make_family(made.recipe, "numpy")
-    sketches = sketches_of(family)
+    sketches = sketches_of(profile.make_family(made.recipe, "numpy"))
+    longer = override(made.recipe, ["match.min_fingerprints=1"])
+    sketches[1::2] = sketches_of(profile.make_family(longer, "numpy"))[1::2]  # of longer windows
     asked: dict[str, Any] = {
         "recipe": json.dumps(to_mapping(made.recipe)),
         "bands": made.bands,
@@ -112,14 +113,16 @@ def test_fingerprints_equal_the_package(connection: Connection) -> None:
     }
     found = connection.execute(ASK.encode(), asked).fetchall()
     assert len(found) == DOCUMENTS
-    own = np.frombuffer(sketches[0, 0], "<u8").tolist()
+    window, *own = np.frombuffer(sketches[0, 0], "<u8").tolist()
     for (estimate, keys, shared), content in zip(found, sketches[:, 0], strict=True):
-        other = np.frombuffer(content, "<u8").tolist()
+        wide, *other = np.frombuffer(content, "<u8").tolist()
         both = set(own) & set(other)
         assert keys == other
-        assert estimate == pytest.approx(len(both) / min(len(own), len(other)))
+        least = min(len(own) * (window + 1), len(other) * (wide + 1))
+        assert estimate == pytest.approx(min(1, len(both) * (max(window, wide) + 1) / least))
         assert shared == [place for place, one in enumerate(own) if one in both]
     assert len({estimate for estimate, *_ in found}) > 3
+    assert len({content[:8] for content in sketches[:, 0]}) > 1
 
 
 def test_width_ratio_inverts_the_bucket_probability(connection: Connection) -> None:

@@ -48,7 +48,7 @@ BEGIN
                             CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
                             CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END, NULL,
                             CASE WHEN metric = 'euclidean' THEN 0 END,
-                            CASE WHEN metric = 'containment' THEN CAST(least(octet_length(me.sketch) / 8, 32767) AS smallint) ELSE all_bands END,
+                            CASE WHEN metric = 'containment' THEN CAST(least(octet_length(me.sketch) / 8 - 1, 32767) AS smallint) ELSE all_bands END,
                             false, false, NULL
                         FROM me
                     ) AS pair

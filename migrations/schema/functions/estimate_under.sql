@@ -4,12 +4,16 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg
 DECLARE
     width constant integer := octet_length(a) / CAST(recipe #>> '{sketch,k}' AS integer);
     agreement double precision;
+    mine bigint[];
+    others bigint[];
 BEGIN
     IF recipe #>> '{sketch,family}' = 'winnow' THEN
+        mine := nearsim.positions(a, 8, false);
+        others := nearsim.positions(b, 8, false);
         RETURN (
-            SELECT count(*) FROM unnest(nearsim.positions(a, 8, false)) AS own
-            JOIN unnest(nearsim.positions(b, 8, false)) AS other ON own = other
-        ) / CAST(least(octet_length(a), octet_length(b)) / 8 AS double precision);
+            SELECT least(1, count(*) * (greatest(mine[1], others[1]) + 1) / CAST(least(
+                (cardinality(mine) - 1) * (mine[1] + 1), (cardinality(others) - 1) * (others[1] + 1)) AS double precision))
+            FROM unnest(mine[2:]) AS own JOIN unnest(others[2:]) AS other ON own = other);
     END IF;
     IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
         RETURN nearsim.estimate_smallest(nearsim.positions(a, width, false), nearsim.positions(b, width, false));

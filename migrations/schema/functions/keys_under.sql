@@ -6,7 +6,7 @@ DECLARE
     seed constant bigint := recipe #>> '{sketch,seed}';
 BEGIN
     IF recipe #>> '{sketch,family}' = 'winnow' THEN
-        RETURN nearsim.positions(sketch, 8, false);
+        RETURN (nearsim.positions(sketch, 8, false))[2:];
     END IF;
     IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
         RETURN nearsim.smallest_keys(nearsim.positions(sketch, width, false), bands, seed);

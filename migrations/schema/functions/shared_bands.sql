@@ -9,8 +9,8 @@ BEGIN
     IF recipe #>> '{sketch,family}' = 'winnow' THEN
         RETURN ARRAY(
             SELECT CAST(own.place - 1 AS smallint)
-            FROM unnest(nearsim.positions(a, 8, false)) WITH ORDINALITY AS own (fingerprint, place)
-            JOIN unnest(nearsim.positions(b, 8, false)) AS other (fingerprint) USING (fingerprint)
+            FROM unnest((nearsim.positions(a, 8, false))[2:]) WITH ORDINALITY AS own (fingerprint, place)
+            JOIN unnest((nearsim.positions(b, 8, false))[2:]) AS other (fingerprint) USING (fingerprint)
             WHERE own.place <= 32767 ORDER BY own.place);
     END IF;
     IF recipe #>> '{bands,hash}' = 'mix64' AND recipe #>> '{sketch,family}' <> 'bottom_k' THEN

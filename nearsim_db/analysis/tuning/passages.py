@@ -18,6 +18,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.passages import PassageFinder, find_passages, grams
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.similarity.sketch.winnow import window_lengths
 from nearsim_db.similarity.text.tokens import Tokens
 
 LENGTHS = (8, 10, 13, 16, 20, 25, 32, 40)
@@ -78,7 +79,7 @@ def tune_passages(
     rng = np.random.default_rng(options.seed)
     scored, lengths = {}, [one for one in sorted({*LENGTHS, finder.rules.length}) if one >= finder.rules.k]
     for done, length in enumerate(lengths, 1):
-        scored[length] = _score_length(texts, length, finder.rules.k, rng)
+        scored[length] = _score_length(texts, length, recipe, rng)
         progress("judge", done, len(lengths))
     reasons: dict[str, str] = {}
     passage = _chosen_length(scored, finder.rules.length, options, reasons)
@@ -94,7 +95,7 @@ def tune_passages(
 
 
 def _score_length(
-    texts: Sequence[Tokens], length: int, k: int, rng: np.random.Generator
+    texts: Sequence[Tokens], length: int, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[LengthScore, Ints]:
     """Score a length; also return pairs that share a run, each document with the first that has the run."""
     windows = [np.unique(grams(one.ids, length)) for one in texts]
@@ -108,12 +109,13 @@ def _score_length(
     pairs = np.unique(np.stack((firsts[linked], rows[linked]), axis=1), axis=0)
     drawn = _drawn(pairs, rng)
     longer = [_share_run(texts[one], texts[other], 2 * length) for one, other in drawn.tolist()]
-    words = float(np.mean([len(one) for one in texts]))
+    shingles = np.array([max(0, len(one) - recipe.words_around) for one in texts])
+    kept = window_lengths(shingles, length - recipe.words_around, recipe.match.min_fingerprints or 1)
     score = LengthScore(
         length,
         len(np.unique(pairs)) / len(texts),
         float(np.mean(longer)) if longer else None,
-        2 * words / (length - k + 2),
+        float(np.mean(2 * shingles / (kept + 1))),
     )
     return score, pairs
 

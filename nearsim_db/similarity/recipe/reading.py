@@ -15,7 +15,13 @@ from msgspec import Struct
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.recipe.sections import Recipe, default_review
-from nearsim_db.similarity.recipe.validation import FAMILY_DEFAULTS, FAMILY_OPTIONS, OPTIONS, WINNOW_KEYS
+from nearsim_db.similarity.recipe.validation import (
+    FAMILY_DEFAULTS,
+    FAMILY_OPTIONS,
+    OPTIONS,
+    WINNOW_KEYS,
+    default_fingerprints,
+)
 from nearsim_db.similarity.recipe.writing import to_mapping
 
 # The keys that a setting replaces.
@@ -99,6 +105,8 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     data = to_mapping(recipe)
     if recipe.match.review == default_review(recipe):
         del data["match"]["review"]
+    if recipe.match.min_fingerprints == default_fingerprints(recipe.match):
+        data["match"].pop("min_fingerprints", None)
     changes = dict(_split_setting(setting) for setting in settings)
     for path in _excluded(changes, data):
         section, _, key = path.partition(".")

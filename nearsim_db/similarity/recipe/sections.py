@@ -115,12 +115,13 @@ class MatchRules(_Section, frozen=True):
     With `across`, source or the name of an attribute, only pairs of different values count, where none is a value.
 
     `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
-    and(3))", replaces bands and the minimum. `passage` and `passage_gap` are for winnow: runs of `passage` equal words
-    (or characters, as in shingle.scheme) always make two documents candidates, and a passage may have up to
-    `passage_gap` other words between runs of `shingle.k` equal ones. Two documents with a run of `passage_words` equal
-    ones are a pair at any similarity; below the threshold it is in no cluster, and nothing is removed for it. Shingles
-    that are in more than `ignore_common` percent of the documents, at least 20, and those of the texts `ignore` are
-    left out, as if the documents did not have them; 0: none are common.
+    and(3))", replaces bands and the minimum. `passage`, `min_fingerprints` and `passage_gap` are for winnow: runs of
+    `passage` equal words (or characters, as in shingle.scheme) always make two documents candidates, shorter runs of a
+    text that would have fewer than `min_fingerprints` fingerprints too, and a passage may have up to `passage_gap`
+    other words between runs of `shingle.k` equal ones. Two documents with a run of `passage_words` equal ones are a
+    pair at any similarity; below the threshold it is in no cluster, and nothing is removed for it. Shingles that are in
+    more than `ignore_common` percent of the documents, at least 20, and those of the texts `ignore` are left out, as if
+    the documents did not have them; 0: none are common.
     """
 
     threshold: Annotated[float, Meta(gt=0)] = 0.7
@@ -132,6 +133,7 @@ class MatchRules(_Section, frozen=True):
     review: Annotated[float, Meta(ge=0, le=1)] | None = None
     across: str = NOWHERE
     passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    min_fingerprints: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     passage_gap: Annotated[int, Meta(ge=0, le=1_000)] | None = None
     passage_words: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     ignore_common: Annotated[float, Meta(ge=0, le=100)] | None = None
@@ -183,6 +185,7 @@ class Recipe(_Section, frozen=True):
             common = validation.default_common(self.shingle)
             for key, default in (
                 ("passage", passage),
+                ("min_fingerprints", validation.default_fingerprints(self.match)),
                 ("passage_gap", DEFAULT_GAP),
                 ("ignore_common", common),
             ):

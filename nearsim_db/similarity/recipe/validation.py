@@ -26,7 +26,15 @@ FAMILY_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, str | float]]] = {
 }
 DEFAULT_PASSAGE = 20
 DEFAULT_GAP = 30  # words between equal runs of a passage
-WINNOW_KEYS = ("passage", "passage_gap", "passage_words", "ignore_common", "ignore")  # of match
+WINNOW_KEYS = (
+    "passage",
+    "min_fingerprints",
+    "passage_gap",
+    "passage_words",
+    "ignore_common",
+    "ignore",
+)  # of match
+_MUCH_IN_COMMON = 0.7
 _DEFAULT_COMMON = 5.0  # percent of the documents
 _MOST_IGNORED = 100_000  # characters of match.ignore, which every generation stores
 _DEFAULT_K = 128
@@ -247,6 +255,14 @@ def _check_passage(recipe: "Recipe") -> None:
 def default_passage(match: "MatchRules") -> int:
     """Return the default of match.passage: runs that make a pair are then never missed."""
     return min(match.passage_words or DEFAULT_PASSAGE, DEFAULT_PASSAGE)
+
+
+def default_fingerprints(match: "MatchRules") -> int:
+    """Return the default of match.min_fingerprints, with which 99.5 % of pairs at the threshold are found.
+
+    Fewer are enough for pairs of much in common, or that a passage makes.
+    """
+    return 64 if match.passage_words is None and match.threshold < _MUCH_IN_COMMON else 24
 
 
 def default_common(shingle: "Shingle") -> float:

@@ -173,11 +173,11 @@ class Family(ABC):
         """
         return binomial_standard_error(similarity, self.k)
 
-    def least_share(self, similarity: float, errors: float) -> float:
-        """Return the share of agreeing places of a pair of this similarity, less so many standard errors."""
+    def may_reach(self, found: RowAgreements, similarity: float, errors: float) -> NDArray[np.bool_]:
+        """Return which of m pairs agree as often as a pair of this similarity, less so many standard errors."""
         # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
         share = self.collision_probability(similarity)
-        return share - errors * binomial_standard_error(share, self.k)
+        return found.agreeing / found.compared >= share - errors * binomial_standard_error(share, self.k)
 
 
 class Curved(Family):

@@ -54,7 +54,7 @@ WHERE {of_pairs}
 -- Optionally only pairs up to a similarity, with different numbers, without verdict and decision (verdict_one_current,
 -- review_pair), or a sample by a hash of the doc_ids.
 SELECT similarity, intersection_size, union_size, estimate,
-    coalesce(shared_bands, (SELECT CAST(least(octet_length(sketch) / 8, 32767) AS smallint) FROM {signature} AS signature
+    coalesce(shared_bands, (SELECT CAST(least(octet_length(sketch) / 8 - 1, 32767) AS smallint) FROM {signature} AS signature
         WHERE signature.doc_id = pair.left_id)),
     distance, verified, left_external_id, right_external_id, left_title, right_title, left_in_right, right_in_left
 FROM nearsim.stored_pairs AS pair

@@ -215,10 +215,10 @@ class SketchKernels(Protocol):
     ) -> NDArray[np.bool_]:
         """Return what `first_links` returns for rows keys[offsets[i]:offsets[i + 1]], each ascending, below 2^63."""
 
-    def window_minima(self, points: Ids, offsets: Offsets, window: int) -> tuple[Ids, Offsets]:
-        """Return the least point of each `window` consecutive ones, the low 56 bits: distinct and ascending, ragged.
+    def window_minima(self, points: Ids, offsets: Offsets, windows: Counts) -> tuple[Ids, Offsets]:
+        """Return the least point of each `windows[i]` consecutive ones of document i: distinct and ascending, ragged.
 
-        A document with fewer points is one window.
+        Of each the low 56 bits. A document with fewer points is one window.
         """
 
     def smallest(self, points: NDArray[Any], offsets: Offsets, k: int) -> NDArray[Any]:

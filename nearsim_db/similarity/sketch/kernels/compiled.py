@@ -116,12 +116,12 @@ def first_ragged_links(keys, offsets, buckets, left, right, full):
 
 
 @compiled
-def window_minima(points, offsets, window):
+def window_minima(points, offsets, windows):
     found, ends = np.empty(len(points), np.uint64), np.zeros(len(offsets), np.int64)
     written = 0
     for document in range(len(offsets) - 1):
         begin, end = offsets[document], offsets[document + 1]
-        first, least = written, begin - 1
+        first, least, window = written, begin - 1, windows[document]
         for last in range(max(begin, begin + min(window, end - begin) - 1), end):
             low = max(begin, last - window + 1)
             if least < low:

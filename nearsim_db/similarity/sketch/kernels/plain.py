@@ -171,10 +171,10 @@ def first_ragged_links(
     return first
 
 
-def window_minima(points: Ids, offsets: Offsets, window: int) -> tuple[Ids, Offsets]:
+def window_minima(points: Ids, offsets: Offsets, windows: Counts) -> tuple[Ids, Offsets]:
     found = [
         np.unique(_least_of_windows(points[begin:end], min(window, end - begin)) & _LOW_56)
-        for begin, end in pairwise(offsets.tolist())
+        for (begin, end), window in zip(pairwise(offsets.tolist()), windows.tolist(), strict=True)
     ]
     ends = np.zeros(len(offsets), np.int64)
     np.cumsum([len(own) for own in found], out=ends[1:])
