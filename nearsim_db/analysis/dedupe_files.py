@@ -34,7 +34,8 @@ from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.readers.writers.file_format import FileFormat, compression_of
+from nearsim_db.readers.writers.opened import compressed
 from nearsim_db.records import IngestSummary, Progress, silent
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.backend import plain_characters
@@ -217,8 +218,9 @@ def _copy_to_one(
 
 def write_lines(path: Path | None, lines: Iterable[bytes]) -> None:
     if path is not None:
-        with open_output(path) as stream:
-            stream.writelines(lines)
+        with open_output(path) as stream, compressed(stream, compression_of(path)) as target:
+            for line in lines:
+                target.write(line)
 
 
 def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Iterator[str]:

@@ -38,6 +38,9 @@ def test_pairs_clusters_and_rejects_on_request(
         ("storm", "storm-twin"),
     }
     assert [row["survivor"] for row in rows["clusters"]] == ["storm"]
+    packed = tmp_path / "pairs.jsonl.gz"
+    nearsim.succeed("dedupe", stories, "-o", unique, "--pairs", packed, "--max-rejected", "1", "-q")
+    assert gzip.decompress(packed.read_bytes()) == named["pairs"].read_bytes()
     assert [row["line"] for row in rows["rejects"]] == [6]
 
 

@@ -15,13 +15,13 @@ from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import summaries, terminal
 from nearsim_db.errors import InputError
-from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding, file_type
+from nearsim_db.readers.writers.file_format import COMPRESSIONS, FileFormat, chosen_encoding, file_type
 from nearsim_db.records import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
     from nearsim_db.readers import Fields, Reading, Source
 
-_OTHER_FORMATS = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".tsv", ".parquet"}
+_OTHER_FORMATS = {".zip", ".csv", ".tsv", ".parquet"}
 
 
 _Output = Annotated[
@@ -251,9 +251,10 @@ def _check_outputs(
     except InputError as error:
         raise UsageError(str(error)) from error
     for path in others:
-        if path.suffix.lower() in _OTHER_FORMATS:
+        if file_type(path) in _OTHER_FORMATS:
             raise UsageError(
-                f"cannot write {path}: pairs and clusters are written as plain JSON lines; end the name in .jsonl"
+                f"cannot write {path}: pairs and clusters are written as JSON lines; end the name in .jsonl (also with "
+                f"{', '.join(COMPRESSIONS)})"
             )
     if len({output, *others}) <= len(others):
         raise UsageError("--output, --pairs, --clusters, --review and --cuts must be different files")

@@ -16,7 +16,7 @@ from nearsim_db.cli.output.layouts import Answer, Layout
 from nearsim_db.errors import NearsimError
 from nearsim_db.readers.output import json_line, open_output
 from nearsim_db.readers.writers.delimited import DelimitedLines
-from nearsim_db.readers.writers.file_format import COMPRESSIONS
+from nearsim_db.readers.writers.file_format import compression_of
 from nearsim_db.records import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def write(
     # Fetching the first answer raises an error for a missing index before the output is opened.
     every = chain(list(islice(answers, 1)), answers)
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
-    compression = (
-        output.suffix.lower() if output is not None and output.suffix.lower() in COMPRESSIONS else ""
-    )
+    compression = "" if output is None else compression_of(output)
     with (
         closing(answers),
         open_output(output or STANDARD_OUTPUT) as file,

@@ -83,6 +83,12 @@ def file_type(path: Path) -> str:
     return _suffix(name.removesuffix(suffix)) if suffix in COMPRESSIONS else suffix
 
 
+def compression_of(path: Path) -> str:
+    """Return the suffix of COMPRESSIONS that a name ends in, or nothing."""
+    suffix = _suffix(path.name.lower())
+    return suffix if suffix in COMPRESSIONS else ""
+
+
 def _suffix(name: str) -> str:
     """Return what pathlib does, in a tenth of the time."""
     stem, _, ending = name.rpartition(".")
@@ -102,7 +108,7 @@ def chosen_encoding(
     """
     suffix = "" if output == STANDARD_OUTPUT else file_type(output)
     by_suffix = SUFFIXES.get(suffix)
-    compression = output.suffix.lower() if output.suffix.lower() in COMPRESSIONS else ""
+    compression = compression_of(output)
     if by_suffix is None and format is None and suffix:
         raise InputError(
             f"the suffix of {output} is not an output format: end it in {', '.join(SUFFIXES)} (also with "
