@@ -7,7 +7,7 @@ from functools import partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
-from nearsim_db.errors import DEFAULT
+from nearsim_db.errors import DEFAULT, ConflictError
 from nearsim_db.index import Index
 from nearsim_db.records import Progress, silent
 
@@ -30,8 +30,16 @@ class Thread:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nearsim-async")
 
     async def run(self, action: Callable[[], Found]) -> Found:
-        """Return what an action returns. It is not interrupted when the task is cancelled."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, action)
+        """Return what an action returns. It is not interrupted when the task is cancelled.
+
+        Raises ConflictError once the thread has ended.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            found = loop.run_in_executor(self._pool, action)
+        except RuntimeError as error:
+            raise ConflictError("this AsyncIndex is closed; open another one") from error
+        return await found
 
     def end(self) -> None:
         """End once what was begun is done."""

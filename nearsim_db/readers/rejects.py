@@ -12,6 +12,7 @@ from typing import Self, TextIO
 
 from nearsim_db.errors import InputError, NearsimError, count_of
 from nearsim_db.readers.document_maker import parsed_instant
+from nearsim_db.readers.writers.file_format import compression_of
 from nearsim_db.records import Document, ReadDocument, Reject
 
 _DATE_NAME = re.compile(
@@ -210,7 +211,8 @@ class RejectWriter:
 
     The file is created on entry, even if nothing is rejected, and replaces that of an earlier run. After 100,000
     rejects of a file that is read, one line has the number of its others. `count` is the number of rejects; `first`
-    has the first few, for a summary. Raises NearsimError if the file cannot be written.
+    has the first few, for a summary. Raises NearsimError if the file cannot be written, InputError for a name that
+    promises a compressed one.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -223,6 +225,10 @@ class RejectWriter:
 
     def __enter__(self) -> Self:
         if self._path is not None:
+            if compression_of(self._path):
+                raise InputError(
+                    f"cannot write {self._path}: rejects are not compressed; end the name in .jsonl"
+                )
             try:
                 # A lone surrogate becomes \udXXX, which is its JSON escape.
                 self._stream = self._path.open("w", encoding="utf-8", errors="backslashreplace")

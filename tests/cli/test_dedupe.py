@@ -41,6 +41,7 @@ def test_pairs_clusters_and_rejects_on_request(
     packed = tmp_path / "pairs.jsonl.gz"
     nearsim.succeed("dedupe", stories, "-o", unique, "--pairs", packed, "--max-rejected", "1", "-q")
     assert gzip.decompress(packed.read_bytes()) == named["pairs"].read_bytes()
+    assert "not compressed" in nearsim.fail("dedupe", stories, "-o", unique, "--rejects", packed)
     assert [row["line"] for row in rows["rejects"]] == [6]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nearsim_db import AsyncIndex, Document, Index
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.store.events import Event
 from tests.builders.command_line import HARVEST, STORIES, STORM
 
@@ -49,6 +49,8 @@ def test_answers_are_those_of_an_index(database_url: str) -> None:
                 await index.similar("nothing")
             assert await index.delete(["storm"]) == ["storm"]
             assert [one.survivor async for one in index.clusters()] == ["storm-again"]
+        with pytest.raises(ConflictError, match="is closed"):
+            await index.stats()
 
     run(work())
 
