@@ -106,7 +106,7 @@ _CONFIG = "config"
 def _use_config(context: typer.Context, path: Path | None) -> Path | None:
     """Have the options on the command line that describe files take their defaults from a TOML file.
 
-    Raises UsageError if it cannot be read, and for other keys.
+    Raises UsageError if it cannot be read, and for other keys or types of values.
     """
     if path is None:
         return None
@@ -119,11 +119,15 @@ def _use_config(context: typer.Context, path: Path | None) -> Path | None:
     known = {one.name for one in fields(VectorFileOptions)} & {one.name for one in context.command.params} - {
         _CONFIG
     }
-    for name in found:
+    for name, value in found.items():
         if name not in known:
             raise UsageError(
                 f"{path} has the unknown option {name!r}; it may have {', '.join(sorted(known))}"
             )
+        kind = bool if name == "follow_links" else str
+        if not isinstance(value, kind):
+            expected = "true or false" if kind is bool else "a string"
+            raise UsageError(f"{path} has {name} = {value!r}; it must be {expected}")
     context.default_map = {**(context.default_map or {}), **found}
     return path
 

@@ -193,6 +193,8 @@ def test_options_of_a_file_are_defaults(nearsim: CommandLine, tmp_path: Path) ->
     ("content", "message"),
     [
         ('colour = "red"', "unknown option 'colour'"),
+        ("delimiter = 3", "delimiter = 3; it must be a string"),
+        ('follow_links = "yes"', "must be true or false"),
         ("id_field", "cannot read the options"),
         (None, "cannot read"),
     ],
