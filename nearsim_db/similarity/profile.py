@@ -250,7 +250,7 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
     """Return the sketch family of a recipe."""
     options = {name: value for name in OPTIONS if (value := getattr(recipe.sketch, name)) is not None}
     if recipe.window is not None:
-        options |= {"window": recipe.window, "fewest": recipe.match.min_fingerprints}
+        options |= {"window": recipe.window, "min_fingerprints": recipe.match.min_fingerprints}
     if options.get("width") == 0:
         options["width"] = WIDTH_PER_THRESHOLD * recipe.match.threshold
     return sketch.make_family(

@@ -25,11 +25,11 @@ KNOWN = [8550780512656854, 24610179271729843, 26386013585963478, 269596156134571
 KNOWN_SHORT = [61736657730134799]
 
 
-def oracle(ids: list[int], window: int, seed: int, id_bits: int = 64, fewest: int = 1) -> list[int]:
+def oracle(ids: list[int], window: int, seed: int, id_bits: int = 64, min_fingerprints: int = 1) -> list[int]:
     """The least of each window of mixed ids, their low 56 bits, ascending."""
     mask = plain_sketches.words(seed, "winnow mask", 1)[0] if seed else 0
     points = [plain_sketches.fmix64(one ^ mask) if seed or id_bits == 32 else one for one in ids]
-    width = min(window, max(1, 2 * len(points) // fewest - 1), len(points))
+    width = min(window, max(1, 2 * len(points) // min_fingerprints - 1), len(points))
     windows = [points[at : at + width] for at in range(len(points) - width + 1)] if points else []
     return sorted({min(own) % 2**56 for own in windows})
 
@@ -48,13 +48,17 @@ def found(family: Winnow, documents: list[list[int]]) -> list[list[int]]:
     window=st.integers(1, 20),
     seed=st.sampled_from([0, 1, 2**63 - 1]),
     id_bits=st.sampled_from([32, 64]),
-    fewest=st.integers(1, 40),
+    min_fingerprints=st.integers(1, 40),
 )
 def test_fingerprints_are_the_least_of_each_window(
-    backend: str, documents: list[list[int]], window: int, seed: int, id_bits: int, fewest: int
+    backend: str, documents: list[list[int]], window: int, seed: int, id_bits: int, min_fingerprints: int
 ) -> None:
-    family = Winnow(seed=seed, id_bits=id_bits, backend=backend, window=window, fewest=fewest)
-    assert found(family, documents) == [oracle(own, window, seed, id_bits, fewest) for own in documents]
+    family = Winnow(
+        seed=seed, id_bits=id_bits, backend=backend, window=window, min_fingerprints=min_fingerprints
+    )
+    assert found(family, documents) == [
+        oracle(own, window, seed, id_bits, min_fingerprints) for own in documents
+    ]
 
 
 @every_backend
@@ -102,7 +106,7 @@ def test_a_short_text_is_found_inside_a_longer_one() -> None:
         ids = rng.integers(0, 2**64, (trials, words + inside), np.uint64)
         ids[:, words:] = ids[:, words // 2 : words // 2 + inside]
         offsets = np.append(0, np.cumsum([words, inside] * trials))
-        sketches = Winnow(backend="numpy", fewest=64).sketch(ids.reshape(-1), offsets)
+        sketches = Winnow(backend="numpy", min_fingerprints=64).sketch(ids.reshape(-1), offsets)
         shared = Winnow().count_shared_bands(sketches[::2], sketches[1::2], BANDING)
         window = max(1, 2 * words // 64 - 1)
         assert inside >= window and (shared > 0).all()
@@ -116,7 +120,7 @@ def test_pairs_of_scattered_changes_are_not_ruled_out(period: int) -> None:
         ids = rng.integers(0, 2**64, (400, 2, words), np.uint64)
         kept = np.arange(words) % period >= k
         ids[:, 1, kept] = ids[:, 0, kept]
-        family = Winnow(backend="numpy", fewest=64)
+        family = Winnow(backend="numpy", min_fingerprints=64)
         sketches = family.sketch(ids.reshape(-1), np.arange(0, ids.size + 1, words))
         rows = np.arange(0, len(sketches), 2)
         found = family.compare_rows(sketches, rows, rows + 1, BANDING)

@@ -45,7 +45,7 @@ class Winnow(Family):
     metric = "containment"
     positional = False
     ordered = True
-    options: ClassVar[Mapping[str, Sequence[str]]] = {"window": (), "fewest": ()}
+    options: ClassVar[Mapping[str, Sequence[str]]] = {"window": (), "min_fingerprints": ()}
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Winnow(Family):
         id_bits: int = 64,
         backend: str | None = None,
         window: int = 16,
-        fewest: int = 1,
+        min_fingerprints: int = 1,
     ) -> None:
-        """Of each `window` consecutive ids the least is kept, of fewer where that gives less than `fewest`.
+        """Of each `window` consecutive ids the least is kept, of fewer where that gives less than `min_fingerprints`.
 
         `k` is ignored.
         """
@@ -65,7 +65,7 @@ class Winnow(Family):
             raise RecipeError(f"a window of {window} shingles is out of range; choose 1 or more")
         self.dtype = np.dtype(object)
         self.window = window
-        self.fewest = fewest
+        self.min_fingerprints = min_fingerprints
         self._mask = random_words(seed, "winnow mask", 1)[0] if seed else None
         self._mixes = seed > 0 or id_bits == 32
 
@@ -74,7 +74,7 @@ class Winnow(Family):
         points = ids[offsets[0] : offsets[-1]]
         if self._mixes:
             points = fmix64(points if self._mask is None else points ^ self._mask)
-        windows = window_lengths(np.diff(offsets), self.window, self.fewest)
+        windows = window_lengths(np.diff(offsets), self.window, self.min_fingerprints)
         values, ends = self._kernels.window_minima(points, offsets - offsets[0], windows)
         return _packed(windows, [values[begin:end] for begin, end in pairwise(ends.tolist())])
 
@@ -156,9 +156,11 @@ def run_probability(shingles: float, window: int) -> float:
     return shingles / size * (1 + 2 * beyond / (size + 1) + 2 * beyond**2 / ((size + 1) * (size + 2)))
 
 
-def window_lengths(shingles: Counts, longest: int, fewest: int) -> Counts:
-    """Return the windows, int64 of n, by which texts of so many shingles have about `fewest` fingerprints or more."""
-    return np.clip(2 * shingles // fewest - 1, 1, longest)
+def window_lengths(shingles: Counts, longest: int, min_fingerprints: int) -> Counts:
+    """Return the windows, int64 of n, of texts of so many shingles: `longest`, or shorter where those would give fewer
+    fingerprints.
+    """
+    return np.clip(2 * shingles // min_fingerprints - 1, 1, longest)
 
 
 def windows_of(sketches: NDArray[Any]) -> Counts:
