@@ -259,7 +259,7 @@ def _vacuum(engine: Engine, context: Context, stage: str) -> None:
     with engine.connect(autocommit=True) as connection:
         if stage in loaded:
             partitions.vacuum(connection, context.leaves, loaded[stage])
+        if stage == "sign" and not context.leaves.are_shared:
+            partitions.analyze_signed(connection)
         if stage == "clusters":
             partitions.analyze_if_stale(connection)
-            if not context.leaves.are_shared:
-                partitions.analyze_signed(connection)

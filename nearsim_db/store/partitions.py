@@ -218,7 +218,7 @@ def analyze_refilled(connection: Connection) -> None:
 
 
 def analyze_signed(connection: Connection) -> None:
-    """Update planner statistics of the heads of all large generations, after a build has added its own.
+    """Update planner statistics of the heads of all large generations, after a build has signed its own.
 
     A generation that they lack would be taken to have one document. The connection must be in autocommit.
     """
