@@ -50,7 +50,11 @@ def test_given_texts_are_left_out(nearsim: CommandLine, tmp_path: Path) -> None:
     assert json.loads(nearsim.succeed("passages", "page1", "page2", "--json").out)["passages"] == []
     assert nearsim.succeed("fingerprints", "--common").out == "no fingerprint is left out\n"
     shown = [nearsim.succeed(*command).out for command in (("stats",), ("profile", "show", "default"))]
-    assert all("never missed" in one and "amplification" not in one for one in shown)
+    assert all("20 equal words in a row" in one and "amplification" not in one for one in shown)
+    tables = [nearsim.succeed(*command).out for command in (("profile", "list"), ("ingest", str(file)))]
+    assert all("never missed: 20 equal words in a row" in one for one in tables)
+    summary = nearsim.succeed("dedupe", str(file), "--dry-run", *options).out
+    assert re.search("never missed +20 equal words in a row\n", summary)
     assert "by its most equal words in a row" in shown[0]
     assert "give --common" in nearsim.fail("fingerprints", exit_code=2)
     refused = nearsim.fail("dedupe", str(file), "--dry-run", "--ignore", str(footer), exit_code=2)

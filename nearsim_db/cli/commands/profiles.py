@@ -60,6 +60,12 @@ def list_profiles(*, collection: options.Collection = options.DEFAULT, rows: opt
     """List the profiles of a collection."""
     none = f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
     from nearsim_db.search.answers import list_newest
+    from nearsim_db.similarity.recipe import from_mapping, with_earlier_values
+
+    def shown(one: "Generation") -> layouts.Row:
+        recipe = from_mapping(with_earlier_values(one.recipe))
+        banding = summaries.banding_cell(recipe, one.bands, one.rows)
+        return one.profile, one.state, recipe.match.threshold, banding, one.created_at
 
     with options.connect() as database:
         layout: layouts.Layout[Generation] = layouts.Layout(
@@ -73,6 +79,8 @@ def list_profiles(*, collection: options.Collection = options.DEFAULT, rows: opt
                 one.rows,
                 one.created_at,
             ),
+            shown=("profile", "state", "threshold", summaries.BANDING, "created_at"),
+            shown_row=shown,
             if_empty=none,
         )
         rows.write(layout, (one for one in list_newest(database, collection)))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nearsim_db.analysis.dedupe_files import CutCounts, DedupeSummary
     from nearsim_db.index import Index
     from nearsim_db.indexing.purge import Purged
+    from nearsim_db.similarity.recipe import Recipe
     from nearsim_db.store.generation_rows import Generation
 
 _OUTLINE = (
@@ -21,6 +22,7 @@ _OUTLINE = (
     *("linked_pairs_per_document", "candidates_per_document", "review_pairs", "hints"),
 )
 
+BANDING = "bands x rows"
 _DRY_RUN = "Dry run: nothing was written."
 
 
@@ -47,10 +49,15 @@ def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
         del ratios[0]
     headings = [name.replace("_", " ") for name in ratios]
     rows = [
-        [*map(one.get, counts), f"{one['bands']} x {one['rows']}", *map(one.get, ratios)] for one in profiles
+        [
+            *map(one.get, counts),
+            banding_cell(_recipe_of(one), one["bands"], one["rows"]),
+            *map(one.get, ratios),
+        ]
+        for one in profiles
     ]
     shown = [name.replace("_", " ") for name in counts]
-    tables.print_table((*shown, "bands x rows", *headings), rows, decimals=dict.fromkeys(headings, 2))
+    tables.print_table((*shown, BANDING, *headings), rows, decimals=dict.fromkeys(headings, 2))
     for one in profiles:
         print_hints(one)
 
@@ -79,32 +86,51 @@ def print_profile(description: dict[str, Any], name: str, state: str) -> None:
 
 
 def print_statistics(found: dict[str, Any]) -> None:
-    """Print the statistics of an index: bands or, for winnow, the run that is never missed; the S-curve, and hints."""
-    banding = ("bands", "rows", "unused_rows", "amplification", "expected_recall")
-    left_out = ("never_missed",) if found["never_missed"] is None else banding
+    """Print the statistics of an index, its bands or the run that is never missed, the S-curve, and hints."""
+    banding = ("bands", "rows", "unused_rows", "amplification", "expected_recall", "never_missed")
     facts = {
-        name: one for name, one in found.items() if not isinstance(one, list | dict) and name not in left_out
+        name: one for name, one in found.items() if not isinstance(one, list | dict) and name not in banding
     }
-    tables.print_named(facts)
+    tables.print_named({**facts, **_banding(found)})
     print_curve(found)
     print_hints(found)
 
 
-def _banding(description: dict[str, Any]) -> dict[str, object]:
-    """Return the facts of bands, or for winnow the length of the runs that are never missed."""
-    recipe = description["recipe"]
-    if recipe["sketch"]["family"] == "winnow":
-        return {"never missed": f"{description['never_missed']} equal {_unit(recipe)} in a row"}
+def banding_cell(recipe: "Recipe", bands: int, rows: int) -> str:
+    """Return what makes candidates, for a column of bands and rows."""
+    ((name, value),) = _banding_of(recipe, bands, rows).items()
+    return value if name == BANDING else f"{name}: {value}"
+
+
+def _banding_of(recipe: "Recipe", bands: int, rows: int) -> dict[str, str]:
+    """Return what makes candidates: bands, or for winnow the length of the runs that are never missed."""
+    if recipe.never_missed is None:
+        return {BANDING: f"{bands} x {rows}"}
+    return {"never missed": f"{recipe.never_missed} equal {_unit(recipe.shingle.scheme)} in a row"}
+
+
+def _banding(description: dict[str, Any]) -> dict[str, str]:
+    """Return what makes candidates, and with bands their recall."""
+    found = _banding_of(_recipe_of(description), description["bands"], description["rows"])
+    return found | (_recall_of(description) if BANDING in found else {})
+
+
+def _recall_of(description: dict[str, Any]) -> dict[str, str]:
     return {
-        "bands x rows": f"{description['bands']} x {description['rows']}",
-        "unused rows": description["unused_rows"],
+        "unused rows": f"{description['unused_rows']}",
         "amplification": description["amplification"],
         "expected recall": f"{description['expected_recall']:.4f} at the threshold",
     }
 
 
-def _unit(recipe: dict[str, Any]) -> str:
-    return "characters" if recipe["shingle"]["scheme"] == "char" else "words"
+def _recipe_of(description: dict[str, Any]) -> "Recipe":
+    from nearsim_db.similarity.recipe import from_mapping
+
+    return from_mapping(description["recipe"])
+
+
+def _unit(scheme: str) -> str:
+    return "characters" if scheme == "char" else "words"
 
 
 def print_curve(description: dict[str, Any]) -> None:
@@ -112,7 +138,7 @@ def print_curve(description: dict[str, Any]) -> None:
     curve, family = description["curve"], description["recipe"]["sketch"]["family"]
     terminal.print_line()
     if family == "winnow":
-        unit = _unit(description["recipe"])
+        unit = _unit(description["recipe"]["shingle"]["scheme"])
         terminal.print_line(
             f"Probability that a pair shares a fingerprint, by its most equal {unit} in a row:"
         )
@@ -253,7 +279,7 @@ def print_dedupe_summary(
             **(
                 _of_cuts(summary.cut)
                 if summary.cut
-                else {**_of_against(summary), "bands x rows": f"{profile.bands} x {profile.rows}"}
+                else _of_against(summary) | _banding_of(profile.recipe, profile.bands, profile.rows)
             ),
         },
         stream,
