@@ -7,14 +7,12 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-import msgspec
-
 from nearsim_db.search.answers import profile_of
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.passages import Passage, PassageFinder, Span, find_passages, rare_first
 from nearsim_db.similarity.ragged import Ragged
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.similarity.text.markup import shown_text
@@ -68,8 +66,7 @@ def passages_of(connection: Connection, generation: Generation, left: str, right
     if not found or not _is_contained(profile.recipe):
         return found
     # The windows of long texts, whose fingerprints shorter texts with the passage have too.
-    match = msgspec.structs.replace(profile.recipe.match, min_fingerprints=1)
-    recipe = msgspec.structs.replace(profile.recipe, match=match)
+    recipe = override(profile.recipe, ["match.min_fingerprints=1"])
     encoder = Encoder(replace(profile, recipe=recipe), plain_characters=backend.FEW_CHARACTERS)
     encoder.ignore(generation.common)
     keys = encoder.ragged_keys(encoder.encode([one.left.text for one in found]).sketches)

@@ -22,7 +22,7 @@ from nearsim_db.similarity.recipe import (
     without_later_keys,
 )
 from nearsim_db.similarity.recipe.validation import OPTIONS
-from nearsim_db.similarity.sketch.winnow import run_probability, window_lengths
+from nearsim_db.similarity.sketch.winnow import expected_fingerprints, run_probability
 from nearsim_db.similarity.text.code import Lexer
 from nearsim_db.similarity.text.words import word_filter
 
@@ -93,12 +93,11 @@ class Profile:
 
     @property
     def band_rows(self) -> int:
-        """The band rows of a document; under winnow those of a text of 400 shingles, of which it keeps 2 / (w + 1)."""
+        """The band rows of a document; under winnow those expected of a text of 400 shingles."""
         window, fewest = self.recipe.window, self.recipe.match.min_fingerprints
         if window is None or fewest is None:
             return self.bands
-        own = int(window_lengths(np.array([_STORY_SHINGLES]), window, fewest)[0])
-        return round(2 * _STORY_SHINGLES / (own + 1))
+        return round(float(expected_fingerprints(np.array([_STORY_SHINGLES]), window, fewest)[0]))
 
 
 def resolve(recipe: Recipe) -> Profile:

@@ -18,7 +18,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.passages import PassageFinder, find_passages, grams
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.similarity.sketch.winnow import window_lengths
+from nearsim_db.similarity.sketch.winnow import expected_fingerprints
 from nearsim_db.similarity.text.tokens import Tokens
 
 LENGTHS = (8, 10, 13, 16, 20, 25, 32, 40)
@@ -110,12 +110,12 @@ def _score_length(
     drawn = _drawn(pairs, rng)
     longer = [_share_run(texts[one], texts[other], 2 * length) for one, other in drawn.tolist()]
     shingles = np.array([max(0, len(one) - recipe.words_around) for one in texts])
-    kept = window_lengths(shingles, length - recipe.words_around, recipe.match.min_fingerprints or 1)
+    fewest = recipe.match.min_fingerprints or 1
     score = LengthScore(
         length,
         len(np.unique(pairs)) / len(texts),
         float(np.mean(longer)) if longer else None,
-        float(np.mean(2 * shingles / (kept + 1))),
+        float(np.mean(expected_fingerprints(shingles, length - recipe.words_around, fewest))),
     )
     return score, pairs
 

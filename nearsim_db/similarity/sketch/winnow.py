@@ -163,6 +163,11 @@ def window_lengths(shingles: Counts, longest: int, min_fingerprints: int) -> Cou
     return np.clip(2 * shingles // min_fingerprints - 1, 1, longest)
 
 
+def expected_fingerprints(shingles: Counts, longest: int, min_fingerprints: int) -> NDArray[np.float64]:
+    """Return the fingerprints expected of texts of so many shingles, 2 / (w + 1) of them, float64 of n."""
+    return 2 * shingles / (window_lengths(shingles, longest, min_fingerprints) + 1)
+
+
 def windows_of(sketches: NDArray[Any]) -> Counts:
     """Return the windows of sketches (n, 1), int64 of n; 0 for a document without features."""
     return np.array(
