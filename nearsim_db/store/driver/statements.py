@@ -1,6 +1,7 @@
 """The SQL statements of the store: named blocks in sql/<subject>.sql, with a generation's own tables filled in.
 
 A block is the line `-- name: verb_noun`, comment lines with its purpose and the index it relies on, and the statement.
+Those of sql/parts.sql are parts of several statements, which have their names in braces.
 """
 
 import re
@@ -183,18 +184,22 @@ def _flattened(composed: sql.Composed) -> Iterator[sql.Composable]:
 
 
 def _text(name: str, leaves: Leaves | None) -> LiteralString:
-    if leaves is not None and leaves.distributed and name in _blocks("citus/sql"):
-        return _blocks("citus/sql")[name]
-    return _blocks("sql")[name]
+    if leaves is not None and leaves.distributed and name in blocks("citus/sql"):
+        return blocks("citus/sql")[name]
+    return blocks("sql")[name]
 
 
 @cache
-def _blocks(folder: str) -> dict[str, LiteralString]:
-    """All statements of a folder by name."""
+def blocks(folder: str) -> dict[str, LiteralString]:
+    """Return the statements of a folder of the store by name, with their parts filled in."""
+    sources = files("nearsim_db.store")
+    parts = dict(parse_blocks(sources.joinpath("sql/parts.sql").read_text("utf-8")))
+    without_purpose = {f"{{{name}}}": text.partition("\n")[2] for name, text in parts.items()}
     return {
-        name: text
-        for file in files("nearsim_db.store").joinpath(folder).iterdir()
+        name: re.sub(r"\{\w+\}", lambda place: without_purpose.get(place[0], place[0]), text)
+        for file in sources.joinpath(folder).iterdir()
         for name, text in parse_blocks(file.read_text("utf-8"))
+        if name not in parts
     }
 
 

@@ -18,9 +18,7 @@ WHERE twin.doc_id <> same_numbers.first_id
 GROUP BY same_numbers.first_id
 UNION ALL
 SELECT left_id, 2, string_agg(int8send(right_id), '') FROM nearsim.verdict
-WHERE collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
-    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
-    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
+WHERE {is_pin_of_signed}
 GROUP BY left_id
 
 -- name: read_ties
@@ -32,9 +30,7 @@ UNION ALL
 SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
 UNION ALL
 SELECT left_id, 2, string_agg(int8send(right_id), '') FROM nearsim.verdict
-WHERE collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
-    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
-    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
+WHERE {is_pin_of_signed}
 GROUP BY left_id
 
 -- name: read_ties_of_same_numbers
@@ -47,14 +43,7 @@ WITH class AS MATERIALIZED (
         WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id IS NOT NULL
         GROUP BY head_id, numbers_digest
     ) AS requested
-    CROSS JOIN LATERAL (
-        SELECT doc_id FROM {signature} AS signature WHERE doc_id = requested.head_id AND numbers_digest = requested.numbers_digest
-        UNION ALL
-        (SELECT doc_id FROM {signature} AS signature
-        WHERE head_id = requested.head_id AND head_id <> doc_id AND numbers_digest = requested.numbers_digest
-        ORDER BY doc_id LIMIT 1)
-        ORDER BY doc_id LIMIT 1
-    ) AS first
+    CROSS JOIN LATERAL {first_of_numbers} AS first
 ), other AS (
     SELECT class.first_id, class.numbers_digest, pair.right_id AS head_id
     FROM class JOIN {tying_pair} AS pair ON pair.left_id = class.head_id WHERE class.first_id = ANY(class.doc_ids)
@@ -62,16 +51,8 @@ WITH class AS MATERIALIZED (
     SELECT class.first_id, class.numbers_digest, pair.left_id
     FROM class JOIN {tying_pair} AS pair ON pair.right_id = class.head_id WHERE class.first_id = ANY(class.doc_ids)
 )
-SELECT other.first_id, 0, int8send(first.doc_id)
-FROM other
-CROSS JOIN LATERAL (
-    SELECT doc_id FROM {signature} AS signature WHERE doc_id = other.head_id AND numbers_digest = other.numbers_digest
-    UNION ALL
-    (SELECT doc_id FROM {signature} AS signature
-    WHERE head_id = other.head_id AND head_id <> doc_id AND numbers_digest = other.numbers_digest
-    ORDER BY doc_id LIMIT 1)
-    ORDER BY doc_id LIMIT 1
-) AS first
+SELECT requested.first_id, 0, int8send(first.doc_id)
+FROM other AS requested CROSS JOIN LATERAL {first_of_numbers} AS first
 UNION ALL
 SELECT class.first_id, 1, string_agg(int8send(twin.doc_id), '')
 FROM class
@@ -86,9 +67,7 @@ WHERE requested.doc_id <> class.first_id
 UNION ALL
 SELECT left_id, 2, int8send(right_id) FROM nearsim.verdict
 WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
-    AND collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
-    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
-    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
+    AND {is_pin_of_signed}
 
 -- name: read_ties_of
 -- Ties of some documents: pairs (0), head and, for heads, twins (1), pins (2). Of a twin only its head is read. Relies
@@ -108,9 +87,7 @@ WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id <> doc_id
 UNION ALL
 SELECT left_id, 2, int8send(right_id) FROM nearsim.verdict
 WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
-    AND collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
-    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
-    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
+    AND {is_pin_of_signed}
 
 -- name: read_similarities
 -- Similarities of pairs named by their documents or by twins of them, packed as eight bytes each in the given order; 0

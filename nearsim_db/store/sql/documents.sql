@@ -33,15 +33,7 @@ WITH written AS (
         (collection_id, external_id, title, body, source, url, published_at, attributes, vector)
     SELECT %(collection_id)s, external_id, title, body, source, url, published_at, attributes, vector
     FROM incoming ORDER BY line
-    ON CONFLICT (collection_id, external_id) DO UPDATE SET
-        title = excluded.title, body = excluded.body, source = excluded.source, url = excluded.url,
-        published_at = excluded.published_at, attributes = excluded.attributes,
-        vector = coalesce(excluded.vector, document.vector)
-    WHERE (document.title, document.body, document.source, document.url, document.published_at,
-           document.attributes)
-        IS DISTINCT FROM (excluded.title, excluded.body, excluded.source, excluded.url,
-           excluded.published_at, excluded.attributes)
-        OR excluded.vector IS NOT NULL AND document.vector IS DISTINCT FROM excluded.vector
+    {on_conflict_update}
     RETURNING external_id, xmax = 0 AS is_new
 ), fresh AS (
     SELECT external_id FROM incoming WHERE external_id <> ALL (CAST(%(superseded)s AS text[]))
@@ -96,15 +88,7 @@ WITH written AS (
         (collection_id, external_id, title, body, source, url, published_at, attributes, vector)
     VALUES (%(collection_id)s, %(external_id)s, %(title)s, %(body)s, %(source)s, %(url)s, %(published_at)s,
         CAST(%(attributes)s AS jsonb), CAST(%(vector)s AS real[]))
-    ON CONFLICT (collection_id, external_id) DO UPDATE SET
-        title = excluded.title, body = excluded.body, source = excluded.source, url = excluded.url,
-        published_at = excluded.published_at, attributes = excluded.attributes,
-        vector = coalesce(excluded.vector, document.vector)
-    WHERE (document.title, document.body, document.source, document.url, document.published_at,
-           document.attributes)
-        IS DISTINCT FROM (excluded.title, excluded.body, excluded.source, excluded.url,
-           excluded.published_at, excluded.attributes)
-        OR excluded.vector IS NOT NULL AND document.vector IS DISTINCT FROM excluded.vector
+    {on_conflict_update}
     RETURNING doc_id, xmax = 0 AS is_new
 )
 SELECT doc_id, is_new FROM written

@@ -16,13 +16,6 @@ SELECT CAST((shared.bucket_hash >> 56) & 255 AS integer), lpad(to_hex(shared.buc
     (SELECT count(*) FROM {band} AS member WHERE member.bucket_hash = shared.bucket_hash),
     (SELECT count(*) FROM {band} AS member
         WHERE member.bucket_hash = shared.bucket_hash AND member.doc_id <= least(one.head_id, other.head_id))
-FROM nearsim.generation
-JOIN {signature} AS one ON one.doc_id = %(left_id)s
-JOIN {signature} AS other ON other.doc_id = %(right_id)s
-CROSS JOIN LATERAL (
-    SELECT unnest(nearsim.keys_under(recipe, bands, rows, one.sketch)) AS bucket_hash
-    INTERSECT
-    SELECT unnest(nearsim.keys_under(recipe, bands, rows, other.sketch))
-) AS shared
+FROM {shared_buckets}
 WHERE generation.generation_id = {generation_id}
 ORDER BY 1, 2

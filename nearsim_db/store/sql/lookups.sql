@@ -6,12 +6,7 @@
 -- on (bucket_hash, doc_id), index-only, on those of the signatures on doc_id and (feature_digest, doc_id), and on those
 -- of the pairs.
 SELECT found.doc_ids, found.sketches, found.digests, found.sizes
-FROM (
-    SELECT FROM nearsim.generation
-    JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
-    WHERE generation.generation_id = {generation_id} AND generation.state = 'live'
-        AND collection.purged_at IS NOT DISTINCT FROM CAST(%(purged_at)s AS timestamptz)
-) AS serving
+FROM {serving}
 LEFT JOIN LATERAL (
     WITH twin AS MATERIALIZED (
         SELECT doc_id FROM {signature} AS signature WHERE feature_digest = %(digest)s ORDER BY doc_id LIMIT 1
@@ -22,22 +17,9 @@ LEFT JOIN LATERAL (
             SELECT doc_id FROM {band} AS band WHERE bucket_hash = query.bucket_hash
             ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0)
         ) AS anchor
-        UNION
-        SELECT doc_id FROM twin
-        UNION
-        SELECT pair.right_id FROM twin CROSS JOIN LATERAL (
-            SELECT right_id FROM {similar_pair} AS similar_pair WHERE left_id = twin.doc_id OFFSET 0) AS pair
-        UNION
-        SELECT pair.left_id FROM twin CROSS JOIN LATERAL (
-            SELECT left_id FROM {similar_pair} AS similar_pair WHERE right_id = twin.doc_id OFFSET 0) AS pair
+        {with_twin_and_its_pairs}
     )
-    SELECT string_agg(int8send(linked.doc_id), '') AS doc_ids, string_agg(head.sketch, '') AS sketches,
-        string_agg(uuid_send(head.feature_digest), '') AS digests,
-        string_agg(int4send(octet_length(head.sketch)), '') AS sizes
-    FROM linked CROSS JOIN LATERAL (
-        SELECT sketch, feature_digest FROM {signature} AS signature
-        WHERE doc_id = linked.doc_id AND head_id = linked.doc_id LIMIT 1
-    ) AS head
+    {packed_heads}
 ) AS found ON true
 
 -- name: read_twins
@@ -97,12 +79,7 @@ SELECT pg_advisory_xact_lock(stripe) FROM unnest(CAST(%(stripes)s AS bigint[])) 
 -- One row of NULLs if none is signed; no row if the generation is not live, or if texts were purged from the
 -- collection after the caller's cache was filled. Relies on the key of the signatures.
 SELECT found.doc_id, found.revision, found.sketch
-FROM (
-    SELECT FROM nearsim.generation
-    JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
-    WHERE generation.generation_id = {generation_id} AND generation.state = 'live'
-        AND collection.purged_at IS NOT DISTINCT FROM CAST(%(purged_at)s AS timestamptz)
-) AS serving
+FROM {serving}
 LEFT JOIN LATERAL (
     SELECT requested.doc_id, signed.revision,
         CASE WHEN signed.revision <> requested.revision THEN signed.sketch END AS sketch
@@ -114,12 +91,7 @@ LEFT JOIN LATERAL (
 -- name: read_active_verdicts
 -- Active verdicts of a collection; rows as in read_result_set. Relies on verdict_collection.
 SELECT verdict.left_id, verdict.right_id, verdict.verdict = 'pinned'
-FROM (
-    SELECT collection.collection_id FROM nearsim.generation
-    JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
-    WHERE generation.generation_id = {generation_id} AND generation.state = 'live'
-        AND collection.purged_at IS NOT DISTINCT FROM CAST(%(purged_at)s AS timestamptz)
-) AS serving
+FROM {serving}
 LEFT JOIN nearsim.verdict ON verdict.collection_id = serving.collection_id AND verdict.undone_at IS NULL
 
 -- name: read_doc_ids

@@ -30,10 +30,7 @@ WITH member AS MATERIALIZED (
     FROM {cluster_member} AS member
     JOIN {signature} AS signature USING (doc_id)
     JOIN nearsim.document USING (doc_id)
-), survivor AS (
-    SELECT DISTINCT ON (cluster_id) cluster_id, doc_id, head_id, numbers_digest
-    FROM member ORDER BY cluster_id, is_survivor DESC, doc_id
-)
+), survivor AS ({survivor_of_members})
 SELECT member.cluster_id, survivor.doc_id, count(*),
     count(*) FILTER (WHERE member.doc_id <> survivor.doc_id AND likeness.similarity IS NULL),
     avg(likeness.similarity) FILTER (WHERE member.doc_id <> survivor.doc_id),
@@ -41,13 +38,7 @@ SELECT member.cluster_id, survivor.doc_id, count(*),
     count(*) FILTER (WHERE member.numbers_digest <> survivor.numbers_digest),
     count(DISTINCT member.source),
     date_part('epoch', max(member.published_at)) - date_part('epoch', min(member.published_at))
-FROM member
-JOIN survivor USING (cluster_id)
-LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivor.head_id)
-    AND pair.right_id = greatest(member.head_id, survivor.head_id)
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN member.head_id = survivor.head_id THEN 1 ELSE pair.similarity END
-) AS likeness (similarity)
+FROM {members_like_survivor}
 GROUP BY member.cluster_id, survivor.doc_id
 HAVING count(*) > 1
 
@@ -60,23 +51,14 @@ WITH member AS MATERIALIZED (
     JOIN {signature} AS signature USING (doc_id)
     WHERE member.cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[]))
         AND EXISTS (SELECT FROM nearsim.document WHERE document.doc_id = member.doc_id)
-), survivor AS (
-    SELECT DISTINCT ON (cluster_id) cluster_id, doc_id, head_id, numbers_digest
-    FROM member ORDER BY cluster_id, is_survivor DESC, doc_id
-), ranked AS (
+), survivor AS ({survivor_of_members}), ranked AS (
     SELECT member.cluster_id, member.doc_id, member.doc_id = survivor.doc_id AS survives, likeness.similarity,
         member.numbers_digest <> survivor.numbers_digest AS numbers_differ,
         row_number() OVER (
             PARTITION BY member.cluster_id
             ORDER BY member.doc_id <> survivor.doc_id, likeness.similarity NULLS FIRST, member.doc_id
         ) AS place
-    FROM member
-    JOIN survivor USING (cluster_id)
-    LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivor.head_id)
-        AND pair.right_id = greatest(member.head_id, survivor.head_id)
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN member.head_id = survivor.head_id THEN 1 ELSE pair.similarity END
-    ) AS likeness (similarity)
+    FROM {members_like_survivor}
 )
 SELECT ranked.cluster_id, document.external_id, document.title, document.source,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), document.url, ranked.survives, ranked.similarity,

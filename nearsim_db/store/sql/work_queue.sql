@@ -304,15 +304,7 @@ ORDER BY work.set_aside_at IS NULL, work.attempts DESC, work.generation_id, work
 -- Make failed and set-aside work due at once, with one attempt left to count and apart from new work. Relies on
 -- work_tried_before.
 WITH chosen AS MATERIALIZED (
-    SELECT work.generation_id, work.stage, work.doc_id, coalesce(document.external_id, '#' || work.doc_id) AS id
-    FROM nearsim.generation
-    JOIN nearsim.profile USING (profile_id)
-    JOIN nearsim.collection USING (collection_id)
-    JOIN nearsim.work USING (generation_id)
-    LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
-    WHERE work.attempts > 0 AND work.lease_id IS NULL
-        AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
-        AND (coalesce(document.external_id, '#' || work.doc_id) = ANY(CAST(%(ids)s AS text[])) OR %(ids)s IS NULL)
+    {failed_work}
     ORDER BY work.generation_id, work.stage, work.doc_id
     FOR UPDATE OF work
 )
@@ -325,15 +317,7 @@ RETURNING chosen.id
 -- Delete failed and set-aside work that is not being processed. Events to publish stay: consumers would lose them for
 -- good. Relies on work_tried_before.
 WITH chosen AS MATERIALIZED (
-    SELECT work.generation_id, work.stage, work.doc_id, coalesce(document.external_id, '#' || work.doc_id) AS id
-    FROM nearsim.generation
-    JOIN nearsim.profile USING (profile_id)
-    JOIN nearsim.collection USING (collection_id)
-    JOIN nearsim.work USING (generation_id)
-    LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
-    WHERE work.attempts > 0 AND work.lease_id IS NULL AND work.stage <> 'publish'
-        AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
-        AND (coalesce(document.external_id, '#' || work.doc_id) = ANY(CAST(%(ids)s AS text[])) OR %(ids)s IS NULL)
+    {failed_work} AND work.stage <> 'publish'
     ORDER BY work.generation_id, work.stage, work.doc_id
     FOR UPDATE OF work
 )

@@ -135,15 +135,8 @@ ORDER BY large.members DESC, large.bucket_hash
 -- The buckets that two documents share, rows as in the statement for one server; the heads of each are counted on its
 -- shard. Relies on the leaf's keys and on the index on (bucket_hash, doc_id).
 WITH shared AS MATERIALIZED (
-    SELECT least(one.head_id, other.head_id) AS head_id, own.bucket_hash
-    FROM nearsim.generation
-    JOIN {signature} AS one ON one.doc_id = %(left_id)s
-    JOIN {signature} AS other ON other.doc_id = %(right_id)s
-    CROSS JOIN LATERAL (
-        SELECT unnest(nearsim.keys_under(recipe, bands, rows, one.sketch)) AS bucket_hash
-        INTERSECT
-        SELECT unnest(nearsim.keys_under(recipe, bands, rows, other.sketch))
-    ) AS own
+    SELECT least(one.head_id, other.head_id) AS head_id, shared.bucket_hash
+    FROM {shared_buckets}
     WHERE generation.generation_id = {generation_id}
 ), counted AS MATERIALIZED (
     SELECT member.bucket_hash, count(*) AS members, count(*) FILTER (WHERE member.doc_id <= shared.head_id) AS place

@@ -1,0 +1,96 @@
+-- name: is_pin_of_signed
+-- Condition on a verdict: an active pin between two documents with signatures.
+collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
+    AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
+
+-- name: first_of_numbers
+-- First document with the head and the numbers of `requested`.
+(
+    SELECT doc_id FROM {signature} AS signature WHERE doc_id = requested.head_id AND numbers_digest = requested.numbers_digest
+    UNION ALL
+    (SELECT doc_id FROM {signature} AS signature
+    WHERE head_id = requested.head_id AND head_id <> doc_id AND numbers_digest = requested.numbers_digest
+    ORDER BY doc_id LIMIT 1)
+    ORDER BY doc_id LIMIT 1
+)
+
+-- name: on_conflict_update
+-- Update a document that exists and differs; without a vector it keeps its own.
+ON CONFLICT (collection_id, external_id) DO UPDATE SET
+    title = excluded.title, body = excluded.body, source = excluded.source, url = excluded.url,
+    published_at = excluded.published_at, attributes = excluded.attributes,
+    vector = coalesce(excluded.vector, document.vector)
+WHERE (document.title, document.body, document.source, document.url, document.published_at,
+       document.attributes)
+    IS DISTINCT FROM (excluded.title, excluded.body, excluded.source, excluded.url,
+       excluded.published_at, excluded.attributes)
+    OR excluded.vector IS NOT NULL AND document.vector IS DISTINCT FROM excluded.vector
+
+-- name: failed_work
+-- Failed and set-aside work of some documents that is not being processed; also of those that no longer exist.
+SELECT work.generation_id, work.stage, work.doc_id, coalesce(document.external_id, '#' || work.doc_id) AS id
+FROM nearsim.generation
+JOIN nearsim.profile USING (profile_id)
+JOIN nearsim.collection USING (collection_id)
+JOIN nearsim.work USING (generation_id)
+LEFT JOIN nearsim.document ON document.doc_id = work.doc_id AND document.collection_id = collection.collection_id
+WHERE work.attempts > 0 AND work.lease_id IS NULL
+    AND (collection.collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
+    AND (coalesce(document.external_id, '#' || work.doc_id) = ANY(CAST(%(ids)s AS text[])) OR %(ids)s IS NULL)
+
+-- name: serving
+-- The collection of a live generation, if no texts were purged from it after the caller's cache was filled.
+(
+    SELECT collection.collection_id FROM nearsim.generation
+    JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
+    WHERE generation.generation_id = {generation_id} AND generation.state = 'live'
+        AND collection.purged_at IS NOT DISTINCT FROM CAST(%(purged_at)s AS timestamptz)
+) AS serving
+
+-- name: with_twin_and_its_pairs
+-- More documents for `linked`: the `twin` and its pairs.
+UNION
+SELECT doc_id FROM twin
+UNION
+SELECT pair.right_id FROM twin CROSS JOIN LATERAL (
+    SELECT right_id FROM {similar_pair} AS similar_pair WHERE left_id = twin.doc_id OFFSET 0) AS pair
+UNION
+SELECT pair.left_id FROM twin CROSS JOIN LATERAL (
+    SELECT left_id FROM {similar_pair} AS similar_pair WHERE right_id = twin.doc_id OFFSET 0) AS pair
+
+-- name: packed_heads
+-- Of the heads among the documents `linked`: doc_ids, sketches, digests and sizes of sketches, each packed in one order.
+SELECT string_agg(int8send(linked.doc_id), '') AS doc_ids, string_agg(head.sketch, '') AS sketches,
+    string_agg(uuid_send(head.feature_digest), '') AS digests,
+    string_agg(int4send(octet_length(head.sketch)), '') AS sizes
+FROM linked CROSS JOIN LATERAL (
+    SELECT sketch, feature_digest FROM {signature} AS signature
+    WHERE doc_id = linked.doc_id AND head_id = linked.doc_id LIMIT 1
+) AS head
+
+-- name: shared_buckets
+-- The heads `one` and `other` of two documents with the hashes that they have in common.
+nearsim.generation
+JOIN {signature} AS one ON one.doc_id = %(left_id)s
+JOIN {signature} AS other ON other.doc_id = %(right_id)s
+CROSS JOIN LATERAL (
+    SELECT unnest(nearsim.keys_under(recipe, bands, rows, one.sketch)) AS bucket_hash
+    INTERSECT
+    SELECT unnest(nearsim.keys_under(recipe, bands, rows, other.sketch))
+) AS shared
+
+-- name: survivor_of_members
+-- The survivor of each cluster among `member`, or its first document there.
+SELECT DISTINCT ON (cluster_id) cluster_id, doc_id, head_id, numbers_digest
+FROM member ORDER BY cluster_id, is_survivor DESC, doc_id
+
+-- name: members_like_survivor
+-- Each `member` with its `survivor` and their similarity, NULL if they are no pair.
+member
+JOIN survivor USING (cluster_id)
+LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivor.head_id)
+    AND pair.right_id = greatest(member.head_id, survivor.head_id)
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN member.head_id = survivor.head_id THEN 1 ELSE pair.similarity END
+) AS likeness (similarity)
