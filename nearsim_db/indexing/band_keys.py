@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.spooled_heads import SpooledHeads
+from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
@@ -20,6 +21,7 @@ from nearsim_db.store.driver.codec import from_bigint, to_bigint
 Ids = NDArray[np.int64]
 
 _SKETCHES_PER_BATCH = 20_000
+_MOST_SPOOLED = 16_000_000  # heads, whose digests are one value of 24 bytes each
 _DIGEST_BYTES = 16
 _BANDS_ABOVE_ZERO = 128  # whose bucket hashes are not negative
 _MOST_GAPS = 8  # doc_ids a head up to which their rows are in a table
@@ -29,7 +31,7 @@ class BandKeys:
     """Band keys of heads, sorted by doc_id: doc_ids int64 of n, keys as stored, int64 (n, bands) or `Ragged`.
 
     Those of other heads are computed from their sketches when they are needed. `signatures` are those of the same
-    heads, if there is memory for them, and `spooled` has those of all heads.
+    heads, if there is memory for them, and `spool` has those of all heads.
     """
 
     def __init__(
@@ -37,10 +39,10 @@ class BandKeys:
         doc_ids: Ids,
         keys: Ids | Ragged,
         signatures: Signatures | None = None,
-        spooled: SpooledHeads | None = None,
+        spool: FeatureSpool | None = None,
     ) -> None:
         self._signatures = signatures
-        self._spooled = spooled
+        self._spool = spool
         self._doc_ids = doc_ids
         self._keys = keys
         self._by_band = _is_by_band(keys)
@@ -58,14 +60,19 @@ class BandKeys:
         memory = context.build_megabytes << 20
         if family.ordered:
             return cls._load_ragged(connection, context, heads)
-        spooled = SpooledHeads.load(connection, context, heads)
+        spool, spooled = _spooled_heads(connection, context, heads)
         if heads * bands * 8 > memory:
-            return cls(np.zeros(0, np.int64), np.zeros((0, bands), np.int64), spooled=spooled)
+            return cls(np.zeros(0, np.int64), np.zeros((0, bands), np.int64), spool=spool)
         kept = heads * (bands * 8 + family.k * family.dtype.itemsize + _DIGEST_BYTES) <= memory
         doc_ids, keys = np.empty(heads, np.int64), np.empty((heads, bands), np.int64)
         sketches = np.empty((heads if kept else 0, family.k), family.dtype)
         digests, at = np.empty(heads if kept else 0, "V16"), 0
-        for one in _stream(connection, context, with_digests=kept) if spooled is None else spooled.stream():
+        read = (
+            _stream(connection, context, with_digests=kept)
+            if spool is None
+            else spool.stream_signatures(spooled)
+        )
+        for one in read:
             end = at + len(one.doc_ids)
             doc_ids[at:end] = one.doc_ids
             keys[at:end] = to_bigint(context.encoder.matrix_keys(one.sketches))
@@ -74,7 +81,7 @@ class BandKeys:
                 digests[at:end] = PackedDigests.of(one.digests).array
             at = end
         known = _signatures_of(doc_ids[:at], sketches[:at], digests[:at]) if kept else None
-        return cls(doc_ids[:at], keys[:at], known, spooled)
+        return cls(doc_ids[:at], keys[:at], known, spool)
 
     @classmethod
     def _load_ragged(cls, connection: Connection, context: Context, heads: int) -> Self:
@@ -128,11 +135,11 @@ class BandKeys:
         if self._signatures is not None:
             rows = self._rows(doc_ids)
             return None if rows.min(initial=0) < 0 else (self._signatures, rows)
-        if self._spooled is None:
+        if self._spool is None:
             return None
         distinct, rows = np.unique(doc_ids, return_inverse=True)
-        read = self._spooled.read(distinct)
-        return None if read is None else (read, rows.reshape(doc_ids.shape))
+        read = self._spool.read_signatures(distinct)
+        return None if read is None else (replace(read, distinct=True), rows.reshape(doc_ids.shape))
 
     def first_links(self, connection: Connection, context: Context, links: Links, full: FullBuckets) -> Links:
         """Return the links that are the first of their pair.
@@ -172,7 +179,7 @@ class BandKeys:
         rows = self._rows(doc_ids)
         known, family = rows >= 0, context.encoder.family
         missing = doc_ids[~known]
-        read = None if self._spooled is None else self._spooled.read(missing)
+        read = None if self._spool is None else self._spool.read_signatures(missing)
         if read is None:
             read = signatures.read_sketches(connection, context.leaves, missing, family.dtype, family.k)
         found = np.concatenate((doc_ids[known], read.doc_ids))
@@ -182,6 +189,17 @@ class BandKeys:
             return BandKeys(found[order], Ragged.joined([self._keys.take(rows[known]), added]).take(order))
         more = to_bigint(context.encoder.matrix_keys(read.sketches))
         return BandKeys(found[order], np.concatenate((self._keys[rows[known]], more))[order])
+
+
+def _spooled_heads(connection: Connection, context: Context, heads: int) -> tuple[FeatureSpool | None, Ids]:
+    """Return the spool and the doc_ids of all heads, ascending, if it has all of them, with distinct digests."""
+    spool, none = context.build.spool, np.zeros(0, np.int64)
+    if spool is None or not 0 < heads <= min(len(spool), _MOST_SPOOLED):
+        return None, none
+    found = signatures.read_head_digests(connection, context.leaves)
+    doc_ids, digests = found["doc_id"].astype(np.int64), np.ascontiguousarray(found["digest"])
+    is_whole = spool.has_all(doc_ids, digests) and PackedDigests(digests).are_distinct()
+    return (spool, doc_ids) if is_whole else (None, none)
 
 
 def _stream(connection: Connection, context: Context, *, with_digests: bool) -> Iterator[Signatures]:
