@@ -18,12 +18,6 @@ MOST_SHARED = 20_000  # documents of a collection whose index shares its tables
 
 _ROWS_AT_ONCE = 20_000
 _ANALYZE_ONLY_SINCE = 18_00_00
-_DELETING = {
-    "cluster_member": "delete_some_members",
-    "similar_pair": "delete_some_pairs",
-    "band": "delete_some_bands",
-    "signature": "delete_some_signatures",
-}
 _COUNTS = (
     *("indexed", "no_features", "twins", "pairs", "review_pairs", "stored_pairs", "clusters"),
     *("clustered_documents", "signature_bytes", "band_bytes", "pair_bytes"),
@@ -96,8 +90,8 @@ def _delete_some(connection: Connection, leaves: Leaves) -> int:
     """Delete some rows of a generation; return how many; 0 also if the table is damaged and cannot be read."""
     try:
         with connection.backend.transaction():
-            for name in _deletions(leaves):
-                if deleted := run(connection, name, leaves, most=_ROWS_AT_ONCE).count:
+            for deletion in _deletions(leaves):
+                if deleted := run(connection, deletion, most=_ROWS_AT_ONCE).count:
                     return deleted
         return 0
     except psycopg.Error as error:
@@ -106,12 +100,14 @@ def _delete_some(connection: Connection, leaves: Leaves) -> int:
         return 0
 
 
-def _deletions(leaves: Leaves) -> Iterator[str]:
-    """Yield the statements that delete some rows of a generation from tables that it shares, in their order."""
-    for parent, name in _DELETING.items():
-        if leaves.is_shared(parent):
-            yield "delete_next_band" if parent == "band" and leaves.distributed else name
-    yield "delete_some_copies"
+def _deletions(leaves: Leaves) -> Iterator[sql.Composed]:
+    """Yield the statements that delete some rows of a generation from tables that it shares, signatures last."""
+    for parent in filter(leaves.is_shared, reversed(PARENTS)):
+        if parent == "band" and leaves.distributed:
+            yield statement("delete_next_band", leaves)
+        else:
+            yield statement("delete_some_rows", leaf=leaves.table(parent), condition=leaves.condition(parent))
+    yield statement("delete_some_copies", leaves)
 
 
 def drop(connection: Connection, leaves: Leaves) -> None:

@@ -71,25 +71,9 @@ DROP TABLE IF EXISTS {cluster_member_leaf}, {similar_pair_leaf}
 SELECT count(*) <= %(most)s
 FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT %(most)s + 1) AS document
 
--- name: delete_some_members
--- Delete some cluster members of a generation that is being dropped from a table that it shares. Relies on the key.
-DELETE FROM {cluster_member_leaf} WHERE {of_pairs} AND ctid = ANY (ARRAY(
-    SELECT ctid FROM {cluster_member_leaf} WHERE {of_pairs} LIMIT %(most)s))
-
--- name: delete_some_pairs
--- Delete some pairs of a generation that is being dropped, before their signatures. Relies on the key.
-DELETE FROM {similar_pair_leaf} WHERE {of_pairs} AND ctid = ANY (ARRAY(
-    SELECT ctid FROM {similar_pair_leaf} WHERE {of_pairs} LIMIT %(most)s))
-
--- name: delete_some_bands
--- Delete some band rows of a generation that is being dropped. Relies on the key.
-DELETE FROM {band_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
-    SELECT ctid FROM {band_leaf} WHERE {of_generation} LIMIT %(most)s))
-
--- name: delete_some_signatures
--- Delete some signatures of a generation that is being dropped, after its other rows. Relies on the key.
-DELETE FROM {signature_leaf} WHERE {of_generation} AND ctid = ANY (ARRAY(
-    SELECT ctid FROM {signature_leaf} WHERE {of_generation} LIMIT %(most)s))
+-- name: delete_some_rows
+-- Delete some rows of a generation that is being dropped from a table that it shares. Relies on the key.
+DELETE FROM {leaf} WHERE {condition} AND ctid = ANY (ARRAY(SELECT ctid FROM {leaf} WHERE {condition} LIMIT %(most)s))
 
 -- name: delete_some_copies
 -- Delete some copies of the signatures of a large generation that is being dropped. Relies on the key.

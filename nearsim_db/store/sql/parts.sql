@@ -94,3 +94,21 @@ LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivo
 CROSS JOIN LATERAL (
     SELECT CASE WHEN member.head_id = survivor.head_id THEN 1 ELSE pair.similarity END
 ) AS likeness (similarity)
+
+-- name: repeat_on_conflict
+-- Have `stored` work that is being processed or failed done again, from the start.
+ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
+    again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now(),
+    queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
+WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
+
+-- name: pair_of_report
+-- The figures and the documents of `pair`.
+pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
+    (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
+    pair.left_id, pair.right_id
+
+-- name: with_cluster_and_verdict
+-- The cluster of `pair`, as `member`, and the verdict on it, if there are any.
+LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
+LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL

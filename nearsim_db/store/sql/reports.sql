@@ -218,22 +218,17 @@ ORDER BY doc_id
 
 -- name: read_lowest_pairs
 -- Least similar stored pairs, with a cluster and the verdict of each. Reads all pairs; relies on the keys.
-SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
-    (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
-    pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
+SELECT {pair_of_report}, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
 FROM (SELECT * FROM {similar_pair} AS similar_pair ORDER BY similarity, left_id, right_id LIMIT %(amount)s) AS pair
 JOIN {signature} AS l ON l.doc_id = pair.left_id
 JOIN {signature} AS r ON r.doc_id = pair.right_id
-LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
-LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
+{with_cluster_and_verdict}
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_numbers_differ_pairs
 -- Most similar stored pairs whose numbers differ, with a cluster and the verdict of each. Reads all pairs and
 -- signatures.
-SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
-    (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
-    pair.left_id, pair.right_id, true, member.cluster_id, verdict.verdict
+SELECT {pair_of_report}, true, member.cluster_id, verdict.verdict
 FROM (
     SELECT found.* FROM {similar_pair} AS found
     JOIN {signature} AS l ON l.doc_id = found.left_id
@@ -241,16 +236,13 @@ FROM (
     WHERE l.numbers_digest <> r.numbers_digest
     ORDER BY found.similarity DESC, found.left_id, found.right_id LIMIT %(amount)s
 ) AS pair
-LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
-LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
+{with_cluster_and_verdict}
 ORDER BY pair.similarity DESC, pair.left_id, pair.right_id
 
 -- name: sample_pairs_by_similarity
 -- One stored pair per step of similarity from `least` to 1, by a hash of its documents, with a cluster and the verdict of
 -- each. Reads all pairs; relies on the keys.
-SELECT pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
-    (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
-    pair.left_id, pair.right_id, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
+SELECT {pair_of_report}, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
 FROM (
     SELECT min(ARRAY[hashint8extended(left_id, right_id), left_id, right_id]) AS chosen
     FROM {similar_pair} AS similar_pair
@@ -259,8 +251,7 @@ FROM (
 JOIN {similar_pair} AS pair ON pair.left_id = step.chosen[2] AND pair.right_id = step.chosen[3]
 JOIN {signature} AS l ON l.doc_id = pair.left_id
 JOIN {signature} AS r ON r.doc_id = pair.right_id
-LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
-LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
+{with_cluster_and_verdict}
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_texts

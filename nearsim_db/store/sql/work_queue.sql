@@ -45,10 +45,7 @@ WITH found AS MATERIALIZED (
     INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
     SELECT generation_id, doc_id, stage FROM requested WHERE is_queued
     ORDER BY generation_id, stage DESC, doc_id
-    ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
-        again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now(),
-        queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
-    WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
+    {repeat_on_conflict}
 )
 SELECT (SELECT count(*) FROM found), (SELECT count(*) FROM taken WHERE doc_id IS NULL), batched.generation_id,
     batched.doc_id, batched.doc_ids
@@ -105,10 +102,7 @@ FROM (
 FULL JOIN {signature} AS signature USING (doc_id)
 WHERE document.revision IS DISTINCT FROM signature.revision
 ORDER BY 2
-ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
-    again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now(),
-    queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
-WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
+{repeat_on_conflict}
 
 -- name: queue_work
 -- Queue documents for a stage; work being processed is repeated. Relies on work_pkey.
