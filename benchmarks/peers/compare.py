@@ -130,10 +130,7 @@ def compare(chosen: Sequence[Contestant], files: Files, rounds: int, *, judged: 
 
 
 def table(
-    chosen: Sequence[Contestant],
-    costs: dict[str, list[Cost]],
-    scores: dict[str, Score],
-    documents: int,
+    chosen: Sequence[Contestant], costs: dict[str, list[Cost]], scores: dict[str, Score], documents: int
 ) -> str:
     """Return the figures as Markdown; ratios to nearsim are of the same round, for the same documents."""
     lines = [
@@ -228,10 +225,7 @@ def running(
     """Start the servers of the chosen tools, and yield those that can run, with their files."""
     limits = {name: int(count) for name, count in (one.split("=") for one in at_most)}
     names = [NEARSIM, *peers] if peers else []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        contestants(major, limits, text_dedup, names) as found,
-    ):
+    with tempfile.TemporaryDirectory() as folder, contestants(major, limits, text_dedup, names) as found:
         for one in found:
             if one.missing:
                 print(f"left out {one.name}: {one.missing}", file=sys.stderr)

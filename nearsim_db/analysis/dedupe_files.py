@@ -24,12 +24,7 @@ from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import HeadPairs, Twins, find
 from nearsim_db.analysis.whole_texts import WholeTexts
 from nearsim_db.errors import InputError, RecipeError
-from nearsim_db.readers import (
-    RejectWriter,
-    Source,
-    open_vectors,
-    refuse_overwriting_inputs,
-)
+from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import open_output

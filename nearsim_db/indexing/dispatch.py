@@ -89,12 +89,7 @@ def _discard_work(
         return None
     queue.await_dispatchers(connection)
     last = queue.discard_indexed_work(
-        connection,
-        generation.leaves,
-        generation.collection_id,
-        age_seconds,
-        after,
-        _DISCARDED_PER_BATCH,
+        connection, generation.leaves, generation.collection_id, age_seconds, after, _DISCARDED_PER_BATCH
     )
     connection.commit()
     return last

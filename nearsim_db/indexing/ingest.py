@@ -64,10 +64,7 @@ class Ingest:
         self.has_source: bool = False  # any document
 
     def write(
-        self,
-        records: Iterable[ReadDocument | Reject],
-        progress: Progress,
-        added: NewDocuments | None = None,
+        self, records: Iterable[ReadDocument | Reject], progress: Progress, added: NewDocuments | None = None
     ) -> None:
         """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError,
         and so does one that replaces a record of another file or whose date cannot be read.
@@ -235,9 +232,7 @@ def _characters(record: ReadDocument | Reject) -> int:
     return len(record.document.title or "") + len(record.document.body or "")
 
 
-def measure(
-    records: Iterable[ReadDocument | Reject],
-) -> tuple[Iterable[ReadDocument | Reject], int | None]:
+def measure(records: Iterable[ReadDocument | Reject]) -> tuple[Iterable[ReadDocument | Reject], int | None]:
     """Return the records, and the characters of their texts; None if there are more records than one batch has."""
     remaining, first, size = iter(records), list[ReadDocument | Reject](), 0
     try:

@@ -64,10 +64,7 @@ class CheckedIngest(Ingest):
         self._written: dict[str, str] = {}  # the files of the ids
 
     def write(
-        self,
-        records: Iterable[ReadDocument | Reject],
-        progress: Progress,
-        added: NewDocuments | None = None,
+        self, records: Iterable[ReadDocument | Reject], progress: Progress, added: NewDocuments | None = None
     ) -> None:
         """Look up and write all records, one after the other; those that cannot be stored become rejects.
 

@@ -144,10 +144,7 @@ def purge(
 
 
 def _purge_collection(
-    connection: Connection,
-    collection_id: CollectionId,
-    external_ids: Sequence[str],
-    contexts: ContextFactory,
+    connection: Connection, collection_id: CollectionId, external_ids: Sequence[str], contexts: ContextFactory
 ) -> _Removed:
     """The transaction that deletes documents and all their derived data.
 

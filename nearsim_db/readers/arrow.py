@@ -17,11 +17,7 @@ from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import check_names
 from nearsim_db.readers.folder import LeftOut, list_files
 from nearsim_db.readers.input_file import InputFile
-from nearsim_db.readers.parquet import (
-    documents_of,
-    refuse_without_pyarrow,
-    rows_of_batches,
-)
+from nearsim_db.readers.parquet import documents_of, refuse_without_pyarrow, rows_of_batches
 from nearsim_db.records import ReadDocument, Reject
 
 if TYPE_CHECKING:

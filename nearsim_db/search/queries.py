@@ -137,11 +137,7 @@ class Queries(Answers):
         return Results(self.search_nearest(query, given, Fields(), within), Nearest)
 
     def search_nearest(
-        self,
-        query: NearestQuery,
-        given: Iterable[ReadDocument] | None,
-        fields: Fields,
-        within: str | None,
+        self, query: NearestQuery, given: Iterable[ReadDocument] | None, fields: Fields, within: str | None
     ) -> Generator[Nearest, None, None]:
         """Stream what `nearest` does, for records that were read with these fields."""
         search = NearestSearch(query, self._contexts.settings.backend)

@@ -33,11 +33,7 @@ class Hint(TypedDict):
 
 
 def stats(
-    connection: Connection,
-    generation: Generation,
-    profile: Profile,
-    *,
-    recount: bool,
+    connection: Connection, generation: Generation, profile: Profile, *, recount: bool
 ) -> dict[str, Any]:
     """Return counts, bytes and probabilities of a generation and its collection.
 

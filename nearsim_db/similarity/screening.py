@@ -107,11 +107,7 @@ def _counts_late(encoder: Encoder) -> bool:
 
 
 def _screen(
-    encoder: Encoder,
-    signatures: Signatures,
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    review: bool,
+    encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64], review: bool
 ) -> Screened:
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
     found, enough = encoder.match_rows(signatures.sketches, left, right)

@@ -17,13 +17,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from, to_bigint
 from nearsim_db.store.driver.engine import autocommitting
-from nearsim_db.store.driver.statements import (
-    INDEX_SCHEMA,
-    SCHEMA,
-    Leaves,
-    run,
-    statement,
-)
+from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, Leaves, run, statement
 
 Ids = NDArray[np.int64]
 
@@ -115,11 +109,7 @@ def find_pending_documents(
     stages: Sequence[WorkStage],
 ) -> set[int]:
     """Return the documents with work of some stages or captured changes; 0 among them means any document."""
-    parameters = {
-        "collection_id": collection_id,
-        "doc_ids": packed_ids(doc_ids),
-        "stages": list(stages),
-    }
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "stages": list(stages)}
     return set(run(connection, "find_pending_documents", leaves, "binary", **parameters).values())
 
 

@@ -14,11 +14,7 @@ from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import copy_rows, sketch_bytes, sketches_from, to_bigint
-from nearsim_db.store.driver.statements import (
-    Leaves,
-    run,
-    statement,
-)
+from nearsim_db.store.driver.statements import Leaves, run, statement
 
 Ids = NDArray[np.int64]
 
@@ -118,11 +114,7 @@ def sample_heads(connection: Connection, leaves: Leaves, size: int) -> list[int]
 
 
 def read_sketches(
-    connection: Connection,
-    leaves: Leaves,
-    doc_ids: Sequence[int] | Ids,
-    dtype: np.dtype[np.generic],
-    k: int,
+    connection: Connection, leaves: Leaves, doc_ids: Sequence[int] | Ids, dtype: np.dtype[np.generic], k: int
 ) -> Signatures:
     """Return the signatures of the heads among some documents."""
     rows = run(connection, "read_sketches", leaves, "binary", doc_ids=packed_ids(doc_ids)).rows()

@@ -175,10 +175,7 @@ def _listed(
 ) -> tuple[ListedCluster, ...]:
     return tuple(
         ListedCluster(
-            facts,
-            round(score, 1),
-            tuple(members.get(facts.cluster_id, ())),
-            timelines.get(facts.cluster_id),
+            facts, round(score, 1), tuple(members.get(facts.cluster_id, ())), timelines.get(facts.cluster_id)
         )
         for score, facts in chosen
     )

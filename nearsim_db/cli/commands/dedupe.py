@@ -223,9 +223,7 @@ def dedupe(
     stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
     done = summaries.dedupe_document(summary, outputs.unique)
     outcome.show(
-        done,
-        lambda: summaries.print_dedupe_summary(summary, outputs.unique, outputs.rejects, stream),
-        stream,
+        done, lambda: summaries.print_dedupe_summary(summary, outputs.unique, outputs.rejects, stream), stream
     )
     terminal.print_warnings(
         [*source.warnings, *chain.from_iterable(one.warnings for one in against), *summary.warnings]

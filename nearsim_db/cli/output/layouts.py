@@ -172,10 +172,7 @@ MATCHES: Layout[Match] = Layout(
 )
 _NEAREST_COLUMNS = ("id", "rank", "nearest", "similarity", "title", "nearest_title")
 NEAREST: Layout[Nearest] = Layout(
-    "nearest documents",
-    _NEAREST_COLUMNS,
-    attrgetter(*_NEAREST_COLUMNS),
-    shorten=("title", "nearest_title"),
+    "nearest documents", _NEAREST_COLUMNS, attrgetter(*_NEAREST_COLUMNS), shorten=("title", "nearest_title")
 )
 CHECKS: Layout[Check] = Layout(
     "documents checked",

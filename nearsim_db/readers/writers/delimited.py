@@ -53,11 +53,7 @@ class DelimitedWriter(RecordWriter):
     """Rows below a header; null is an empty cell, arrays and objects are JSON."""
 
     def __init__(
-        self,
-        stream: BinaryIO,
-        columns: Sequence[str],
-        lines: DelimitedLines,
-        header: bytes | None = None,
+        self, stream: BinaryIO, columns: Sequence[str], lines: DelimitedLines, header: bytes | None = None
     ) -> None:
         super().__init__(stream, columns)
         self._lines = lines

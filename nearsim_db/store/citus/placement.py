@@ -11,12 +11,7 @@ from psycopg import sql
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CitusUse, GenerationId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import (
-    SCHEMA,
-    Leaves,
-    run,
-    statement,
-)
+from nearsim_db.store.driver.statements import SCHEMA, Leaves, run, statement
 from nearsim_db.store.schema import baseline
 
 _SHARDS_PER_NODE = (
