@@ -31,7 +31,7 @@ _PARAMETERS = {
 _OTHER_COLUMNS = ("detach_leaf", "delete_bands")  # without columns
 _READING = [
     name
-    for name, text in BLOCKS
+    for name, text in BLOCKS.items()
     if "{band}" in text and re.match(r"(--[^\n]*\n)+(SELECT|WITH|DELETE)\b", text)
 ]
 _SHARDS = "SELECT get_shard_id_for_distribution_column('nearsim.band', b) FROM unnest(%s::bigint[]) AS b"
@@ -71,7 +71,7 @@ def result_types(session: Application, query: str) -> list[int]:
     return [described.ftype(column) for column in range(described.nfields)]
 
 
-@pytest.mark.parametrize("name", [name for name, _ in REPLACED_BLOCKS if name not in _OTHER_COLUMNS])
+@pytest.mark.parametrize("name", [name for name in REPLACED_BLOCKS if name not in _OTHER_COLUMNS])
 def test_statements_that_are_replaced_have_the_same_columns(session: Application, name: str) -> None:
     own, replaced = (composed(name, leaves, session) for leaves in (THERE, replace(THERE, distributed=False)))
     assert own != replaced
@@ -84,7 +84,7 @@ def test_every_statement_on_band_rows_has_a_plan_on_the_cluster(session: Applica
     assert "Citus" in str(plan.fetchall())
 
 
-@pytest.mark.parametrize("name", [name for name, text in REPLACED_BLOCKS if "{in_buckets}" in text])
+@pytest.mark.parametrize("name", [name for name, text in REPLACED_BLOCKS.items() if "{in_buckets}" in text])
 def test_only_the_shards_of_the_buckets_are_asked(session: Application, name: str) -> None:
     shards = set(session.execute(_SHARDS, [_PARAMETERS["bucket_hashes"]]).fetchall())
     plan = session.execute(sql.SQL("EXPLAIN ").as_bytes() + composed(name, THERE, session).encode())
