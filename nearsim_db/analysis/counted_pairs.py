@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.readers.values import value_digest
+from nearsim_db.similarity.arrays import Ints, Mask
 from nearsim_db.similarity.candidates import are_fresh
-
-Ids = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _MISSING = 0
 
@@ -56,9 +53,9 @@ class Labels:
 
     def finish(self) -> None:
         """Complete the arrays."""
-        self.is_against: NDArray[np.bool_] = np.arange(self.count) < self.against
+        self.is_against: Mask = np.arange(self.count) < self.against
         is_given = self.comparison.across is not None
-        self.values: NDArray[np.int64] | None = np.frombuffer(self._values, np.int64) if is_given else None
+        self.values: Ints | None = np.frombuffer(self._values, np.int64) if is_given else None
 
     def counts(self, left: int, right: int) -> bool:
         """Whether a pair of records counts."""
@@ -78,10 +75,10 @@ class Nodes:
     `node_of` is int64 of n, the number of one of the records, -1 for records without pairs; `records` are the others.
     """
 
-    def __init__(self, labels: Labels, node_of: Ids) -> None:
+    def __init__(self, labels: Labels, node_of: Ints) -> None:
         self.labels: Labels = labels
-        self.node_of: Ids = node_of
-        self.records: Ids = np.flatnonzero(node_of >= 0)
+        self.node_of: Ints = node_of
+        self.records: Ints = np.flatnonzero(node_of >= 0)
         nodes, count, is_old = node_of[self.records], len(node_of), labels.is_against[self.records]
         self._old = np.bincount(nodes[is_old], minlength=count)
         self._new = np.bincount(nodes[~is_old], minlength=count)
@@ -97,7 +94,7 @@ class Nodes:
         """Whether all pairs count."""
         return not self.labels.comparison.against and self.labels.values is None
 
-    def may_count(self, left: Ids, right: Ids) -> Mask:
+    def may_count(self, left: Ints, right: Ints) -> Mask:
         """Return for which pairs of nodes some pairs of their records may count; do, if there is no other corpus."""
         old, new = self._old > 0, self._new > 0
         found: Mask = np.asarray((old[left] & new[right]) | (new[left] & old[right]))
@@ -109,7 +106,7 @@ class Nodes:
         found &= lowest.min(axis=0) != highest.max(axis=0)
         return found
 
-    def counted(self, edges: Ids) -> tuple[Mask, Ids]:
+    def counted(self, edges: Ints) -> tuple[Mask, Ints]:
         """Return which edges count, and the ties of records with their nodes that connect what they connect.
 
         There is no other corpus. A node with a counted edge or several values is connected as a whole.
@@ -124,7 +121,7 @@ class Nodes:
             tied &= is_used[nodes]
         return counts, np.stack((nodes[tied], self.records[tied]), axis=1)
 
-    def count(self, edges: Ids) -> int:
+    def count(self, edges: Ints) -> int:
         """Return the number of pairs of records of two nodes, tied by an edge, that count."""
         left, right = edges.T
         new, old = self._new, self._old
@@ -165,7 +162,7 @@ class Nodes:
         return new * old + (0 if self.labels.comparison.only_against else new * (new - 1) // 2)
 
 
-def matches(nodes: Nodes, edges: Ids, rank: Ids, *, only_against: bool) -> Ids:
+def matches(nodes: Nodes, edges: Ints, rank: Ints, *, only_against: bool) -> Ints:
     """Return for each record the one of the smallest rank, smaller than its own, that it has a counted pair with.
 
     -1 for records without any, and for those of the other corpus; with `only_against` this is of the other corpus.
@@ -188,7 +185,7 @@ def matches(nodes: Nodes, edges: Ids, rank: Ids, *, only_against: bool) -> Ids:
     return found
 
 
-def _two_best(places: Ids, records: Ids, rank: Ids, values: Ids) -> tuple[Ids, Ids]:
+def _two_best(places: Ints, records: Ints, rank: Ints, values: Ints) -> tuple[Ints, Ints]:
     """Return for each place the best of its records, and the best one of another value; -1 for none."""
     order = np.lexsort((rank[records], places))
     places, records = places[order], records[order]

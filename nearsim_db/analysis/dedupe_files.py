@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.analysis.counted_pairs import Comparison
 from nearsim_db.analysis.dedupe_input import REPORT_EVERY, DedupeInput
@@ -33,6 +32,7 @@ from nearsim_db.readers.writers.file_format import FileFormat, compression_of
 from nearsim_db.readers.writers.opened import compressed
 from nearsim_db.records import IngestSummary, Progress, silent
 from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
@@ -185,7 +185,7 @@ def copy_records(
     parts: Sequence[Input],
     outputs: Outputs,
     shards: Sequence[Shard],
-    origins: Mapping[int, NDArray[np.int64]],
+    origins: Mapping[int, Ints],
     progress: Progress,
 ) -> int:
     """Write the records at some origins; return how many there are."""
@@ -204,7 +204,7 @@ def copy_records(
 
 
 def _copy_to_one(
-    parts: Sequence[Input], path: Path, format: FileFormat | None, origins: Mapping[int, NDArray[np.int64]]
+    parts: Sequence[Input], path: Path, format: FileFormat | None, origins: Mapping[int, Ints]
 ) -> Iterator[int]:
     encoding = output_encoding(parts, path, format)
     with open_unique(parts, path, encoding) as writer:

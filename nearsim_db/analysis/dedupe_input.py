@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.analysis.counted_pairs import Comparison, Labels
 from nearsim_db.analysis.encoded_records import Ranks
@@ -20,6 +19,7 @@ from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.rejects import RejectReasons, stopped
 from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.records import Document, IngestSummary, Progress, ReadDocument, Reject
+from nearsim_db.similarity.arrays import Ints, Mask
 from nearsim_db.similarity.recipe import refuse_unusable_keep
 
 REPORT_EVERY = 1_000
@@ -187,7 +187,7 @@ class DedupeInput:
         """The positions of all documents in their parts, after those of the other corpus."""
         return [row for part in (self._others, *self._positions) for row in part]
 
-    def kept(self, removed: NDArray[np.bool_]) -> dict[int, NDArray[np.int64]]:
+    def kept(self, removed: Mask) -> dict[int, Ints]:
         """Return the positions of the records that are not removed, by input."""
         first, found = self.labels.against, {}
         for part, positions in enumerate(self._positions):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.analysis.counted_pairs import Labels
 from nearsim_db.analysis.encoded_records import EncodedRecords
@@ -21,6 +20,7 @@ from nearsim_db.readers.writers.delimited import DelimitedWriter
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter, chosen_encoding
 from nearsim_db.readers.writers.opened import JsonLinesWriter, open_writer
 from nearsim_db.readers.writers.parquet import ParquetWriter, inferred_schema
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.profile import Profile
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 Item = TypeVar("Item")
-Positions = NDArray[np.int64]
 
 _DELIMITED = (FileFormat.CSV, FileFormat.TSV)
 
@@ -61,7 +60,7 @@ def open_unique(
 
 
 def copy_unique(
-    inputs: Sequence[Input], origins: Mapping[int, Positions], writer: RecordWriter, delimiter: str
+    inputs: Sequence[Input], origins: Mapping[int, Ints], writer: RecordWriter, delimiter: str
 ) -> Iterator[int]:
     """Write the records at ascending positions of some inputs, and yield the number of records after each step.
 
@@ -75,7 +74,7 @@ def copy_unique(
             yield done
 
 
-def _copy(source: Input, positions: Positions, writer: RecordWriter, delimiter: str) -> Iterator[int]:
+def _copy(source: Input, positions: Ints, writer: RecordWriter, delimiter: str) -> Iterator[int]:
     """Write the records of one input, and yield the numbers of records written."""
     wanted = iter(positions.tolist())
     if isinstance(writer, ParquetWriter) and source.format is FileFormat.PARQUET:
@@ -97,7 +96,7 @@ def _copy(source: Input, positions: Positions, writer: RecordWriter, delimiter: 
             yield 1
 
 
-def _copy_lines(source: Input, positions: Positions, writer: JsonLinesWriter) -> Iterator[int]:
+def _copy_lines(source: Input, positions: Ints, writer: JsonLinesWriter) -> Iterator[int]:
     done = 0
     for first, lines in source.blocks():
         end = int(positions.searchsorted(first + len(lines)))

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.source import Source
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
+from nearsim_db.similarity.arrays import Ints
 
 _NOTHING = np.zeros(0, np.int64)
 
@@ -45,7 +45,7 @@ def find_shards(source: Source, parts: Sequence[Input], folder: Path) -> list[Sh
     return list(found.values())
 
 
-def write_shards(shards: Sequence[Shard], origins: Mapping[int, NDArray[np.int64]]) -> Iterator[int]:
+def write_shards(shards: Sequence[Shard], origins: Mapping[int, Ints]) -> Iterator[int]:
     """Write the records at some positions of the inputs, and yield the number of records after each step.
 
     A file is complete or absent. Raises NearsimError if a folder cannot be made.

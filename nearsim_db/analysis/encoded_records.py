@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import Document
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles, find_common
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
@@ -23,8 +24,6 @@ from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.metrics import FEATURE
 from nearsim_db.similarity.recipe import keep_policy
 from nearsim_db.similarity.recipe_warnings import TextSample
-
-Ids = NDArray[np.int64]
 
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 2_000_000
@@ -137,7 +136,7 @@ class EncodedRecords:
         family, parts = self.encoder.family, self._parts or [self.encoder.encode([])]
         self.counts: NDArray[np.int32] = np.concatenate([one.counts for one in parts])
         self.digests: NDArray[np.void] = np.concatenate([one.digests for one in parts])
-        self.numbers: NDArray[np.uint64] = np.concatenate([one.numbers for one in parts])
+        self.numbers: Hashes = np.concatenate([one.numbers for one in parts])
         self._parts = []
         self.common: CommonShingles | None = None
         self._begins = np.zeros(len(self) + 1, np.int64)
@@ -159,7 +158,7 @@ class EncodedRecords:
         count = len(self)
         sample = np.linspace(0, count, min(count, SAMPLE_SIZE), endpoint=False).astype(np.int64)
 
-        def read() -> Iterator[list[NDArray[np.uint64]]]:
+        def read() -> Iterator[list[Hashes]]:
             for at in range(0, len(sample), _BATCH_DOCUMENTS):
                 yield list(self.read_features(sample[at : at + _BATCH_DOCUMENTS].tolist()).values())
 
@@ -246,7 +245,7 @@ class Ranks:
             number = _number(value)
             self._keys.append(inf if number is None else -number)
 
-    def rank_by(self, values: NDArray[np.float64]) -> None:
+    def rank_by(self, values: Floats) -> None:
         """Rank first by values of the documents, the largest best."""
         self._keys = array("d", (-values).tobytes())
 
@@ -254,7 +253,7 @@ class Ranks:
         """Whether a document is older than an age."""
         return age_seconds is not None and self._dates[number] < self._now - age_seconds * 1_000_000
 
-    def order(self, numbers: Ids) -> Ids:
+    def order(self, numbers: Ints) -> Ints:
         """Return documents, best first; ties go to the earlier date, then to the first, or to the last for latest."""
         dates = np.frombuffer(self._dates, np.int64)[numbers]
         keys = np.frombuffer(self._keys, np.float64)[numbers] if self._keys else np.zeros(len(numbers))

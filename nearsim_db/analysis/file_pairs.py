@@ -9,11 +9,11 @@ from tempfile import TemporaryFile
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.analysis.counted_pairs import Labels, Nodes, matches
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.records import Progress
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.candidates import FullBuckets, find_full_buckets, linked_pairs
 from nearsim_db.similarity.clustering import (
@@ -27,8 +27,6 @@ from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.screening import Screened, are_pairs, screen, verify
 
-Ids = NDArray[np.int64]
-
 _SKETCHES_AT_ONCE = 20_000
 _LINKS_AT_ONCE = 1 << 15
 _BLOCKS_WAITING = 8
@@ -38,8 +36,8 @@ _BLOCKS_WAITING = 8
 class Twins:
     """Documents by head, the first with the same features: `head_of` int64 of n, -1 without any; `heads` ascend."""
 
-    head_of: Ids
-    heads: Ids
+    head_of: Ints
+    heads: Ints
 
     @classmethod
     def of(cls, records: EncodedRecords) -> "Twins":
@@ -55,7 +53,7 @@ class Twins:
         head_of[present[order]] = firsts[np.cumsum(fresh) - 1]
         return cls(head_of, np.sort(firsts))
 
-    def sizes(self) -> Ids:
+    def sizes(self) -> Ints:
         """Return the number of documents of each head, by number; 0 for others."""
         return np.bincount(self.head_of[self.head_of >= 0], minlength=len(self.head_of))
 
@@ -68,12 +66,12 @@ class HeadPairs(Screened):
     full: FullBuckets
 
     @property
-    def edges(self) -> Ids:
+    def edges(self) -> Ints:
         """Both ends, (m, 2)."""
         return np.stack((self.left, self.right), axis=1)
 
     @property
-    def tying(self) -> Ids:
+    def tying(self) -> Ints:
         """The places of those for which a record may be removed: not if only a passage makes them a pair."""
         by_passage = self.scores.by_passage
         return np.arange(len(self.left)) if by_passage is None else np.flatnonzero(~by_passage)
@@ -105,15 +103,13 @@ def find_pairs(
     return _head_pairs(screened, scores, counts, full), _head_pairs(screened, scores, ~counts, full)
 
 
-def _head_pairs(
-    screened: Screened, scores: Scores, chosen: NDArray[np.bool_], full: FullBuckets
-) -> HeadPairs:
+def _head_pairs(screened: Screened, scores: Scores, chosen: Mask, full: FullBuckets) -> HeadPairs:
     own = screened.take(chosen)
     fields_of = {one.name: getattr(own, one.name) for one in fields(Screened)}
     return HeadPairs(**fields_of, scores=scores.take(chosen), full=full)
 
 
-def _band_keys(encoder: Encoder, records: EncodedRecords, heads: Ids, file: object) -> Keys:
+def _band_keys(encoder: Encoder, records: EncodedRecords, heads: Ints, file: object) -> Keys:
     parts = [slice(at, at + _SKETCHES_AT_ONCE) for at in range(0, len(heads), _SKETCHES_AT_ONCE)]
     if encoder.family.ordered:
         found = [encoder.ragged_keys(records.sketches[heads[rows]]) for rows in parts]
@@ -121,15 +117,15 @@ def _band_keys(encoder: Encoder, records: EncodedRecords, heads: Ids, file: obje
     shape = (len(heads), encoder.profile.bands)
     if not len(heads):
         return np.zeros(shape, np.uint64)
-    keys: NDArray[np.uint64] = np.memmap(file, np.uint64, "w+", shape=shape)  # type: ignore[call-overload]
+    keys: Hashes = np.memmap(file, np.uint64, "w+", shape=shape)  # type: ignore[call-overload]
     for rows in parts:
         keys[rows] = encoder.matrix_keys(records.sketches[heads[rows]])
     return keys
 
 
 def _blocks(
-    keys: Keys, full: FullBuckets, heads: Ids, nodes: Nodes, encoder: Encoder
-) -> Iterator[tuple[Ids, Ids]]:
+    keys: Keys, full: FullBuckets, heads: Ints, nodes: Nodes, encoder: Encoder
+) -> Iterator[tuple[Ints, Ints]]:
     limit = encoder.profile.recipe.match.bucket_limit
     for one, other in linked_pairs(keys, limit, full, encoder.backend):
         left, right = heads[one], heads[other]
@@ -141,7 +137,7 @@ def _blocks(
             yield left[chosen], right[chosen]
 
 
-def _verified(encoder: Encoder, records: EncodedRecords, link: tuple[Ids, Ids]) -> tuple[Screened, Scores]:
+def _verified(encoder: Encoder, records: EncodedRecords, link: tuple[Ints, Ints]) -> tuple[Screened, Scores]:
     signed = Signatures(np.zeros(0, np.int64), records.sketches, ())
     screened = screen(encoder, signed, *link, review=True, count_late=True)
     return verify(encoder, screened, records.read_features, signed, review=True)
@@ -161,9 +157,9 @@ class Found:
     pairs: HeadPairs
     in_review: HeadPairs
     clusters: "Clusters"
-    match: Ids
+    match: Ints
     matched: int
-    rank: Ids
+    rank: Ints
 
     def ordered(self, one: int, other: int) -> tuple[int, int]:
         """Return two records of a pair in order: with another corpus the better one first, otherwise the first."""
@@ -181,7 +177,7 @@ class Found:
         return float(self.pairs.scores.similarity[at]) if is_pair else None
 
 
-def _total_similarity(twins: Twins, pairs: HeadPairs) -> NDArray[np.float64]:
+def _total_similarity(twins: Twins, pairs: HeadPairs) -> Floats:
     """Return the sum of the similarities of each record with those that it is a pair with."""
     sizes = twins.sizes()
     total = np.maximum(sizes - 1, 0).astype(np.float64)
@@ -227,11 +223,11 @@ def find(
 class Clusters:
     """Documents of clusters, ascending: numbers, the smallest number of the cluster, whether it survives."""
 
-    numbers: Ids
-    cluster_ids: Ids
-    survives: NDArray[np.bool_]
+    numbers: Ints
+    cluster_ids: Ints
+    survives: Mask
 
-    def survivors(self, count: int) -> Ids:
+    def survivors(self, count: int) -> Ints:
         """Return for each of `count` documents the survivor for which it is removed, -1 if it is not."""
         found, of_cluster = np.full(count, -1), np.full(count, -1)
         of_cluster[self.cluster_ids[self.survives]] = self.numbers[self.survives]
@@ -242,7 +238,7 @@ class Clusters:
 
 def alike(
     encoder: Encoder, records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: HeadPairs
-) -> tuple[Nodes, Ids, Ids]:
+) -> tuple[Nodes, Ints, Ints]:
     """Return the records that are alike, which are twins, or those of the same numbers, and the edges between them.
 
     Also returns the row of `pairs` that each edge derives from.
@@ -257,7 +253,7 @@ def alike(
 
 
 def cluster(
-    encoder: Encoder, records: EncodedRecords, nodes: Nodes, edges: Ids, similarities: NDArray[np.float64]
+    encoder: Encoder, records: EncodedRecords, nodes: Nodes, edges: Ints, similarities: Floats
 ) -> Clusters:
     """Cluster records that are alike, and pairs of them, by the recipe's linkage, and choose the survivors."""
     rules = encoder.profile.recipe.cluster
@@ -280,7 +276,7 @@ def cluster(
     )
 
 
-def _of_same_numbers(edges: Ids, twins: Twins, digests: NDArray[np.uint64]) -> tuple[Ids, Ids, Ids]:
+def _of_same_numbers(edges: Ints, twins: Twins, digests: Hashes) -> tuple[Ints, Ints, Ints]:
     """Return ties of documents with equal numbers: of the first twins of each number, and of these with the others.
 
     The ties of first twins are followed by the rows of `edges` that they derive from.

@@ -13,19 +13,16 @@ from tempfile import TemporaryFile
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from nearsim_db.analysis.encoded_records import full_disk
 from nearsim_db.errors import InputError
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.passages import grams
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
 from nearsim_db.similarity.text.words import sentence_ends
-
-Ids = NDArray[np.uint64]
-Places = NDArray[np.int64]
 
 _RECENT = 1 << 16  # windows in memory
 _MERGED = 1 << 20  # windows in memory while two runs are merged
@@ -42,7 +39,7 @@ class WindowIndex:
         self._recent = _Run(np.zeros(0, np.uint64), np.zeros(0, np.int64))
         self._runs: list[_Run] = []
 
-    def find(self, windows: Ids) -> Places:
+    def find(self, windows: Hashes) -> Ints:
         """Return the document of each window, int64, -1 for none."""
         order = np.argsort(windows)
         ordered, found = windows[order], np.full(len(windows), -1, np.int64)
@@ -53,7 +50,7 @@ class WindowIndex:
                 found[order[known]] = run.documents[at[known]]
         return found
 
-    def add(self, windows: Ids, document: int) -> None:
+    def add(self, windows: Hashes, document: int) -> None:
         """Add windows that are not in the index yet. Raises NearsimError if the disk is full."""
         new, recent = np.unique(windows), self._recent
         at = np.searchsorted(recent.windows, new)
@@ -70,8 +67,8 @@ class WindowIndex:
 class _Run:
     """Sorted windows, uint64, and the document of each, int64."""
 
-    windows: Ids
-    documents: Places
+    windows: Hashes
+    documents: Ints
 
 
 def _merged(one: _Run, other: _Run) -> _Run:
@@ -144,7 +141,7 @@ def without(text: str, cuts: list[Cut]) -> str:
     return "".join([text[begin:end] for begin, end in zip(begins, ends, strict=True)])
 
 
-def _pieces(places: Places, cut: Cut) -> Iterator[Cut]:
+def _pieces(places: Ints, cut: Cut) -> Iterator[Cut]:
     """Yield a cut of what is left of a text as cuts of the text as it was given."""
     own = places[cut.start : cut.end]
     firsts = np.flatnonzero(np.diff(own, prepend=-2) != 1)
@@ -169,7 +166,7 @@ def _joined(text: str, cuts: list[Cut]) -> list[Cut]:
     return joined
 
 
-def _holders(windows: Ids, known: Places, length: int, document: int) -> Places:
+def _holders(windows: Hashes, known: Ints, length: int, document: int) -> Ints:
     """Return the document that keeps each window: one that is known, the same one, or -1 for none.
 
     The same one keeps it at the earlier place if no window that is repeated touches that.
@@ -186,7 +183,7 @@ def _holders(windows: Ids, known: Places, length: int, document: int) -> Places:
     return np.where((known < 0) & is_again & is_kept, document, known)
 
 
-def _cuts(text: str, tokens: Tokens, holders: Places, length: int) -> Iterator[Cut]:
+def _cuts(text: str, tokens: Tokens, holders: Ints, length: int) -> Iterator[Cut]:
     """Yield runs of sentences that other places keep, with the spaces on one side."""
     repeated = np.flatnonzero(holders >= 0)
     if not len(repeated):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
@@ -17,8 +18,6 @@ from nearsim_db.store import signatures
 from nearsim_db.store.bands import FullBuckets, Links
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import from_bigint, to_bigint
-
-Ids = NDArray[np.int64]
 
 _SKETCHES_PER_BATCH = 20_000
 _MOST_SPOOLED = 16_000_000  # heads, whose digests are one value of 24 bytes each
@@ -36,8 +35,8 @@ class BandKeys:
 
     def __init__(
         self,
-        doc_ids: Ids,
-        keys: Ids | Ragged,
+        doc_ids: Ints,
+        keys: Ints | Ragged,
         signatures: Signatures | None = None,
         spool: FeatureSpool | None = None,
     ) -> None:
@@ -112,7 +111,7 @@ class BandKeys:
             not isinstance(self._keys, Ragged) and self._by_band and self._keys.shape[1] <= _BANDS_ABOVE_ZERO
         )
 
-    def runs(self, rows: int) -> Iterator[tuple[Ids, Keys]]:
+    def runs(self, rows: int) -> Iterator[tuple[Ints, Keys]]:
         """Yield doc_ids and keys in runs of about so many rows: of some bands if they ascend, else of some heads."""
         if not len(self):
             return
@@ -130,7 +129,7 @@ class BandKeys:
         for at in range(0, len(self), step):
             yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
 
-    def signatures_of(self, doc_ids: Ids) -> tuple[Signatures, Ids] | None:
+    def signatures_of(self, doc_ids: Ints) -> tuple[Signatures, Ints] | None:
         """Return signatures and the rows of some heads among them; None if they must be read from the database."""
         if self._signatures is not None:
             rows = self._rows(doc_ids)
@@ -154,7 +153,7 @@ class BandKeys:
             links, left, right = links.take(present), left[present], right[present]
         return own._first(context, links, left, right, full)
 
-    def _first(self, context: Context, links: Links, left: Ids, right: Ids, full: FullBuckets) -> Links:
+    def _first(self, context: Context, links: Links, left: Ints, right: Ints, full: FullBuckets) -> Links:
         ends = np.searchsorted(self._doc_ids, full.last_anchors, side="right")
         kernels, rows, keys = sketch_kernels(context.encoder.backend), FullRows(full.hashes, ends), self._keys
         if isinstance(keys, Ragged):
@@ -163,7 +162,7 @@ class BandKeys:
             first = kernels.first_links(keys, self._by_band, links.buckets, left, right, rows)
         return links.take(first)
 
-    def _rows(self, wanted: Ids) -> Ids:
+    def _rows(self, wanted: Ints) -> Ints:
         """Return the rows of some documents, -1 for those that are missing."""
         if not len(self._doc_ids):
             return np.full(len(wanted), -1, np.int64)
@@ -174,7 +173,7 @@ class BandKeys:
         rows = np.searchsorted(self._doc_ids, wanted).clip(max=len(self._doc_ids) - 1)
         return np.where(self._doc_ids[rows] == wanted, rows, -1)
 
-    def _of(self, connection: Connection, context: Context, doc_ids: Ids) -> "BandKeys":
+    def _of(self, connection: Connection, context: Context, doc_ids: Ints) -> "BandKeys":
         """Return the keys of the heads among some documents, sorted."""
         rows = self._rows(doc_ids)
         known, family = rows >= 0, context.encoder.family
@@ -191,7 +190,7 @@ class BandKeys:
         return BandKeys(found[order], np.concatenate((self._keys[rows[known]], more))[order])
 
 
-def _spooled_heads(connection: Connection, context: Context, heads: int) -> tuple[FeatureSpool | None, Ids]:
+def _spooled_heads(connection: Connection, context: Context, heads: int) -> tuple[FeatureSpool | None, Ints]:
     """Return the spool and the doc_ids of all heads, ascending, if it has all of them, with distinct digests."""
     spool, none = context.build.spool, np.zeros(0, np.int64)
     if spool is None or not 0 < heads <= min(len(spool), _MOST_SPOOLED):
@@ -215,14 +214,14 @@ def _stream(connection: Connection, context: Context, *, with_digests: bool) -> 
 
 
 def _signatures_of(
-    doc_ids: Ids, sketches: NDArray[np.generic], digests: NDArray[np.void]
+    doc_ids: Ints, sketches: NDArray[np.generic], digests: NDArray[np.void]
 ) -> Signatures | None:
     """Return the signatures of heads; None if two of them have equal digests."""
     packed = PackedDigests(digests)
     return Signatures(doc_ids, sketches, packed, distinct=True) if packed.are_distinct() else None
 
 
-def _table_of(doc_ids: Ids) -> Ids | None:
+def _table_of(doc_ids: Ints) -> Ints | None:
     """Return the row of each doc_id from the first on, -1 where there is none; None if most have none."""
     if not len(doc_ids) or doc_ids[-1] - doc_ids[0] >= _MOST_GAPS * len(doc_ids):
         return None
@@ -231,7 +230,7 @@ def _table_of(doc_ids: Ids) -> Ids | None:
     return table
 
 
-def _is_by_band(keys: Ids | Ragged) -> bool:
+def _is_by_band(keys: Ints | Ragged) -> bool:
     """Whether each column has the keys of its own band, whose number is the top byte; not so for bottom_k, winnow."""
     return not isinstance(keys, Ragged) and bool(
         ((keys[:1].view(np.uint64) >> np.uint64(56)) == np.arange(keys.shape[1], dtype=np.uint64)).all()

@@ -16,6 +16,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Ints, Mask
 from nearsim_db.similarity.batches import PackedDigests, SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import FEATURE
@@ -23,22 +24,20 @@ from nearsim_db.similarity.metrics import FEATURE
 _ENTRY = np.dtype([("begin", np.int64), ("size", np.int64), ("sketch", np.int64), ("digest", "V16")])
 _DOC_ID = np.dtype(np.int64)
 
-Ids = NDArray[np.int64]
-
 
 class SpoolDirectory:
     """Entries of documents: the place and the bytes of their features, the place of their sketch, and their digest."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[Ids, NDArray[np.void]]] = []
+        self._parts: list[tuple[Ints, NDArray[np.void]]] = []
         self._size = 0
-        self.doc_ids: Ids = np.zeros(0, _DOC_ID)
+        self.doc_ids: Ints = np.zeros(0, _DOC_ID)
         self.entries: NDArray[np.void] = np.zeros(0, _ENTRY)
 
     def __len__(self) -> int:
         return self._size
 
-    def add(self, rows: SignatureRows, sizes: Ids, begin: int, sketch_bytes: int) -> None:
+    def add(self, rows: SignatureRows, sizes: Ints, begin: int, sketch_bytes: int) -> None:
         """Add documents whose features begin at a place, one after the other, and whose sketches follow."""
         part = np.empty(len(sizes), _ENTRY)
         part["digest"], part["size"] = rows.digests, sizes
@@ -50,7 +49,7 @@ class SpoolDirectory:
         """Add the documents of a sorted directory."""
         self._append(other.doc_ids, other.entries)
 
-    def _append(self, doc_ids: Ids, entries: NDArray[np.void]) -> None:
+    def _append(self, doc_ids: Ints, entries: NDArray[np.void]) -> None:
         self._parts.append((doc_ids, entries))
         self._size += len(doc_ids)
 
@@ -80,8 +79,8 @@ class SpoolDirectory:
         return found
 
     def find(
-        self, doc_ids: Sequence[int] | Ids, digests: NDArray[np.void] | None = None
-    ) -> tuple[Ids, NDArray[np.bool_]]:
+        self, doc_ids: Sequence[int] | Ints, digests: NDArray[np.void] | None = None
+    ) -> tuple[Ints, Mask]:
         """Return the places of documents among the entries, and which of them are here, under a digest if given."""
         wanted = np.asarray(doc_ids, np.int64)
         if not len(self.doc_ids):
@@ -92,7 +91,7 @@ class SpoolDirectory:
             here &= self.entries["digest"][places] == digests
         return places, here
 
-    def digests(self, places: Ids) -> PackedDigests:
+    def digests(self, places: Ints) -> PackedDigests:
         """Return the digests of some entries."""
         return PackedDigests(self.entries["digest"][places])
 
@@ -216,11 +215,11 @@ class FeatureSpool:
     def _sketch_bytes(self) -> int:
         return self._family.k * self._family.dtype.itemsize
 
-    def has_all(self, doc_ids: NDArray[np.int64], digests: NDArray[np.void]) -> bool:
+    def has_all(self, doc_ids: Ints, digests: NDArray[np.void]) -> bool:
         """Whether documents are all here under their digests."""
         return bool(self._directory.find(doc_ids, digests)[1].all())
 
-    def stream_signatures(self, doc_ids: NDArray[np.int64]) -> Iterator[Signatures]:
+    def stream_signatures(self, doc_ids: Ints) -> Iterator[Signatures]:
         """Yield the signatures of documents, which are all here, in order and in batches."""
         directory = self._directory
         is_wanted = np.zeros(len(directory), bool)
@@ -233,7 +232,7 @@ class FeatureSpool:
             sketches = np.frombuffer(content, self._family.dtype).reshape(high - low, -1)[places - low]
             yield Signatures(directory.doc_ids[places], sketches, directory.digests(places))
 
-    def read_signatures(self, doc_ids: NDArray[np.int64]) -> Signatures | None:
+    def read_signatures(self, doc_ids: Ints) -> Signatures | None:
         """Return the signatures of some documents; None if one of them is not here."""
         places, here = self._directory.find(doc_ids)
         if not here.all():

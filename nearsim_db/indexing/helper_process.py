@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 from weakref import finalize
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nearsim_db.errors import NearsimError
 from nearsim_db.indexing.feature_spool import SpoolPlace
 from nearsim_db.records import DocId, GenerationId
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.store.documents import StoredDocument
 
@@ -44,8 +42,8 @@ class SignDocuments:
     doc_ids and revisions are int64 of n, ascending, titles and bodies n texts.
     """
 
-    doc_ids: NDArray[np.int64]
-    revisions: NDArray[np.int64]
+    doc_ids: Ints
+    revisions: Ints
     titles: Sequence[str | None]
     bodies: Sequence[str | None]
 

@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import RejectLines, split_rejects
 from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store import (
     build_slices,
     document_writes,
@@ -30,8 +30,6 @@ from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.purges import Traces
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import STAGES, WHOLE
-
-Ids = NDArray[np.int64]
 
 # Linking takes its lock before its work rows, so this order does too: link work goes last.
 _BEFORE_LINK = [stage for stage in STAGES if stage != "link"]
@@ -75,7 +73,7 @@ class _Removed:
     at: datetime = datetime.min
 
     @property
-    def ids(self) -> Ids:
+    def ids(self) -> Ints:
         """The doc_ids, sorted."""
         return np.sort(np.array(list(self.doc_ids.values()), np.int64))
 
@@ -198,7 +196,7 @@ def _purge_generations(
     connection: Connection,
     collection_id: CollectionId,
     chosen: Sequence[Generation],
-    ids: Ids,
+    ids: Ints,
     removed: _Removed,
     contexts: ContextFactory,
 ) -> None:
@@ -223,7 +221,7 @@ def _purge_verdicts(connection: Connection, removed: _Removed) -> None:
 
 
 def _purge_generation(
-    connection: Connection, generation: Generation, ids: Ids, removed: _Removed, contexts: ContextFactory
+    connection: Connection, generation: Generation, ids: Ints, removed: _Removed, contexts: ContextFactory
 ) -> None:
     id = generation.generation_id
     if generation.is_first_build:
@@ -260,7 +258,7 @@ def _is_unfinished(generation: Generation) -> bool:
     return generation.state in ("building", "paused") and generation.stage != "done"
 
 
-def _remove_exactly(connection: Connection, context: Context, ids: Ids) -> Traces:
+def _remove_exactly(connection: Connection, context: Context, ids: Ints) -> Traces:
     """Remove documents as after a deletion, and update the clusters at once instead of queueing them."""
     family = context.encoder.family
     heads = signatures.read_sketches(connection, context.leaves, ids, family.dtype, family.k)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from nearsim_db.search.answers import profile_of
 from nearsim_db.search.passages import compared_text
 from nearsim_db.similarity import backend
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, ShingleCounts, are_in
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.tokens import Tokeniser
@@ -42,7 +42,7 @@ def read_common(connection: Connection, generation: Generation) -> list[CommonFi
         return []
     doc_ids = documents.sample_documents(connection, generation.collection_id, SAMPLE_SIZE, SAMPLE_SEED)
     counter, open_ids = ShingleCounts(), np.ones(len(common), np.bool_)
-    examples: list[tuple[NDArray[np.int64], str]] = []
+    examples: list[tuple[Ints, str]] = []
     with closing(documents.stream_documents(connection, generation.collection_id, doc_ids)) as batches:
         for batch in batches:
             texts = [reader.text_of(one) for one in batch]
@@ -75,7 +75,7 @@ class _Reader:
     def text_of(self, document: StoredDocument) -> str:
         return compared_text({"title": document.title, "body": document.body}, self._recipe)
 
-    def ids(self, text: str) -> NDArray[np.uint64]:
+    def ids(self, text: str) -> Hashes:
         return self._shingler.shingles([text]).ids
 
     def part(self, text: str, first: int, last: int) -> str:
@@ -87,13 +87,13 @@ class _Reader:
         return text[tokens.begins[first] : tokens.ends[end]]
 
 
-def _runs(chosen: NDArray[np.bool_]) -> list[list[int]]:
+def _runs(chosen: Mask) -> list[list[int]]:
     """Return the begin and end of each run of chosen places."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], chosen, [False])).astype(np.int8)))
     return edges.reshape(-1, 2).tolist()
 
 
-def _described(ids: NDArray[np.uint64], counter: ShingleCounts, text: str) -> CommonFingerprints:
+def _described(ids: Hashes, counter: ShingleCounts, text: str) -> CommonFingerprints:
     most = int(counter.counts_of(ids).max())
     share = round(most / counter.documents, 6) if counter.documents else 0.0
     return CommonFingerprints(len(ids), most, share, text)

@@ -18,6 +18,7 @@ from nearsim_db.records import Direction, DocId, Document, Evidence, Match, Matc
 from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.similarity.across import LABEL_BYTES, labels_of
+from nearsim_db.similarity.arrays import Mask
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.ragged import Keys
@@ -189,12 +190,12 @@ class _Lookup:
             size *= _GROWTH
         return found[:most]
 
-    def _may_match(self, signed: Signatures, screened: Screened) -> NDArray[np.bool_]:
+    def _may_match(self, signed: Signatures, screened: Screened) -> Mask:
         """Return which candidates may match, without reading: all but those whose features are known and do not."""
         features, _ = self._known_features(signed, screened)
         known = np.array([row in features for row in screened.right.tolist()], bool)
         matches = self._verify(signed, screened.take(known), lambda used: features)
-        possible: NDArray[np.bool_] = ~known
+        possible: Mask = ~known
         possible |= [signed.digests[row] in matches for row in screened.right.tolist()]
         return possible
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.errors import EmptyIndexError, InputError, RecipeError
 from nearsim_db.records import Id, Judgement
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.metrics import exact_threshold
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
@@ -140,7 +140,7 @@ class Deduper:
 
     def _find_duplicates(
         self, doc_ids: list[int], revisions: list[int] | None, min_similarity: float | None
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Return (2, n) int64: the position of the document that each duplicates, else -1; and 1 if indexed, else 0."""
         threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
         if not doc_ids:
@@ -239,9 +239,7 @@ def _key(doc_ids: list[int], revisions: list[int], threshold: Fraction) -> bytes
     return np.array([doc_ids, revisions], np.int64).tobytes() + str(threshold).encode()
 
 
-def _compare(
-    state: _State, doc_ids: list[int], signed: list[_Signed], threshold: Fraction
-) -> NDArray[np.int64]:
+def _compare(state: _State, doc_ids: list[int], signed: list[_Signed], threshold: Fraction) -> Ints:
     family = state.family
     blank = empty_sketch(family.dtype, family.k)
     sketches = sketches_from([sketch or blank for _, sketch in signed], family.dtype, family.k)
@@ -310,7 +308,7 @@ def storable_ids(external_ids: list[str]) -> list[str]:
     return [one for one in external_ids if not clean(one)[1]]
 
 
-def judgements(given: Sequence[Id], distinct: list[Id], answer: NDArray[np.int64]) -> list[Judgement[Id]]:
+def judgements(given: Sequence[Id], distinct: list[Id], answer: Ints) -> list[Judgement[Id]]:
     """Return the judgement of each given id.
 
     `answer` is (2, n) int64 for the n distinct ids: the position of the id that each duplicates, else -1; and 1 if it

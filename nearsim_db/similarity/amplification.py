@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.arrays import Mask
 
 _NEGLIGIBLE = 1e-18
 
@@ -166,7 +167,7 @@ class Amplification:
         each = self.inner.probability(base) if self.inner else base
         return upper_tail(self.least, self.count, each)
 
-    def evaluate(self, matched: NDArray[Any]) -> NDArray[np.bool_]:
+    def evaluate(self, matched: NDArray[Any]) -> Mask:
         """Return which pairs agree, given which bands they share: (m, bands) of bool to bool of m.
 
         The groups of a step are consecutive: the first of b copies has the first bands.
@@ -175,7 +176,7 @@ class Amplification:
         for step in reversed(self.groupings):
             groups = agreeing.reshape(len(matched), agreeing.shape[1] // step.count, step.count)
             agreeing = np.count_nonzero(groups, axis=2) >= step.least
-        whole: NDArray[np.bool_] = agreeing[:, 0].astype(bool, copy=False)
+        whole: Mask = agreeing[:, 0].astype(bool, copy=False)
         return whole
 
 

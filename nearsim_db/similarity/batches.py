@@ -9,6 +9,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
+
 
 class Columns:
     """A base of dataclasses of columns of one length: arrays, sequences, other `Columns`, or None for an absent one.
@@ -63,12 +65,12 @@ class SignatureRows(Columns):
     (n, k).
     """
 
-    doc_ids: NDArray[np.int64]
-    revisions: NDArray[np.int64]
+    doc_ids: Ints
+    revisions: Ints
     counts: NDArray[np.int32]
     digests: NDArray[np.void]
     sketches: NDArray[np.generic]
-    numbers: NDArray[np.uint64]
+    numbers: Hashes
 
     def digest(self, row: int) -> UUID | None:
         """Return the digest of one row, None without features."""
@@ -116,12 +118,12 @@ class Signatures:
     `distinct` if no two digests are known to be equal without comparing them.
     """
 
-    doc_ids: NDArray[np.int64]
+    doc_ids: Ints
     sketches: NDArray[np.generic]
     digests: Sequence[UUID]
     distinct: bool = False
 
-    def take(self, chosen: NDArray[np.bool_]) -> "Signatures":
+    def take(self, chosen: Mask) -> "Signatures":
         """Return the signatures selected by a mask."""
         digests = list(compress(self.digests, chosen.tolist()))
         return Signatures(self.doc_ids[chosen], self.sketches[chosen], digests)

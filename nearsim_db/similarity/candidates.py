@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.mixing import GOLDEN
 from nearsim_db.similarity.ragged import Keys, Ragged, flat, lengths
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
-
-Hashes = NDArray[np.uint64]
-Rows = NDArray[np.int64]
 
 _BAND_SHIFT = np.uint64(56)  # the top byte of a key is the number of its band
 _LINKS_AT_ONCE = 1 << 20
@@ -56,7 +53,7 @@ def find_full_buckets(keys: Keys, bucket_limit: int) -> FullBuckets:
 
 def linked_pairs(
     keys: Keys, bucket_limit: int, full: FullBuckets, backend: Backend
-) -> Iterator[tuple[Rows, Rows]]:
+) -> Iterator[tuple[Ints, Ints]]:
     """Yield the linked pairs of n heads, each once, in blocks: int64 rows left < right of `keys`.
 
     The keys of a head are distinct. A pair is yielded in the first of the buckets that link it, in the order of
@@ -69,9 +66,7 @@ def linked_pairs(
             yield left[first], right[first]
 
 
-def _first_links(
-    keys: Keys, full: FullRows, backend: Backend
-) -> Callable[[Rows, Rows, Rows], NDArray[np.bool_]]:
+def _first_links(keys: Keys, full: FullRows, backend: Backend) -> Callable[[Ints, Ints, Ints], Mask]:
     """Return a function of buckets, left and right rows: which links are the first of their pair."""
     kernels = sketch_kernels(backend)
     if isinstance(keys, Ragged):
@@ -83,7 +78,7 @@ def _first_links(
     return lambda buckets, left, right: kernels.first_links(stored, by_band, buckets, left, right, full)
 
 
-def _groups(keys: Keys) -> Iterator[tuple[Hashes, Rows]]:
+def _groups(keys: Keys) -> Iterator[tuple[Hashes, Ints]]:
     """Yield all (key, row), sorted, in as many groups as there are bands; a bucket is in one of them."""
     if are_by_band(keys):
         for band in range(keys.shape[1]):
@@ -100,12 +95,12 @@ def _groups(keys: Keys) -> Iterator[tuple[Hashes, Rows]]:
         yield hashes[order], rows[order]
 
 
-def begins(hashes: Hashes) -> Rows:
+def begins(hashes: Hashes) -> Ints:
     """Return the place at which the bucket of each place begins."""
     return np.maximum.accumulate(np.where(are_fresh(hashes), np.arange(len(hashes)), 0))
 
 
-def are_fresh(hashes: Hashes | Rows) -> NDArray[np.bool_]:
+def are_fresh(hashes: Hashes | Ints) -> Mask:
     """Return at which places of sorted values a bucket begins, or any run of equal ones."""
     fresh = np.ones(len(hashes), bool)
     fresh[1:] = hashes[1:] != hashes[:-1]
@@ -113,8 +108,8 @@ def are_fresh(hashes: Hashes | Rows) -> NDArray[np.bool_]:
 
 
 def links(
-    hashes: Hashes, rows: Rows, bucket_limit: int, at_once: int = _LINKS_AT_ONCE
-) -> Iterator[tuple[Hashes, Rows, Rows]]:
+    hashes: Hashes, rows: Ints, bucket_limit: int, at_once: int = _LINKS_AT_ONCE
+) -> Iterator[tuple[Hashes, Ints, Ints]]:
     """Yield the links of sorted buckets in blocks of about `at_once`: each member with every earlier anchor."""
     starts = begins(hashes)
     anchors = np.arange(len(hashes)) - starts

@@ -4,16 +4,15 @@ from collections import defaultdict
 from heapq import heapify, heappop, heappush
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
-NO_EDGES: Ids = np.zeros((0, 2), np.int64)
+from nearsim_db.similarity.arrays import Floats, Ints, Mask
+
+NO_EDGES: Ints = np.zeros((0, 2), np.int64)
 
 _EDGES_AT_ONCE = 1 << 20
 
 
-def connected_components(edges: Ids) -> tuple[Ids, Ids]:
+def connected_components(edges: Ints) -> tuple[Ints, Ints]:
     """Return the documents on any edge, sorted, and for each the smallest document connected with it.
 
     `edges` is (m, 2). They are processed in slices, each together with a forest that represents the slices
@@ -26,7 +25,7 @@ def connected_components(edges: Ids) -> tuple[Ids, Ids]:
     return forest[:, 0], forest[:, 1]
 
 
-def _components(edges: Ids) -> tuple[Ids, Ids]:
+def _components(edges: Ints) -> tuple[Ints, Ints]:
     """Hook labels to the smaller one of each edge, then shorten them by pointer jumping until nothing changes
     (Shiloach and Vishkin 1982, in whole-array steps).
     """
@@ -45,7 +44,7 @@ def _components(edges: Ids) -> tuple[Ids, Ids]:
     return documents, documents[labels]
 
 
-def constrained_components(edges: Ids, vetoes: Ids) -> tuple[Ids, Ids]:
+def constrained_components(edges: Ints, vetoes: Ints) -> tuple[Ints, Ints]:
     """Return the documents on any edge, sorted, and for each the smallest of its group.
 
     Edges are processed in their order, strongest first. Each unites two groups unless a veto has one end in
@@ -62,7 +61,7 @@ def constrained_components(edges: Ids, vetoes: Ids) -> tuple[Ids, Ids]:
 class _Groups:
     """Disjoint sets of the numbers 0 to count - 1, each identified by its smallest."""
 
-    def __init__(self, count: int, vetoes: Ids) -> None:
+    def __init__(self, count: int, vetoes: Ints) -> None:
         self._parents = list(range(count))
         self._vetoed: dict[int, set[int]] = defaultdict(set)
         for left, right in vetoes.tolist():
@@ -89,18 +88,18 @@ class _Groups:
         return True
 
 
-def edges_within(edges: Ids, documents: Ids) -> Ids:
+def edges_within(edges: Ints, documents: Ints) -> Ints:
     """Return the edges that have both ends among some documents."""
     return edges[np.isin(edges, documents).all(axis=1)]
 
 
-def find_vetoed_components(documents: Ids, smallest: Ids, vetoes: Ids) -> Ids:
+def find_vetoed_components(documents: Ints, smallest: Ints, vetoes: Ints) -> Ints:
     """Return the documents whose component, as in `connected_components`, contains both ends of a veto."""
     ends = smallest[np.searchsorted(documents, edges_within(vetoes, documents))]
     return documents[np.isin(smallest, ends[ends[:, 0] == ends[:, 1], 0])]
 
 
-def expand_twins(pairs: Ids, twins: Ids) -> tuple[Ids, Ids]:
+def expand_twins(pairs: Ints, twins: Ints) -> tuple[Ints, Ints]:
     """Return pairs of heads together with those of their twins, and for each the row of `pairs` it derives from.
 
     `twins` is (t, 2) of (head, twin), sorted. Only twins with a verdict are required: all others end up in
@@ -118,7 +117,7 @@ def expand_twins(pairs: Ids, twins: Ids) -> tuple[Ids, Ids]:
     return pairs, rows
 
 
-def binding_edges(pins: Ids, twins: Ids, judged: Ids) -> Ids:
+def binding_edges(pins: Ints, twins: Ints, judged: Ints) -> Ints:
     """Return pins, then ties of twins, each sorted; twins without a verdict (not `judged`) are tied to their head
     only.
     """
@@ -126,7 +125,7 @@ def binding_edges(pins: Ids, twins: Ids, judged: Ids) -> Ids:
     return np.concatenate((sort_edges(pins), sort_edges(np.concatenate((twins, expand_twins(own, own)[0])))))
 
 
-def sort_edges(edges: Ids, similarities: Floats | None = None) -> Ids:
+def sort_edges(edges: Ints, similarities: Floats | None = None) -> Ints:
     """Sort edges by similarity, highest first, then by documents."""
     edges = np.sort(edges)
     keys = [edges[:, 1], edges[:, 0]] + ([] if similarities is None else [-similarities])
@@ -134,8 +133,8 @@ def sort_edges(edges: Ids, similarities: Floats | None = None) -> Ids:
 
 
 def star_clusters(
-    pairs: Ids, similarities: Floats, bonds: Ids, order: Ids, vetoes: Ids = NO_EDGES
-) -> tuple[Ids, Ids]:
+    pairs: Ints, similarities: Floats, bonds: Ints, order: Ints, vetoes: Ints = NO_EDGES
+) -> tuple[Ints, Ints]:
     """Return the documents of `order`, sorted, and for each the smallest of its cluster, where a cluster is a
     star.
 
@@ -160,7 +159,7 @@ def star_clusters(
     return documents, smallest[leader]
 
 
-def _nodes(documents: Ids, bonds: Ids, vetoes: Ids) -> Ids:
+def _nodes(documents: Ints, bonds: Ints, vetoes: Ints) -> Ints:
     """Return for each document the row of the first one that bonds, as far as vetoes allow, merge it with."""
     merged, first = constrained_components(bonds, vetoes) if len(vetoes) else connected_components(bonds)
     node = np.arange(len(documents))
@@ -168,7 +167,7 @@ def _nodes(documents: Ids, bonds: Ids, vetoes: Ids) -> Ids:
     return node
 
 
-def _leaders(edges: Ids, similarities: Floats, vetoes: Ids, count: int) -> Ids:
+def _leaders(edges: Ints, similarities: Floats, vetoes: Ints, count: int) -> Ints:
     """Return for each of the nodes 0 to count - 1, in order of rank, the representative that it is or joins."""
     first, second = edges.min(axis=1), edges.max(axis=1)
     order = np.lexsort((first, -similarities, second))
@@ -195,8 +194,8 @@ _TOLERANCE = 1e-12  # of averages
 
 
 def average_clusters(
-    pairs: Ids, similarities: Floats, bonds: Ids, twins: Ids, least: float, vetoes: Ids = NO_EDGES
-) -> tuple[Ids, Ids]:
+    pairs: Ints, similarities: Floats, bonds: Ints, twins: Ints, least: float, vetoes: Ints = NO_EDGES
+) -> tuple[Ints, Ints]:
     """Return the documents of pairs and bonds, sorted, and for each the smallest of its cluster, by average linkage.
 
     The two clusters whose texts are most similar on average are merged, as long as the average is `least` or more; of
@@ -218,7 +217,9 @@ def average_clusters(
     return documents, documents[[groups.first(row) for row in node.tolist()]]
 
 
-def _unite_by_average(groups: "_Groups", sizes: list[int], links: Ids, weights: Floats, least: float) -> None:
+def _unite_by_average(
+    groups: "_Groups", sizes: list[int], links: Ints, weights: Floats, least: float
+) -> None:
     """Unite groups of nodes of these sizes; `weights` are the similarities of links, (m, 2), summed for each two."""
     totals: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for (left, right), weight in zip(links.tolist(), weights.tolist(), strict=True):
@@ -250,7 +251,7 @@ def _unite_by_average(groups: "_Groups", sizes: list[int], links: Ids, weights: 
                 heappush(waiting, found)
 
 
-def choose_survivors(documents: Ids, clusters: Ids, order: Ids) -> NDArray[np.bool_]:
+def choose_survivors(documents: Ints, clusters: Ints, order: Ints) -> Mask:
     """Return which document is the best of its cluster: bool.
 
     `documents` is sorted; `order` has all of them, best first.
@@ -262,7 +263,7 @@ def choose_survivors(documents: Ids, clusters: Ids, order: Ids) -> NDArray[np.bo
     return chosen
 
 
-def find_split_off(documents: Ids, clusters: Ids, edges: Ids) -> NDArray[np.bool_]:
+def find_split_off(documents: Ints, clusters: Ints, edges: Ints) -> Mask:
     """Return which documents are outside the largest connected part of their cluster: bool.
 
     `documents` is sorted, `clusters` is as long, `edges` connect them.
@@ -280,5 +281,5 @@ def find_split_off(documents: Ids, clusters: Ids, edges: Ids) -> NDArray[np.bool
     largest = np.zeros(len(owners), np.int64)
     by_size = np.argsort(np.bincount(part, minlength=1)[part], kind="stable")
     largest[cluster[by_size]] = part[by_size]
-    split_off: NDArray[np.bool_] = part != largest[cluster]
+    split_off: Mask = part != largest[cluster]
     return split_off

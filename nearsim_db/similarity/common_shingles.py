@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
 from nearsim_db.similarity.text.clean import clean
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from nearsim_db.similarity.recipe import Recipe
     from nearsim_db.similarity.text import Shingler
 
-Ids = NDArray[np.uint64]
-Offsets = NDArray[np.int64]
 
 LEAST_DOCUMENTS = 20
 SAMPLE_SIZE, SAMPLE_SEED = 10_000, 1
@@ -33,10 +31,10 @@ class ShingleCounts:
         self.documents: int = 0
         self._seen: set[bytes] = set()
         self._ids, self._counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-        self._waiting: list[Ids] = []
+        self._waiting: list[Hashes] = []
         self._size = 0  # of those waiting
 
-    def add(self, sequences: Sequence[Ids]) -> None:
+    def add(self, sequences: Sequence[Hashes]) -> None:
         """Count the shingles of some texts, in any order and with repetitions."""
         fresh = [np.unique(own) for own in sequences if len(own) and _is_new(own, self._seen)]
         self.documents += len(fresh)
@@ -59,12 +57,12 @@ class ShingleCounts:
             often = self._counts > 1
             self._ids, self._counts = self._ids[often], self._counts[often]
 
-    def above(self, percent: float) -> Ids:
+    def above(self, percent: float) -> Hashes:
         """Return the ids in more than `percent` of the texts, and in LEAST_DOCUMENTS at least, ascending."""
         self._merge()
         return self._ids[_are_many(self._counts, self.documents, percent)]
 
-    def counts_of(self, ids: Ids) -> Offsets:
+    def counts_of(self, ids: Hashes) -> Ints:
         """Return in how many texts each of some ids is."""
         self._merge()
         if not len(self._ids):
@@ -75,14 +73,14 @@ class ShingleCounts:
 
 @dataclass(frozen=True, slots=True)
 class CommonShingles:
-    """Ids of the shingles of too many texts, ascending; in how many of `documents` distinct texts each of them is."""
+    """Hashes of shingles of too many texts, ascending; in how many of `documents` distinct texts each of them is."""
 
-    ids: Ids
-    counts: Offsets
+    ids: Hashes
+    counts: Ints
     documents: int
 
 
-def find_common(read: Callable[[], Iterable[Sequence[Ids]]], recipe: "Recipe") -> CommonShingles:
+def find_common(read: Callable[[], Iterable[Sequence[Hashes]]], recipe: "Recipe") -> CommonShingles:
     """Return the shingles that more than match.ignore_common percent of the texts share, though they differ elsewhere.
 
     A text counts for a shingle if it has a stretch of its own, where all shingles are in at most half as many texts as
@@ -104,19 +102,19 @@ def find_common(read: Callable[[], Iterable[Sequence[Ids]]], recipe: "Recipe") -
     return CommonShingles(often, counter.counts_of(often), counter.documents)
 
 
-def _are_many(counts: Offsets, documents: int, percent: float) -> NDArray[np.bool_]:
-    many: NDArray[np.bool_] = (counts * 100 > documents * percent) & (counts >= LEAST_DOCUMENTS)
+def _are_many(counts: Ints, documents: int, percent: float) -> Mask:
+    many: Mask = (counts * 100 > documents * percent) & (counts >= LEAST_DOCUMENTS)
     return many
 
 
-def _is_new(sequence: Ids, seen: set[bytes]) -> bool:
+def _is_new(sequence: Hashes, seen: set[bytes]) -> bool:
     digest = hashlib.blake2b(sequence.tobytes(), digest_size=16).digest()
     is_new = digest not in seen
     seen.add(digest)
     return is_new
 
 
-def _rarest_stretch(counts: Offsets, recipe: "Recipe") -> int:
+def _rarest_stretch(counts: Ints, recipe: "Recipe") -> int:
     """Return the least count that no shingle of some stretch exceeds, from those of a text; more than any if too short.
 
     A stretch has match.passage words between other shingles, or a tenth of the text if that is more. In a text of less
@@ -127,7 +125,7 @@ def _rarest_stretch(counts: Offsets, recipe: "Recipe") -> int:
     return int(_maxima(counts, length).min(initial=np.iinfo(np.int32).max))
 
 
-def _maxima(values: Offsets, length: int) -> Offsets:
+def _maxima(values: Ints, length: int) -> Ints:
     """Return the greatest of each `length` consecutive values, none if there are fewer."""
     if len(values) < length:
         return values[:0]
@@ -138,22 +136,22 @@ def _maxima(values: Offsets, length: int) -> Offsets:
     return np.maximum(values[: len(values) - rest], values[rest:])
 
 
-def ignored_ids(recipe: "Recipe", shingler: "Shingler") -> Ids:
+def ignored_ids(recipe: "Recipe", shingler: "Shingler") -> Hashes:
     """Return the shingles of the texts that a recipe ignores, ascending."""
     texts = [clean(text)[0] for text in recipe.match.ignore or ()]
     return np.unique(shingler.shingles(texts).ids) if texts else np.zeros(0, np.uint64)
 
 
-def without(ignored: Ids, ids: Ids, offsets: Offsets) -> tuple[Ids, Offsets]:
+def without(ignored: Hashes, ids: Hashes, offsets: Ints) -> tuple[Hashes, Ints]:
     """Return the ids of documents without some, given in ascending order, and their offsets."""
     if not len(ignored):
         return ids, offsets
     kept = ~are_in(ignored, ids)
-    ends: Offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))
+    ends: Ints = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))
     return ids[kept], ends[offsets]
 
 
-def are_in(known: Ids, ids: Ids) -> NDArray[np.bool_]:
+def are_in(known: Hashes, ids: Hashes) -> Mask:
     """Return which ids are among known ones, at least one, in ascending order."""
-    found: NDArray[np.bool_] = known[np.minimum(known.searchsorted(ids), len(known) - 1)] == ids
+    found: Mask = known[np.minimum(known.searchsorted(ids), len(known) - 1)] == ids
     return found

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
@@ -39,7 +39,7 @@ class Units:
     """
 
     alphabet: float
-    lengths: NDArray[np.int64]
+    lengths: Ints
     distinct: float
 
     @property
@@ -53,7 +53,7 @@ class Units:
         return float((some <= k).mean()) if len(some) and k > 1 else 0.0
 
 
-def units_of(ids: NDArray[np.uint64], offsets: NDArray[np.int64]) -> Units:
+def units_of(ids: Hashes, offsets: Ints) -> Units:
     """Compute the statistics from unit ids; document i has `ids[offsets[i]:offsets[i + 1]]`."""
     _, counts = np.unique(ids, return_counts=True)
     shares = counts / max(len(ids), 1)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.arrays import Floats, Mask
 from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.ragged import Ragged
 from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Sums, sketch_kernels
@@ -42,12 +43,12 @@ class Scores(Columns):
     int64, None if they were not asked for, or the metric is another than containment.
     """
 
-    similarity: NDArray[np.float64]
+    similarity: Floats
     intersection: Counts | None = None
     union: Counts | None = None
-    distance: NDArray[np.float64] | None = None
+    distance: Floats | None = None
     smaller: Counts | None = None
-    by_passage: NDArray[np.bool_] | None = None
+    by_passage: Mask | None = None
     longest_passage: Counts | None = None
 
 
@@ -77,11 +78,11 @@ class Metric(ABC):
         right: Counts,
         threshold: float,
         backend: str | None,
-    ) -> NDArray[np.bool_]:
+    ) -> Mask:
         """Return which of m pairs `compare` may find at a threshold or above; what it excludes is below."""
         return np.ones(len(left), np.bool_)
 
-    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+    def reaches(self, scores: Scores, threshold: float) -> Mask:
         """Return which scores reach a recipe's threshold: bool of m."""
         return _reach_rounded(scores.similarity, threshold)
 
@@ -103,7 +104,7 @@ class Jaccard(Metric):
         intersection, union = count_overlaps(features, left, right, backend)
         return Scores(intersection / union, intersection, union)
 
-    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+    def reaches(self, scores: Scores, threshold: float) -> Mask:
         """Compare the counts; see `Metric.reaches`."""
         assert scores.intersection is not None and scores.union is not None
         return reach_mask(scores.intersection, scores.union, threshold)
@@ -135,7 +136,7 @@ class Containment(Metric):
         right: Counts,
         threshold: float,
         backend: str | None,
-    ) -> NDArray[np.bool_]:
+    ) -> Mask:
         """Compare sets of bits: as many ids of a document as it has bits that the other lacks are not shared."""
         given = Ragged.of(features)
         kernels, sizes = sketch_kernels(backends.resolve(backend)), np.diff(given.offsets)
@@ -145,7 +146,7 @@ class Containment(Metric):
         found |= reach_mask(most_right, sizes[right], threshold)
         return found
 
-    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+    def reaches(self, scores: Scores, threshold: float) -> Mask:
         """Compare the counts, or similarities where only these are known, as in an estimate."""
         if scores.intersection is None or scores.smaller is None:
             return _reach_rounded(scores.similarity, threshold)
@@ -174,7 +175,7 @@ def count_overlaps(
     return shared, sizes[left] + sizes[right] - shared
 
 
-def reach_mask(intersections: Counts, sizes: Counts, threshold: Threshold) -> NDArray[np.bool_]:
+def reach_mask(intersections: Counts, sizes: Counts, threshold: Threshold) -> Mask:
     """Return which intersections / sizes, int64 of m, are at least the threshold, taken as an exact decimal.
 
     Two documents without features (size 0) reach no threshold.
@@ -211,7 +212,7 @@ class _Compared(NamedTuple):
     """The sums of m pairs, and each document's sum of squared weights, added in order of ids."""
 
     sums: Sums
-    squares: NDArray[np.float64]
+    squares: Floats
 
 
 def _compare(
@@ -227,14 +228,14 @@ def _compare(
     return _Compared(sums, add_up(owners, weights * weights, len(sizes)))
 
 
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rounded(values: Floats) -> Floats:
     """Round to 12 decimals, so that sums of rounded numbers can reach 1, 0.9 or 0 exactly."""
     return np.round(values, DECIMALS)
 
 
-def _reach_rounded(similarity: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
+def _reach_rounded(similarity: Floats, threshold: float) -> Mask:
     """Return which similarities are at least the threshold, both rounded to 12 decimals."""
-    reached: NDArray[np.bool_] = _rounded(similarity) >= round(threshold, DECIMALS)
+    reached: Mask = _rounded(similarity) >= round(threshold, DECIMALS)
     return reached
 
 
@@ -270,16 +271,14 @@ class Cosine(Metric):
         return Scores(_rounded(_ratio(products, compared.squares[left], compared.squares[right])))
 
 
-def _ratio(
-    products: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _ratio(products: Floats, left: Floats, right: Floats) -> Floats:
     """Divide dot products by the root of the product of squared lengths: exactly 1 for a vector and itself."""
     # Two roots where the product could leave the range of float64.
     lengths = np.sqrt(left) * np.sqrt(right)
     product = left * right
     within = (product > 1e-280) & (product < 1e280)
     lengths[within] = np.sqrt(product[within])
-    ratios: NDArray[np.float64] = np.clip(products / lengths, -1, 1)
+    ratios: Floats = np.clip(products / lengths, -1, 1)
     return ratios
 
 
@@ -300,11 +299,11 @@ class Euclidean(Metric):
         distance = _rounded(np.sqrt(squares))
         return Scores(1 / (1 + distance), distance=distance)
 
-    def reaches(self, scores: Scores, threshold: float) -> NDArray[np.bool_]:
+    def reaches(self, scores: Scores, threshold: float) -> Mask:
         """Compare distances to 12 decimals, or similarities where only these are known, as in an estimate."""
         if scores.distance is None:
             return _reach_rounded(scores.similarity, self.similarity_at_threshold(threshold))
-        reached: NDArray[np.bool_] = scores.distance <= round(threshold, DECIMALS)
+        reached: Mask = scores.distance <= round(threshold, DECIMALS)
         return reached
 
     def similarity_at_threshold(self, threshold: float) -> float:

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Floats, Ints
 from nearsim_db.similarity.backend import resolve
 from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.ragged import Ragged
 from nearsim_db.similarity.sketch.kernels import sketch_kernels
 
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Weights = Literal["idf", "none"]
 
 KEYS = 24  # rare features by which a document looks for others
@@ -34,8 +32,8 @@ class Neighbours(Columns):
     Sorted by query, then the most similar first, then by target.
     """
 
-    query: Ids
-    target: Ids
+    query: Ints
+    target: Ints
     similarity: Floats
 
     def mutual(self, others: "Neighbours") -> "Neighbours":
@@ -69,7 +67,7 @@ class NearestJoin:
         *,
         weights: Weights = "idf",
         keys: tuple[Ragged, Ragged | None] | None = None,
-        labels: tuple[Ids, Ids] | None = None,
+        labels: tuple[Ints, Ints] | None = None,
         backend: str | None = None,
     ) -> None:
         self._own = targets is None
@@ -90,13 +88,13 @@ class NearestJoin:
         self._postings(numbers[begin:], sizes, len(shared_by))
         self._choose_keys(numbers[: own.offsets[-1]], np.diff(own.offsets))
 
-    def _postings(self, terms: Ids, sizes: Ids, count: int) -> None:
+    def _postings(self, terms: Ints, sizes: Ints, count: int) -> None:
         """List the targets of each key."""
         owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         self._targets = owners[np.argsort(terms, kind="stable")]
         self._begins = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(terms, minlength=count))))
 
-    def _choose_keys(self, terms: Ids, sizes: Ids) -> None:
+    def _choose_keys(self, terms: Ints, sizes: Ints) -> None:
         """Choose the keys of each query that the fewest targets have, of those that another one has."""
         owners = np.repeat(np.arange(len(sizes)), sizes)
         amounts = np.diff(self._begins)[terms]
@@ -136,7 +134,7 @@ class NearestJoin:
         best = _best(query, target, similarity, most)
         return Neighbours(query[best], target[best] - self._first, similarity[best])
 
-    def _linked(self, part: slice) -> tuple[Ids, Ids, Floats]:
+    def _linked(self, part: slice) -> tuple[Ints, Ints, Floats]:
         """Return the queries and targets that share keys, each pair once, and the squared weights of these."""
         amounts, keys = self._amounts[part], self._keys[part]
         starts = np.repeat(self._begins[keys] - np.cumsum(amounts) + amounts, amounts)
@@ -152,7 +150,7 @@ class NearestJoin:
         )
         return pairs // span, pairs % span, gain
 
-    def _similarity(self, query: Ids, target: Ids) -> Floats:
+    def _similarity(self, query: Ints, target: Ints) -> Floats:
         sums = self._kernels.sums(self._terms, self._weights, self._offsets, query, target)
         if not self._is_idf:
             return sums.least / sums.most
@@ -160,7 +158,7 @@ class NearestJoin:
         return cosine
 
 
-def _best(query: Ids, target: Ids, value: Floats, most: int) -> Ids:
+def _best(query: Ints, target: Ints, value: Floats, most: int) -> Ints:
     """Return the places of the largest values of each query, in the order of `Neighbours`."""
     order = np.lexsort((target, -value, query))
     ordered = query[order]

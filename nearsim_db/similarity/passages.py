@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from nearsim_db.errors import InputError
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.similarity.common_shingles import are_in, ignored_ids
@@ -28,9 +28,6 @@ from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.free_order import free_ids
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
-
-Places = NDArray[np.int64]
-Ids = NDArray[np.uint64]
 
 MOST_SEEDS = 100
 LEAST_SHARE = 0.5
@@ -109,7 +106,7 @@ class Passage:
 class PassageFinder:
     """Finds the passages of texts under a recipe; threads may share it."""
 
-    def __init__(self, recipe: Recipe, backend: Backend, common: Ids | None = None) -> None:
+    def __init__(self, recipe: Recipe, backend: Backend, common: Hashes | None = None) -> None:
         """`common` are shingles that are left out. Raises InputError if the recipe compares vectors."""
         self.rules: PassageRules = PassageRules.of(recipe)
         self._tokeniser = Tokeniser(recipe, backend)
@@ -181,9 +178,7 @@ def _boxes(
         yield i, i_end, j, j_end, count, round(share, 6)
 
 
-def _united(
-    groups: Places, begins: Places, ends: Places, rules: PassageRules
-) -> tuple[Places, Places, Places, NDArray[np.float64]]:
+def _united(groups: Ints, begins: Ints, ends: Ints, rules: PassageRules) -> tuple[Ints, Ints, Ints, Floats]:
     """Unite groups that overlap in both texts, of words in any order also those near each other; see `_hulls`."""
     reach = 2 * rules.gap if rules.is_free else 0
     while True:
@@ -198,7 +193,7 @@ def _united(
         groups = label[np.unique(groups, return_inverse=True)[1]]
 
 
-def _longest(low: Places, high: Places) -> NDArray[np.bool_]:
+def _longest(low: Ints, high: Ints) -> Mask:
     """Return which passages are not half covered by a longer one in either text."""
     kept, lengths = np.zeros(len(low), np.bool_), high - low
     for at in np.argsort(-lengths.sum(axis=1), kind="stable")[:_MOST_UNITED].tolist():
@@ -207,9 +202,7 @@ def _longest(low: Places, high: Places) -> NDArray[np.bool_]:
     return kept
 
 
-def _hulls(
-    groups: Places, begins: Places, ends: Places
-) -> tuple[Places, Places, Places, NDArray[np.float64]]:
+def _hulls(groups: Ints, begins: Ints, ends: Ints) -> tuple[Ints, Ints, Ints, Floats]:
     """Return begin and end of each group in both texts, its equal tokens and their share, by group."""
     order = np.argsort(groups, kind="stable")
     firsts = np.flatnonzero(np.diff(groups[order], prepend=-1))
@@ -218,7 +211,7 @@ def _hulls(
     return low, high, equal, equal / (high - low).max(axis=1)
 
 
-def _grams(tokens: Tokens, rules: PassageRules, side: int) -> Ids:
+def _grams(tokens: Tokens, rules: PassageRules, side: int) -> Hashes:
     """Return the id of each run of k tokens; of an ignored one an id that none of the other side has."""
     found = grams(tokens.ids, rules.seed, is_free=rules.is_free)
     if tokens.ignored is None:
@@ -227,7 +220,7 @@ def _grams(tokens: Tokens, rules: PassageRules, side: int) -> Ids:
     return np.where(tokens.ignored, alone, found)
 
 
-def matching_runs(left: Ids, right: Ids) -> Places:
+def matching_runs(left: Hashes, right: Hashes) -> Ints:
     """Return the maximal runs of equal ids as (place in left, place in right, ids), int64 of (m, 3), by left place."""
     lefts, rights = _seeds(left, right)
     order = np.lexsort((lefts, rights - lefts))
@@ -240,11 +233,11 @@ def matching_runs(left: Ids, right: Ids) -> Places:
     return runs[np.lexsort((runs[:, 1], runs[:, 0]))]
 
 
-def _before(lefts: Places, rights: Places) -> int:
+def _before(lefts: Ints, rights: Ints) -> int:
     return int(rights[0] - lefts[0]) - 1 if len(lefts) else 0
 
 
-def grams(ids: Ids, k: int, *, is_free: bool = False) -> Ids:
+def grams(ids: Hashes, k: int, *, is_free: bool = False) -> Hashes:
     """Return the id of each run of k tokens: uint64 of n - k + 1, none if there are fewer than k."""
     count = max(len(ids) - k + 1, 0)
     if is_free and count:
@@ -255,7 +248,7 @@ def grams(ids: Ids, k: int, *, is_free: bool = False) -> Ids:
     return found
 
 
-def _seeds(left: Ids, right: Ids) -> tuple[Places, Places]:
+def _seeds(left: Hashes, right: Hashes) -> tuple[Ints, Ints]:
     """Return the places of equal ids in both arrays, in no order."""
     lefts, left_begins, left_counts = _grouped(left)
     rights, right_begins, right_counts = _grouped(right)
@@ -274,7 +267,7 @@ def _seeds(left: Ids, right: Ids) -> tuple[Places, Places]:
     )
 
 
-def _grouped(ids: Ids) -> tuple[Places, Places, Places]:
+def _grouped(ids: Hashes) -> tuple[Ints, Ints, Ints]:
     """Return the places of ids by id, then ascending, and the begin and the size of the group of each distinct id."""
     order = np.argsort(ids, kind="stable")
     own = ids[order]
@@ -284,7 +277,7 @@ def _grouped(ids: Ids) -> tuple[Places, Places, Places]:
     return order, begins, np.diff(begins, append=len(own))
 
 
-def _chained(runs: Places, reach: int) -> Places:
+def _chained(runs: Ints, reach: int) -> Ints:
     """Return for each run of seeds the smallest run that chains connect it with.
 
     `reach` is k + gap. Chained runs lie on diagonals less than `reach` apart, so each is compared with those after it
@@ -313,16 +306,16 @@ def _chained(runs: Places, reach: int) -> Places:
     return connected_components(every)[1] - 1
 
 
-def _follow(one: Places, other: Places, reach: int) -> NDArray[np.bool_]:
+def _follow(one: Ints, other: Ints, reach: int) -> Mask:
     """Return whether a seed of `other` follows one of `one` in both texts, by `reach` or less, row by row."""
     apart = other[:, :2] - one[:, :2]
     least = np.maximum(1 - one[:, 2], 1 - apart.min(axis=1))
     most = np.minimum(other[:, 2] - 1, reach - apart.max(axis=1))
-    follows: NDArray[np.bool_] = least <= most
+    follows: Mask = least <= most
     return follows
 
 
-def _covered(groups: Places, begins: Places, ends: Places) -> Places:
+def _covered(groups: Ints, begins: Ints, ends: Ints) -> Ints:
     """Return the number of places that the intervals of each group cover, by group."""
     order = np.lexsort((begins, groups))
     own, begin, end = groups[order], begins[order], ends[order]

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]
+from nearsim_db.similarity.arrays import Hashes, Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
     """n rows of uint64: row i is `values[offsets[i]:offsets[i + 1]]`; `offsets` is int64 of n + 1."""
 
-    values: NDArray[np.uint64]
-    offsets: Counts
+    values: Hashes
+    offsets: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[NDArray[np.uint64]]) -> "Ragged":
+    def of(cls, rows: Sequence[Hashes]) -> "Ragged":
         """Concatenate rows."""
         values = np.concatenate([np.zeros(0, np.uint64), *rows])
         return cls(values, _offsets(np.fromiter(map(len, rows), np.int64, len(rows))))
@@ -52,15 +52,15 @@ class Ragged:
         return Ragged(self.values[places], offsets)
 
 
-Keys = NDArray[np.uint64] | Ragged  # band keys of n documents: (n, bands), or rows of different lengths
+Keys = Hashes | Ragged  # band keys of n documents: (n, bands), or rows of different lengths
 
 
-def flat(keys: Keys) -> NDArray[np.uint64]:
+def flat(keys: Keys) -> Hashes:
     """Return all band keys, document by document."""
     return keys.values if isinstance(keys, Ragged) else keys.reshape(-1)
 
 
-def lengths(keys: Keys) -> Counts:
+def lengths(keys: Keys) -> Ints:
     """Return the number of band keys of each document: int64 of n."""
     return np.diff(keys.offsets) if isinstance(keys, Ragged) else np.full(len(keys), keys.shape[1], np.int64)
 
@@ -70,17 +70,17 @@ def joined(parts: Sequence[Keys]) -> Keys:
     ragged = [part for part in parts if isinstance(part, Ragged)]
     if ragged:
         return Ragged.joined(ragged)
-    arrays: NDArray[np.uint64] = np.concatenate([part for part in parts if not isinstance(part, Ragged)])
+    arrays: Hashes = np.concatenate([part for part in parts if not isinstance(part, Ragged)])
     return arrays
 
 
-def checksums(keys: Keys) -> NDArray[np.uint64]:
+def checksums(keys: Keys) -> Hashes:
     """Return the exclusive or of the band keys of each document: uint64 of n."""
     totals = np.append(np.zeros(1, np.uint64), np.bitwise_xor.accumulate(flat(keys)))
     ends = _offsets(lengths(keys))
-    sums: NDArray[np.uint64] = totals[ends[1:]] ^ totals[ends[:-1]]
+    sums: Hashes = totals[ends[1:]] ^ totals[ends[:-1]]
     return sums
 
 
-def _offsets(lengths: Counts) -> Counts:
+def _offsets(lengths: Ints) -> Ints:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))

@@ -6,19 +6,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.backend import resolve
 from nearsim_db.similarity.metrics import count_overlaps
 from nearsim_db.similarity.mixing import GOLDEN, fmix64
 from nearsim_db.similarity.passages import matching_runs
 from nearsim_db.similarity.sketch.kernels import sketch_kernels
 
-Ids = NDArray[np.uint64]
-Rows = NDArray[np.int64]
-
 
 def share_runs(
-    sequences: Sequence[NDArray[Any]], left: Rows, right: Rows, length: int, backend: str | None = None
-) -> NDArray[np.bool_]:
+    sequences: Sequence[NDArray[Any]], left: Ints, right: Ints, length: int, backend: str | None = None
+) -> Mask:
     """Return which of m pairs have a run of `length` consecutive ids in common, given as int64 rows into sequences.
 
     In time about linear in the lengths of the sequences, whatever they repeat.
@@ -30,8 +28,8 @@ def share_runs(
 
 
 def longest_runs(
-    sequences: Sequence[NDArray[Any]], left: Rows, right: Rows, backend: str | None = None
-) -> NDArray[np.int64]:
+    sequences: Sequence[NDArray[Any]], left: Ints, right: Ints, backend: str | None = None
+) -> Ints:
     """Return the length of the longest run of consecutive ids of each of m pairs, given as rows into sequences."""
     order = [np.argsort(one, kind="stable") for one in sequences]
     offsets = np.cumsum([0, *map(len, sequences)])
@@ -43,7 +41,7 @@ def longest_runs(
     return longest
 
 
-def longest_run(left: Ids, right: Ids) -> int:
+def longest_run(left: Hashes, right: Hashes) -> int:
     """Return the length of the longest run of consecutive ids that two sequences have in common."""
     # Exact unless ids repeat so often that not all of their places are paired.
     longest = int(matching_runs(left, right)[:, 2].max(initial=0))
@@ -58,7 +56,7 @@ def longest_run(left: Ids, right: Ids) -> int:
     return longest
 
 
-def run_ids(ids: Ids, length: int) -> Ids:
+def run_ids(ids: Hashes, length: int) -> Hashes:
     """Return the id of each run of `length` consecutive ids: uint64 of n - length + 1, none if there are fewer.
 
     A run is made of two halves, and of one id more if its length is odd.
@@ -73,5 +71,5 @@ def run_ids(ids: Ids, length: int) -> Ids:
     return runs
 
 
-def _joined(first: Ids, second: Ids) -> Ids:
+def _joined(first: Hashes, second: Hashes) -> Hashes:
     return fmix64(first * np.uint64(GOLDEN) + second)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import Evidence
+from nearsim_db.similarity.arrays import Floats, Ints, Mask
 from nearsim_db.similarity.batches import Columns, Signatures
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
@@ -30,14 +31,14 @@ class Screened(Columns):
     compared sketch positions. `candidates` is the number of candidates that were screened.
     """
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    shared_bands: NDArray[np.int64]
+    left: Ints
+    right: Ints
+    shared_bands: Ints
     sketch_scores: Scores
     candidates: int
 
     @property
-    def estimate(self) -> NDArray[np.float64]:
+    def estimate(self) -> Floats:
         """The estimated similarities, float64 of m."""
         return self.sketch_scores.similarity
 
@@ -50,7 +51,7 @@ class VerifiedPairs(Screened):
     """
 
     scores: Scores
-    in_review: NDArray[np.bool_]
+    in_review: Mask
     left_digests: Sequence[UUID]
     right_digests: Sequence[UUID]
 
@@ -73,8 +74,8 @@ class VerifiedPairs(Screened):
 def screen(
     encoder: Encoder,
     signatures: Signatures,
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
+    left: Ints,
+    right: Ints,
     *,
     review: bool = False,
     count_late: bool = False,
@@ -106,9 +107,7 @@ def _counts_late(encoder: Encoder) -> bool:
     return is_enough and encoder.is_exact and match.passage_words is not None
 
 
-def _screen(
-    encoder: Encoder, signatures: Signatures, left: NDArray[np.int64], right: NDArray[np.int64], review: bool
-) -> Screened:
+def _screen(encoder: Encoder, signatures: Signatures, left: Ints, right: Ints, review: bool) -> Screened:
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
     found, enough = encoder.match_rows(signatures.sketches, left, right)
     candidates, kept = int(np.count_nonzero(enough)), enough
@@ -124,9 +123,7 @@ def _screen(
     )
 
 
-def are_pairs(
-    encoder: Encoder, scores: Scores, shared_bands: NDArray[np.int64], *, review: bool = False
-) -> NDArray[np.bool_]:
+def are_pairs(encoder: Encoder, scores: Scores, shared_bands: Ints, *, review: bool = False) -> Mask:
     """Return which candidates are pairs, by the scores that the recipe verifies: a mask of m.
 
     With `review` also those that are only to be reviewed.
@@ -141,11 +138,11 @@ def _least(match: MatchRules, review: bool) -> float:
     return (review and match.review) or match.threshold
 
 
-def are_certain(match: MatchRules, shared_bands: NDArray[np.int64]) -> NDArray[np.bool_]:
+def are_certain(match: MatchRules, shared_bands: Ints) -> Mask:
     """Return which candidates are pairs at any similarity, by the bands that they share: a mask of m."""
     if match.verify == "bands":
         return np.ones(len(shared_bands), bool)
-    certain: NDArray[np.bool_] = shared_bands >= (match.certain_shared_bands or np.iinfo(np.int64).max)
+    certain: Mask = shared_bands >= (match.certain_shared_bands or np.iinfo(np.int64).max)
     return certain
 
 
@@ -192,9 +189,7 @@ def verify(
     return counted.take(enough), scores.take(enough)
 
 
-def _rows_of(
-    screened: Screened, found: Mapping[int, NDArray[Any]]
-) -> tuple[list[NDArray[Any]], NDArray[np.int64], NDArray[np.int64]]:
+def _rows_of(screened: Screened, found: Mapping[int, NDArray[Any]]) -> tuple[list[NDArray[Any]], Ints, Ints]:
     """Return the features of the documents of candidates, and the rows of both ends of each among them."""
     used = np.union1d(screened.left, screened.right)
     features = [found[row] for row in used.tolist()]

@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from psycopg import sql
 
+from nearsim_db.similarity.arrays import Ints, Mask
 from nearsim_db.similarity.ragged import Keys, Ragged, flat, lengths
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
-
-Ids = NDArray[np.int64]
 
 _ID_BYTES = 8
 _BAND_SHIFT = 56  # the top byte of a bucket hash is the number of its band
@@ -29,8 +27,8 @@ BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left
 class FullBuckets:
     """Buckets over the limit, sorted, each with its last anchor: int64 of n."""
 
-    hashes: Ids
-    last_anchors: Ids
+    hashes: Ints
+    last_anchors: Ints
 
     def between(self, low: int, high: int) -> "FullBuckets":
         """Return those of a range, with both ends."""
@@ -45,12 +43,12 @@ class Links:
     int64 of m each.
     """
 
-    buckets: Ids
-    first: Ids
-    left: Ids
-    right: Ids
+    buckets: Ints
+    first: Ints
+    left: Ints
+    right: Ints
 
-    def take(self, chosen: NDArray[np.bool_]) -> "Links":
+    def take(self, chosen: Mask) -> "Links":
         """Return the links selected by a mask."""
         return Links(*(column[chosen] for column in self._columns()))
 
@@ -59,7 +57,7 @@ class Links:
         """Concatenate at least one batch of links."""
         return cls(*map(np.concatenate, zip(*(part._columns() for part in parts), strict=True)))
 
-    def _columns(self) -> tuple[Ids, Ids, Ids, Ids]:
+    def _columns(self) -> tuple[Ints, Ints, Ints, Ints]:
         return self.buckets, self.first, self.left, self.right
 
 
@@ -67,11 +65,11 @@ class Links:
 class BandRows:
     """Band rows, sorted by (bucket_hash, doc_id): int64 of n."""
 
-    hashes: Ids
-    doc_ids: Ids
+    hashes: Ints
+    doc_ids: Ints
 
     @classmethod
-    def of(cls, doc_ids: Ids, keys: Keys) -> "BandRows":
+    def of(cls, doc_ids: Ints, keys: Keys) -> "BandRows":
         """Sort the rows of heads with these keys."""
         if not isinstance(keys, Ragged) and _is_by_band(doc_ids, values := to_bigint(keys)):
             # Each band by itself takes less time than all at once, and half of the memory.
@@ -103,7 +101,7 @@ class LoadedBuckets:
 
     full: FullBuckets
     figures: dict[str, int]
-    sample: Ids
+    sample: Ints
 
     @classmethod
     def of(cls, rows: BandRows, bucket_limit: int) -> "LoadedBuckets":
@@ -126,7 +124,7 @@ class LoadedBuckets:
         )
 
 
-def _is_by_band(doc_ids: Ids, keys: Ids) -> bool:
+def _is_by_band(doc_ids: Ints, keys: Ints) -> bool:
     """Whether doc_ids ascend, and each column has the keys of a band of its own, greater than those before."""
     if not keys.size or (doc_ids[1:] <= doc_ids[:-1]).any():
         return False
@@ -140,7 +138,7 @@ def truncate_bands(connection: Connection, leaves: Leaves) -> None:
     run(connection, "clear_bands" if leaves.are_shared else "truncate_bands", leaves)
 
 
-def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Keys) -> int:
+def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ints, keys: Keys) -> int:
     """Load the band rows of heads, sorted by (bucket_hash, doc_id)."""
     return load_bands(connection, leaves, BandRows.of(doc_ids, keys)) if len(doc_ids) else 0
 
@@ -169,7 +167,7 @@ def analyze_bands(connection: Connection, leaves: Leaves) -> None:
         run(connection, "analyze_bands", leaves)
 
 
-def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Keys) -> None:
+def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ints, keys: Keys) -> None:
     """Delete the band rows of heads by their keys."""
     if not len(doc_ids):
         return

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.bands import FullBuckets
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
@@ -118,7 +118,7 @@ def sum_counts(connection: Connection, leaves: Leaves, stage: SlicedStage) -> di
 def read_full_buckets(connection: Connection, leaves: Leaves) -> FullBuckets:
     """Return the buckets over the limit, of all slices."""
     rows = run(connection, "read_full_buckets", leaves, "binary").rows()
-    found: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 2)
+    found: Ints = np.array(rows, np.int64).reshape(-1, 2)
     return FullBuckets(found[:, 0], found[:, 1])
 
 

@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.arrays import Floats, Ints, Mask
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run
-
-Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +20,12 @@ class Ties:
     If numbers must be equal, the first twin of each number stands for the head. Ties read from both ends occur twice.
     """
 
-    pairs: Ids
-    twins: Ids
-    pins: Ids
+    pairs: Ints
+    twins: Ints
+    pins: Ints
 
     @property
-    def edges(self) -> Ids:
+    def edges(self) -> Ints:
         """Return all kinds concatenated."""
         return np.concatenate((self.pairs, self.twins, self.pins))
 
@@ -36,17 +34,17 @@ class Ties:
         kinds = zip(self._kinds, other._kinds, strict=True)
         return Ties(*(np.concatenate(both) for both in kinds))
 
-    def among(self, doc_ids: Ids) -> "Ties":
+    def among(self, doc_ids: Ints) -> "Ties":
         """Return the ties between sorted documents, each once; the smaller document first except for twins."""
         pairs, twins, pins = (edges[np.isin(edges, doc_ids).all(axis=1)] for edges in self._kinds)
         return Ties(*(np.unique(edges, axis=0) for edges in (np.sort(pairs), twins, np.sort(pins))))
 
     @property
-    def _kinds(self) -> tuple[Ids, Ids, Ids]:
+    def _kinds(self) -> tuple[Ints, Ints, Ints]:
         return self.pairs, self.twins, self.pins
 
 
-NO_EDGES: Ids = np.zeros((0, 2), np.int64)
+NO_EDGES: Ints = np.zeros((0, 2), np.int64)
 NO_TIES = Ties(NO_EDGES, NO_EDGES, NO_EDGES)
 
 
@@ -54,16 +52,16 @@ NO_TIES = Ties(NO_EDGES, NO_EDGES, NO_EDGES)
 class Members:
     """Members of clusters, sorted by doc_id: doc_ids and cluster_ids int64, survives bool, all of one length."""
 
-    doc_ids: Ids
-    cluster_ids: Ids
-    survives: NDArray[np.bool_]
+    doc_ids: Ints
+    cluster_ids: Ints
+    survives: Mask
 
     @property
-    def edges(self) -> Ids:
+    def edges(self) -> Ints:
         """Return each member with its cluster_id, (m, 2)."""
         return np.stack((self.doc_ids, self.cluster_ids), axis=1)
 
-    def take(self, chosen: NDArray[np.bool_]) -> "Members":
+    def take(self, chosen: Mask) -> "Members":
         """Return the rows selected by a mask."""
         return Members(self.doc_ids[chosen], self.cluster_ids[chosen], self.survives[chosen])
 
@@ -89,7 +87,7 @@ def read_ties(
 
 
 def read_ties_of(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ids, *, same_numbers: bool
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ints, *, same_numbers: bool
 ) -> Ties:
     """Return the ties of some documents; some may occur twice."""
     name = "read_ties_of_same_numbers" if same_numbers else "read_ties_of"
@@ -97,14 +95,14 @@ def read_ties_of(
     return _ties(connection, name, leaves, parameters)
 
 
-def read_similarities(connection: Connection, leaves: Leaves, pairs: Ids) -> NDArray[np.float64]:
+def read_similarities(connection: Connection, leaves: Leaves, pairs: Ints) -> Floats:
     """Return the similarities of pairs, each end given by its head or a twin: (m, 2) int64 -> (m,)."""
     parameters = {"left_ids": packed_ids(pairs[:, 0]), "right_ids": packed_ids(pairs[:, 1])}
     content = run(connection, "read_similarities", leaves, "binary", **parameters).value()
     return np.frombuffer(content, ">f8").astype(np.float64)
 
 
-def read_first_twins(connection: Connection, leaves: Leaves, heads: Ids) -> Ids:
+def read_first_twins(connection: Connection, leaves: Leaves, heads: Ints) -> Ints:
     """Return the first twin of each number for some heads."""
     return np.array(run(connection, "read_first_twins", leaves, doc_ids=packed_ids(heads)).values(), np.int64)
 
@@ -114,28 +112,28 @@ def read_members(connection: Connection, leaves: Leaves) -> Members:
     return _members(connection, "read_members", leaves, {})
 
 
-def read_members_of(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Members:
+def read_members_of(connection: Connection, leaves: Leaves, doc_ids: Ints) -> Members:
     """Return the clustered documents among some."""
     return _members(connection, "read_members_of", leaves, {"doc_ids": packed_ids(doc_ids)})
 
 
-def read_clusters_of(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Members:
+def read_clusters_of(connection: Connection, leaves: Leaves, doc_ids: Ints) -> Members:
     """Return all members of the clusters of some documents."""
     return _members(connection, "read_clusters_of", leaves, {"doc_ids": packed_ids(doc_ids)})
 
 
-def read_survivors(connection: Connection, leaves: Leaves, cluster_ids: Ids) -> Members:
+def read_survivors(connection: Connection, leaves: Leaves, cluster_ids: Ints) -> Members:
     """Return the survivors of some clusters."""
     return _members(connection, "read_survivors", leaves, {"cluster_ids": packed_ids(cluster_ids)})
 
 
-def rank_documents(connection: Connection, doc_ids: Ids, policy: str, names: Sequence[str]) -> Ids:
+def rank_documents(connection: Connection, doc_ids: Ints, policy: str, names: Sequence[str]) -> Ints:
     """Return documents in the order of the keep policy, best first; `names` are its sources, or its field."""
     parameters = {"doc_ids": packed_ids(doc_ids), "policy": policy, "names": list(names)}
     return unpacked_ids(run(connection, "rank_documents", None, "binary", **parameters).value())
 
 
-def relabel_clusters(connection: Connection, leaves: Leaves, old_ids: Ids, new_ids: Ids) -> None:
+def relabel_clusters(connection: Connection, leaves: Leaves, old_ids: Ints, new_ids: Ints) -> None:
     """Replace cluster_ids by others that are not among the old ones."""
     if len(old_ids):
         run(connection, "relabel_clusters", leaves, old_ids=packed_ids(old_ids), new_ids=packed_ids(new_ids))
@@ -156,11 +154,11 @@ def replace_members(connection: Connection, leaves: Leaves, stored: Members, now
         run(connection, "upsert_members", leaves, **parameters)
 
 
-def _are_stored(now: Members, stored: Members) -> NDArray[np.bool_]:
+def _are_stored(now: Members, stored: Members) -> Mask:
     if not len(stored.doc_ids):
         return np.zeros(len(now.doc_ids), bool)
     rows = np.searchsorted(stored.doc_ids, now.doc_ids).clip(max=len(stored.doc_ids) - 1)
-    same: NDArray[np.bool_] = (
+    same: Mask = (
         (stored.doc_ids[rows] == now.doc_ids)
         & (stored.cluster_ids[rows] == now.cluster_ids)
         & (stored.survives[rows] == now.survives)
@@ -182,7 +180,7 @@ def _members(connection: Connection, name: str, leaves: Leaves, parameters: Mapp
 
 def _unpacked(
     connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
-) -> tuple[Ids, Ids, Ids]:
+) -> tuple[Ints, Ints, Ints]:
     """Read rows of (id, kind, packed ids) as three arrays of equal length, id and kind repeated."""
     rows = run(connection, name, leaves, "binary", **parameters).rows()
     lengths = np.array([len(row[2]) // 8 for row in rows], np.int64)
@@ -196,15 +194,15 @@ def has_veto(connection: Connection, collection_id: CollectionId) -> bool:
     return bool(run(connection, "has_veto", collection_id=collection_id).value())
 
 
-def read_vetoes(connection: Connection, collection_id: CollectionId) -> Ids:
+def read_vetoes(connection: Connection, collection_id: CollectionId) -> Ints:
     """Return the active vetoes of a collection, (v, 2) int64."""
     content = run(connection, "read_vetoes", None, "binary", collection_id=collection_id).value()
     return unpacked_ids(content).reshape(-1, 2)
 
 
 def find_vetoed(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ids, cluster_ids: Ids
-) -> Ids:
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ints, cluster_ids: Ints
+) -> Ints:
     """Return the documents, and the clusters by any member, that are or were vetoed with another document."""
     parameters = {
         "collection_id": collection_id,
@@ -214,7 +212,7 @@ def find_vetoed(
     return unpacked_ids(run(connection, "find_vetoed", leaves, "binary", **parameters).value())
 
 
-def find_pinned(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> Ids:
+def find_pinned(connection: Connection, collection_id: CollectionId, doc_ids: Ints) -> Ints:
     """Return the documents with an active pin."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     return unpacked_ids(run(connection, "find_pinned", None, "binary", **parameters).value())

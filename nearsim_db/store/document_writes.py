@@ -7,11 +7,10 @@ from functools import partial
 from itertools import repeat
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from psycopg.errors import UniqueViolation
 
 from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
@@ -19,7 +18,6 @@ from nearsim_db.store.driver.codec import array_content, array_literal, unpacked
 from nearsim_db.store.driver.statements import run, statement
 
 Outcome = Literal["inserted", "updated", "unchanged"]
-Ids = NDArray[np.int64]
 
 _OUTCOMES: dict[bool | None, Outcome] = {True: "inserted", False: "updated", None: "unchanged"}
 # The last two are given in the wire format.
@@ -33,8 +31,8 @@ _LINES = (1 << _LINE_BITS) - 1
 class Added:
     """Numbers of the documents of a batch that were all new, in its order: int64 of n, doc_ids ascending."""
 
-    doc_ids: Ids
-    revisions: Ids
+    doc_ids: Ints
+    revisions: Ints
 
 
 @dataclass(frozen=True, slots=True)

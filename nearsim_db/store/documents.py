@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, DocId
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import load_vectors
 from nearsim_db.store.driver.statements import Leaves, run, statement
-
-Ids = NDArray[np.int64]
 
 _BATCH_CHARACTERS = 4_000_000
 _BATCH_DOCUMENTS = 4_000
@@ -179,8 +178,12 @@ def _stream(
 
 
 def find_changed(
-    connection: Connection, collection_id: CollectionId, doc_ids: Ids, revisions: Ids, age_seconds: int | None
-) -> Ids:
+    connection: Connection,
+    collection_id: CollectionId,
+    doc_ids: Ints,
+    revisions: Ints,
+    age_seconds: int | None,
+) -> Ints:
     """Return the documents that were deleted, written again or got older than the age since they were read."""
     parameters = {
         "collection_id": collection_id,
@@ -192,8 +195,11 @@ def find_changed(
 
 
 def find_past_retention(
-    connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int] | Ids, age_seconds: int | None
-) -> Ids:
+    connection: Connection,
+    collection_id: CollectionId,
+    doc_ids: Sequence[int] | Ints,
+    age_seconds: int | None,
+) -> Ints:
     """Return the documents older than the age now, in order; none without an age."""
     if age_seconds is None or not len(doc_ids):
         return np.zeros(0, np.int64)
@@ -222,7 +228,7 @@ def sample_documents(connection: Connection, collection_id: CollectionId, size: 
     return sorted(run(connection, "sample_documents", **parameters).values())
 
 
-def read_values(connection: Connection, doc_ids: Ids, field: str) -> dict[int, object]:
+def read_values(connection: Connection, doc_ids: Ints, field: str) -> dict[int, object]:
     """Return the values of a field of the documents among some that exist; None for none."""
     return dict(run(connection, "read_values", doc_ids=packed_ids(doc_ids), field=field).rows())
 

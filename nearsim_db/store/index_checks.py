@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, Evidence, WorkStage
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
@@ -18,8 +19,6 @@ from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from, to_bigint
 from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, Leaves, run, statement
-
-Ids = NDArray[np.int64]
 
 # The bigint columns by which rows of a table, and entries of its index on them, are counted and summed.
 _KEYS = {
@@ -55,11 +54,11 @@ class SignedDocument:
 class StoredBands:
     """Heads with their sketches, and the number of band rows of each document and the XOR of their hashes."""
 
-    doc_ids: Ids
-    are_heads: NDArray[np.bool_]
+    doc_ids: Ints
+    are_heads: Mask
     sketches: NDArray[np.generic]
-    rows: Ids
-    sums: NDArray[np.uint64]
+    rows: Ints
+    sums: Hashes
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def find_pending_documents(
     connection: Connection,
     leaves: Leaves,
     collection_id: CollectionId,
-    doc_ids: Sequence[int] | Ids,
+    doc_ids: Sequence[int] | Ints,
     stages: Sequence[WorkStage],
 ) -> set[int]:
     """Return the documents with work of some stages or captured changes; 0 among them means any document."""
@@ -113,7 +112,7 @@ def find_pending_documents(
     return set(run(connection, "find_pending_documents", leaves, "binary", **parameters).values())
 
 
-def find_missing_bands(connection: Connection, leaves: Leaves, doc_ids: Ids, keys: Keys) -> list[int]:
+def find_missing_bands(connection: Connection, leaves: Leaves, doc_ids: Ints, keys: Keys) -> list[int]:
     """Return the heads that lack any of their band rows, given by their keys."""
     owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
     found = shards.run_by_shard(connection, "find_missing_bands", leaves, owners, hashes, "binary")
@@ -227,13 +226,13 @@ def read_families(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]
     return run(connection, "read_families", leaves, "binary", doc_ids=packed_ids(doc_ids)).values()
 
 
-def delete_all_bands(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> NDArray[np.uint64]:
+def delete_all_bands(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> Hashes:
     """Delete the band rows of some documents without their keys; return their buckets."""
     buckets = run(connection, "delete_all_bands", leaves, "binary", doc_ids=packed_ids(doc_ids)).values()
     return from_bigint(np.array(buckets, np.int64))
 
 
-def delete_pairs(connection: Connection, leaves: Leaves, ends: Ids) -> None:
+def delete_pairs(connection: Connection, leaves: Leaves, ends: Ints) -> None:
     """Delete pairs: (m, 2) int64."""
     run(connection, "delete_pairs", leaves, left_ids=packed_ids(ends[:, 0]), right_ids=packed_ids(ends[:, 1]))
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
@@ -29,11 +30,11 @@ _STRIPE_SPACE = 0x6E79  # keeps bigint advisory locks apart from other applicati
 class Anchors:
     """Heads to compare with a text: doc_ids int64 of n, sketches (n, k), digests void of 16 bytes."""
 
-    doc_ids: NDArray[np.int64]
+    doc_ids: Ints
     sketches: NDArray[np.generic]
     digests: NDArray[np.void]
 
-    def digests_at(self, chosen: NDArray[np.int64]) -> list[UUID]:
+    def digests_at(self, chosen: Ints) -> list[UUID]:
         """Return the digests at some positions."""
         return list(map(_known_uuid, self.digests[chosen].tolist()))
 
@@ -122,7 +123,7 @@ def read_candidates(
     return None if rows is None else [Twin(*row) for row in rows]
 
 
-def stripes_of(leaves: Leaves, keys: Keys) -> NDArray[np.int64]:
+def stripes_of(leaves: Leaves, keys: Keys) -> Ints:
     """Return the advisory locks of the stripes of these buckets, ascending; `keys` are the bucket hashes, uint64."""
     stripes = np.unique(flat(keys) % np.uint64(STRIPES)).astype(np.int64)
     return stripes + ((_STRIPE_SPACE << 48) | (leaves.generation_id * STRIPES))
@@ -186,14 +187,12 @@ def _fetch_known(
     return [] if rows[0][0] is None else rows
 
 
-Ids = NDArray[np.int64]
-
 _ID_BYTES = 8
 
 
 def look_up_candidates(
-    connection: Connection, leaves: Leaves, bucket_limit: int, doc_ids: Ids, keys: Keys
-) -> tuple[NDArray[np.int64], Ids]:
+    connection: Connection, leaves: Leaves, bucket_limit: int, doc_ids: Ints, keys: Keys
+) -> tuple[Ints, Ints]:
     """Return the anchors in the buckets of some heads, as (m, 2) int64 of (head, anchor), with repetitions.
 
     Also returns the heads that are anchors of buckets over the limit, which have to search these buckets.
@@ -222,7 +221,7 @@ def look_up_candidates(
 
 def look_up_members(
     connection: Connection, leaves: Leaves, bucket_limit: int, anchor: int, keys: Keys, after: int, batch: int
-) -> Ids:
+) -> Ints:
     """Return up to `batch` members above `after` of the anchor's buckets over the limit, in order."""
     parameters = {
         "doc_id": anchor,
@@ -237,7 +236,7 @@ def look_up_members(
 
 def read_anchors(
     connection: Connection, leaves: Leaves, bucket_limit: int, keys: Keys
-) -> tuple[set[tuple[int, int]], NDArray[np.uint64]]:
+) -> tuple[set[tuple[int, int]], Hashes]:
     """Return the anchors of some buckets as (bucket_hash, doc_id), and the buckets with more members than anchors.
 
     Both are empty without a limit: then every member is an anchor.

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 from psycopg.errors import UniqueViolation
 
+from nearsim_db.similarity.arrays import Ints, Mask
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import Column, copy_rows
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 
-def store_pairs(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.int64]:
+def store_pairs(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> Ints:
     """Insert pairs whose heads still have the verified digests; return the new ones but those in review, (m, 2).
 
     The heads are locked until the transaction ends.
@@ -33,7 +33,7 @@ def load_pairs(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -
     _insert(connection, leaves, pairs)
 
 
-def _are_stored(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.bool_]:
+def _are_stored(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> Mask:
     """Return a mask of the pairs that are stored."""
     stored = np.zeros(len(pairs.left), bool)
     if len(stored):
@@ -42,7 +42,7 @@ def _are_stored(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") 
     return stored
 
 
-def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.int64]:
+def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> Ints:
     """Load pairs in their order; return the new ones but those in review, (m, 2)."""
     columns = _columns(pairs)
     try:
@@ -81,7 +81,7 @@ def _columns(pairs: "VerifiedPairs") -> list[Column]:
     return columns
 
 
-def _lock_heads(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> NDArray[np.bool_]:
+def _lock_heads(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> Mask:
     """Lock the heads of pairs, and return which pairs still have the verified digests."""
     if not len(pairs.left):
         return np.zeros(0, bool)
@@ -100,7 +100,7 @@ def finish_pairs(connection: Connection, leaves: Leaves) -> None:
         run(connection, "finish_pairs", leaves)
 
 
-def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: NDArray[np.int64]) -> None:
+def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: Ints) -> None:
     """Delete the pairs of documents that are no longer heads."""
     if len(doc_ids):
         run(connection, "delete_pairs_of", leaves, doc_ids=packed(doc_ids))

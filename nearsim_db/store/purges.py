@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, GenerationId, WorkStage
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
@@ -16,8 +16,6 @@ from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.engine import autocommitting, is_missing_table
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, run, statement
-
-Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +48,18 @@ def delete_expired(
     return run(connection, "delete_expired_documents", **parameters).count
 
 
-def delete_changes(connection: Connection, doc_ids: Ids) -> int:
+def delete_changes(connection: Connection, doc_ids: Ints) -> int:
     """Delete captured changes of documents; return their number."""
     take_transaction_lock(connection, Lock.CHANGES, 0)
     return run(connection, "purge_changes", doc_ids=packed_ids(doc_ids)).count
 
 
-def capture_deletes(connection: Connection, collection_id: CollectionId, doc_ids: Ids) -> None:
+def capture_deletes(connection: Connection, collection_id: CollectionId, doc_ids: Ints) -> None:
     """Capture the deletion of documents, to be dispatched to every generation."""
     run(connection, "capture_deletes", collection_id=collection_id, doc_ids=packed_ids(doc_ids))
 
 
-def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ids, stages: Sequence[WorkStage]) -> int:
+def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ints, stages: Sequence[WorkStage]) -> int:
     """Delete work on documents, and redact the errors they share with other documents."""
     parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
     run(connection, "redact_errors", leaves, doc_ids=packed_ids(doc_ids))
@@ -74,7 +72,7 @@ def has_tables(connection: Connection, leaves: Leaves) -> bool:
     return bool(run(connection, "has_leaf", leaf=leaves.qualified("signature")).value())
 
 
-def count_traces(connection: Connection, leaves: Leaves, doc_ids: Ids, owners: Ids, keys: Keys) -> Traces:
+def count_traces(connection: Connection, leaves: Leaves, doc_ids: Ints, owners: Ints, keys: Keys) -> Traces:
     """Count a generation's rows about documents; `owners` are the heads among them, `keys` theirs."""
     parameters = {
         "doc_ids": packed_ids(doc_ids),
@@ -84,7 +82,7 @@ def count_traces(connection: Connection, leaves: Leaves, doc_ids: Ids, owners: I
     return run(connection, "count_traces", leaves, **parameters).one(Traces)
 
 
-def delete_document_rows(connection: Connection, leaves: Leaves, doc_ids: Ids) -> Traces:
+def delete_document_rows(connection: Connection, leaves: Leaves, doc_ids: Ints) -> Traces:
     """Delete all rows about documents from a generation that is not maintained.
 
     Their twins and clusters are named after other documents; the twins get no band rows before the next build.
@@ -163,7 +161,7 @@ def advance(connection: Connection, leaves: Leaves, through: datetime) -> None:
     run(connection, "advance_retention", leaves, through=through)
 
 
-def purge_verdicts(connection: Connection, doc_ids: Ids) -> tuple[int, bool]:
+def purge_verdicts(connection: Connection, doc_ids: Ints) -> tuple[int, bool]:
     """Delete verdicts and reviews about documents; return how many verdicts, and whether one was a veto."""
     are_vetoes = run(connection, "purge_verdicts", doc_ids=packed_ids(doc_ids)).values()
     return len(are_vetoes), any(are_vetoes)

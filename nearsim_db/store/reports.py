@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId, Evidence
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.attached.source_rows import find_source
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
@@ -168,7 +168,7 @@ def count_corpus(connection: Connection, collection_id: CollectionId) -> Corpus:
     return run(connection, "count_corpus", collection_id=collection_id).one(Corpus)
 
 
-def count_similarities(connection: Connection, leaves: Leaves, least: float, steps: int) -> NDArray[np.int64]:
+def count_similarities(connection: Connection, leaves: Leaves, least: float, steps: int) -> Ints:
     """Count stored pairs in equal steps of similarity from `least` to 1.
 
     Return int64 (steps, 2): pairs with the same numbers, pairs with different numbers. Similarities

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.arrays import Floats, Ints
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 
@@ -62,10 +62,10 @@ _TIE = np.dtype([("left", ">i8"), ("right", ">i8"), ("similarity", ">f8"), ("kin
 class Ties:
     """The ties of a cluster, in arrays, as 1,000 documents may have half a million; the strongest first."""
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    similarity: NDArray[np.float64]
-    kind: NDArray[np.int64]
+    left: Ints
+    right: Ints
+    similarity: Floats
+    kind: Ints
 
     @classmethod
     def unpacked(cls, content: bytes) -> "Ties":

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import copy_rows, sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.driver.statements import Leaves, run, statement
-
-Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Signed:
     head_id: int | None
 
 
-def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows, heads: Ids) -> None:
+def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows, heads: Ints) -> None:
     """Load signature rows; those with features get their heads: int64 of n."""
     for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
         if not chosen.any():
@@ -82,7 +81,7 @@ def stream_head_sketches(
     k: int,
     batch: int,
     doc_ids: tuple[int, int] = (-(2**63), 2**63 - 1),
-) -> Generator[tuple[Ids, NDArray[np.generic]], None, None]:
+) -> Generator[tuple[Ints, NDArray[np.generic]], None, None]:
     """Yield doc_ids and sketches of the heads in a range, with both ends, in order, `batch` at a time."""
     with connection.backend.cursor(name="nearsim_sketches", binary=True) as cursor:
         cursor.execute(statement("read_head_sketches", leaves), {"low": doc_ids[0], "high": doc_ids[1]})
@@ -114,7 +113,7 @@ def sample_heads(connection: Connection, leaves: Leaves, size: int) -> list[int]
 
 
 def read_sketches(
-    connection: Connection, leaves: Leaves, doc_ids: Sequence[int] | Ids, dtype: np.dtype[np.generic], k: int
+    connection: Connection, leaves: Leaves, doc_ids: Sequence[int] | Ints, dtype: np.dtype[np.generic], k: int
 ) -> Signatures:
     """Return the signatures of the heads among some documents."""
     rows = run(connection, "read_sketches", leaves, "binary", doc_ids=packed_ids(doc_ids)).rows()
@@ -166,7 +165,7 @@ def find_current(
 
 
 def update_revisions(
-    connection: Connection, leaves: Leaves, doc_ids: Ids, revisions: Ids, numbers: NDArray[np.uint64]
+    connection: Connection, leaves: Leaves, doc_ids: Ints, revisions: Ints, numbers: Hashes
 ) -> None:
     """Update the revisions of documents whose features did not change."""
     if not len(doc_ids):

@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Ints
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
 from nearsim_db.analysis.tuning.labels import Labels
 from nearsim_db.analysis.tuning.pair_sample import Histogram, PairSample, histogram, sample_pairs, valley
 from nearsim_db.analysis.tuning.passages import PassageTuning, tune_passages
 from nearsim_db.analysis.tuning.proposal import TuningOptions
 from nearsim_db.analysis.tuning.sampling import Reservoir, Sample
 from nearsim_db.errors import InputError
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.recipe import Recipe, override
 
 _EDGES = (0.0, 0.1, 0.3, 0.6, 1.01)

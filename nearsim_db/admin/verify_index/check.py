@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.admin.verify_index.documents import check_clusters, check_documents, check_pairs
 from nearsim_db.admin.verify_index.findings import Findings, IndexCheck
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import Progress
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.ragged import checksums, lengths
 from nearsim_db.store import collection_rows, generation_rows, index_checks
 from nearsim_db.store.citus import placement
@@ -216,7 +216,7 @@ class IndexChecker:
 
     def _check_sample(
         self, connection: Connection, context: Context, findings: Findings, amount: int
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Check a sample of documents, and those paired with them that changed; return the sample."""
         sampled = index_checks.sample_ids(
             connection, context.leaves, context.collection_id, amount, self.seed

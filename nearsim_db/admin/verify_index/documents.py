@@ -7,13 +7,13 @@ from itertools import chain
 from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.admin.verify_index.findings import ClusterKind, DocumentKind, Findings, PairKind
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.records import Evidence
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.similarity.ragged import flat
@@ -142,9 +142,7 @@ def check_pairs(
     return sorted(stale)
 
 
-def _verify(
-    connection: Connection, context: Context, ends: NDArray[np.int64]
-) -> Iterator[tuple[Ends, StoredEvidence]]:
+def _verify(connection: Connection, context: Context, ends: Ints) -> Iterator[tuple[Ends, StoredEvidence]]:
     for at in range(0, len(ends), _CANDIDATES_AT_ONCE):
         found = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
         both = zip(found.left.tolist(), found.right.tolist(), strict=True)
@@ -179,11 +177,8 @@ def _is_same(stored: Evidence, found: Evidence) -> bool:
     )
 
 
-Ids = NDArray[np.int64]
-
-
 def check_clusters(
-    connection: Connection, context: Context, findings: Findings, doc_ids: Ids | None = None
+    connection: Connection, context: Context, findings: Findings, doc_ids: Ints | None = None
 ) -> None:
     """Recompute the clusters of some documents, or of all, and record differences from the stored ones as faults."""
     generation_ties = GenerationTies(connection, context)
@@ -199,7 +194,7 @@ def check_clusters(
         _add_cluster_faults(connection, findings, edges, now, wrong, wrong_survival)
 
 
-def _differing_clusters(stored: Members, now: Members) -> tuple[Ids, Ids]:
+def _differing_clusters(stored: Members, now: Members) -> tuple[Ints, Ints]:
     """Return the documents in wrong clusters, and those in right ones that are wrongly survivors or not."""
     same = np.intersect1d(stored.doc_ids, now.doc_ids, assume_unique=True)
     before, after = _first_members(stored, same), _first_members(now, same)
@@ -210,15 +205,15 @@ def _differing_clusters(stored: Members, now: Members) -> tuple[Ids, Ids]:
     return np.union1d(only_in_one, same[~equal]), same[equal & (survived != survives)]
 
 
-def _first_members(members: Members, doc_ids: Ids) -> Ids:
+def _first_members(members: Members, doc_ids: Ints) -> Ints:
     """Return for each document the first member of its cluster."""
     _, first, cluster = np.unique(members.cluster_ids, return_index=True, return_inverse=True)
-    firsts: Ids = members.doc_ids[first][cluster]
+    firsts: Ints = members.doc_ids[first][cluster]
     return firsts[np.searchsorted(members.doc_ids, doc_ids)]
 
 
 def _add_cluster_faults(
-    connection: Connection, findings: Findings, edges: Ids, now: Members, wrong: Ids, wrong_survival: Ids
+    connection: Connection, findings: Findings, edges: Ints, now: Members, wrong: Ints, wrong_survival: Ints
 ) -> None:
     """Record each connected group as a fault unless one of its documents is changing, which may split or merge it."""
     documents, smallest = connected_components(np.concatenate((edges, now.edges)))

@@ -14,6 +14,7 @@ from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct
 from nearsim_db.analysis.tuning.labels import LabelScores
 from nearsim_db.analysis.tuning.shingling import ALIKE_F1, Shingling, unit_of
 from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity.arrays import Hashes
 from nearsim_db.similarity.k_rule import KRule, Verdict
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import Recipe
@@ -63,7 +64,7 @@ class Uniformity:
         return self.buckets - 1
 
 
-def uniformity(ids: NDArray[np.uint64]) -> Uniformity | None:
+def uniformity(ids: Hashes) -> Uniformity | None:
     """Test distinct ids by their remainders; None if there are too few."""
     for buckets in _BUCKETS:
         if len(ids) >= _FEWEST_EXPECTED * buckets:
@@ -71,7 +72,7 @@ def uniformity(ids: NDArray[np.uint64]) -> Uniformity | None:
     return None
 
 
-def function_uniformity(family: Family, ids: NDArray[np.uint64]) -> list[Uniformity]:
+def function_uniformity(family: Family, ids: Hashes) -> list[Uniformity]:
     """Test the values that each function of a minhash family gives up to 100,000 of distinct ids, over 13 buckets.
 
     Empty if there are too few ids. The remainders of negative values are those of the floor, 0..12.
@@ -98,7 +99,7 @@ def chi_squared_tail(value: float, degrees: int) -> float:
     return 1 - NormalDist().cdf(deviation)
 
 
-def different_ids(sets: DistinctSets, times: float) -> tuple[NDArray[np.uint64], float]:
+def different_ids(sets: DistinctSets, times: float) -> tuple[Hashes, float]:
     """Return the distinct ids, or those of a fraction of their range, and their number in a corpus `times` as large.
 
     The growth follows Heaps' law, with the exponent measured on the first half of the sets.
@@ -112,7 +113,7 @@ def different_ids(sets: DistinctSets, times: float) -> tuple[NDArray[np.uint64],
     return found, len(found) * part * float(times**exponent)
 
 
-def _different(ids: NDArray[np.uint64], bits: int, part: int) -> NDArray[np.uint64]:
+def _different(ids: Hashes, bits: int, part: int) -> Hashes:
     """Return the distinct ids in the first of `part` equal parts of their range, ascending."""
     return distinct(ids if part == 1 else ids[ids < np.uint64((1 << bits) // part)])
 

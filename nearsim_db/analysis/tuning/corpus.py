@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
 from nearsim_db.analysis.tuning.pair_sample import PairSample
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 from nearsim_db.similarity.candidates import begins
 from nearsim_db.similarity.encoder import Encoder, Features
 from nearsim_db.similarity.profile import Profile, make_family
@@ -115,7 +115,7 @@ def _probabilities(profile: Profile, similarity: Floats) -> Floats:
     return np.asarray(np.interp(similarity, points, curve), np.float64)
 
 
-def _keys(profile: Profile, sets: DistinctSets) -> NDArray[np.uint64]:
+def _keys(profile: Profile, sets: DistinctSets) -> Hashes:
     encoder = Encoder(profile)
     keys = []
     for begin in range(0, len(sets), _SKETCHED_AT_ONCE):
@@ -126,9 +126,7 @@ def _keys(profile: Profile, sets: DistinctSets) -> NDArray[np.uint64]:
     return np.concatenate(keys)
 
 
-def _linked(
-    keys: NDArray[np.uint64], left: Ints, right: Ints, limit: float
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _linked(keys: Hashes, left: Ints, right: Ints, limit: float) -> tuple[Mask, Mask]:
     """Return which pairs share a bucket, and which share one where either is among the first `limit`."""
     found = np.zeros(len(left), bool)
     linked = np.zeros(len(left), bool)

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import Progress, silent
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.candidates import are_fresh
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import intersections
 from nearsim_db.similarity.text import ID_BITS
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _Value = TypeVar("_Value", np.int64, np.uint64)
 _CHARACTERS_AT_ONCE = 1 << 20
@@ -29,7 +27,7 @@ class DistinctSets:
     `set_of` is int64 of n: the place of each document's set, -1 for one without features. Ids have `bits` bits.
     """
 
-    ids: NDArray[np.uint64]
+    ids: Hashes
     offsets: Ints
     set_of: Ints
     bits: int
@@ -77,7 +75,7 @@ def distinct_sets(
     """Extract the features of texts, keeping each distinct set once."""
     places: dict[bytes, int] = {}
     set_of = np.full(len(texts), -1, np.int64)
-    kept: list[NDArray[np.uint64]] = []
+    kept: list[Hashes] = []
     row = 0
     with ThreadPoolExecutor(threads) as pool:
         for features in pool.map(encoder.features, _batches(texts)):

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.distinct_sets import Floats
 from nearsim_db.errors import InputError
 from nearsim_db.readers.output import open_output
+from nearsim_db.similarity.arrays import Floats, Mask
 
 _COLUMNS = ("id_a", "id_b", "label")
 _MEANINGS = {
@@ -177,10 +176,7 @@ class LabelScores:
 
 
 def score(
-    similarity: Floats,
-    duplicate: NDArray[np.bool_],
-    precision: float | None = None,
-    threshold: float | None = None,
+    similarity: Floats, duplicate: Mask, precision: float | None = None, threshold: float | None = None
 ) -> LabelScores:
     """Score labelled pairs of both kinds, float64 and bool of m; see `LabelScores`."""
     points = precision_recall(similarity, duplicate)
@@ -207,7 +203,7 @@ def scored(hits: int, called: int, duplicates: int, threshold: float) -> Point:
     )
 
 
-def area_under_curve(similarity: Floats, duplicate: NDArray[np.bool_]) -> float:
+def area_under_curve(similarity: Floats, duplicate: Mask) -> float:
     """Return the probability that a duplicate pair is more similar than a distinct one, ties counting half."""
     own, others = np.sort(similarity[duplicate]), np.sort(similarity[~duplicate])
     if not len(own) or not len(others):
@@ -216,7 +212,7 @@ def area_under_curve(similarity: Floats, duplicate: NDArray[np.bool_]) -> float:
     return float(below.sum() / 2 / (len(own) * len(others)))
 
 
-def by_band(similarity: Floats, duplicate: NDArray[np.bool_]) -> list[Band]:
+def by_band(similarity: Floats, duplicate: Mask) -> list[Band]:
     """Return the labelled pairs by tenths of similarity, those without pairs left out."""
     tenth = np.minimum(np.floor(similarity * 10 + 1e-9), 9).astype(np.int64)
     return [
@@ -233,7 +229,7 @@ def reaching(points: list[Point], precision: float) -> Point | None:
     )
 
 
-def precision_recall(similarity: Floats, duplicate: NDArray[np.bool_]) -> list[Point]:
+def precision_recall(similarity: Floats, duplicate: Mask) -> list[Point]:
     """Return a point per distinct similarity above 0, highest first; the arrays are float64 and bool of m."""
     order = np.argsort(-similarity, kind="stable")
     ordered, right = similarity[order], np.cumsum(duplicate[order])

@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints, distinct
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.candidates import are_fresh
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.ragged import flat
@@ -26,8 +26,6 @@ _NEAR_PAIRS = 1_000_000
 _MERGED_IDS = 600_000_000  # about one second of comparisons
 _COMPARED_AT_ONCE = 100_000
 _CROWDING = 100.0
-
-Keys = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ def _meet(
     return met, np.ones(len(met)) if chance is None else _kept(keys, chance, met)
 
 
-def _buckets(keys: Keys) -> tuple[Ints, Ints, Ints]:
+def _buckets(keys: Hashes) -> tuple[Ints, Ints, Ints]:
     """Return buckets of at least two: members as indexes into flattened `keys`, and start and size of each bucket."""
     flat = keys.ravel()
     members = np.argsort(flat, kind="stable")
@@ -158,7 +156,7 @@ def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int) -> Ints
     return np.asarray(np.minimum(left, right) * documents + np.maximum(left, right), np.int64)
 
 
-def _kept(keys: Keys, chance: Floats, met: Ints) -> Floats:
+def _kept(keys: Hashes, chance: Floats, met: Ints) -> Floats:
     """Return 1 - the product of 1 - c over the buckets that a pair shares."""
     kept = np.empty(len(met))
     with np.errstate(divide="ignore"):

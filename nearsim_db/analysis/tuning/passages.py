@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.analysis.tuning import labels
 from nearsim_db.analysis.tuning.labels import Labels, LabelScores
@@ -14,6 +13,7 @@ from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.tuning import known_labels
 from nearsim_db.errors import InputError
 from nearsim_db.records import Progress, silent
+from nearsim_db.similarity.arrays import Floats, Ints
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.passages import PassageFinder, find_passages, grams
 from nearsim_db.similarity.profile import resolve
@@ -27,8 +27,6 @@ _FEWEST_PAIRS = 10
 _CONTINUED = 0.5  # of the pairs that share a run, in which it is longer than by chance
 _COVERED = 0.98
 _PAIRS_EXAMINED = 300
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,7 @@ def _score_labels(encoder: Encoder, sample: Sample, labelled: Labels, options: T
     return labels.score(similarity, duplicate, options.precision, options.threshold)
 
 
-def _containments(encoder: Encoder, texts: Sequence[str], pairs: Ints) -> NDArray[np.float64]:
+def _containments(encoder: Encoder, texts: Sequence[str], pairs: Ints) -> Floats:
     """Return the containment of pairs of texts, 0 if either has no features."""
     used, places = np.unique(pairs, return_inverse=True)
     encoded = encoder.encode([texts[row] for row in used.tolist()], keep_features=True)

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, Floats, Ints, distinct_sets
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
 from nearsim_db.analysis.tuning.pair_sample import PairSample, sample_pairs
 from nearsim_db.records import Progress
 from nearsim_db.similarity import presets
+from nearsim_db.similarity.arrays import Floats, Ints
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.k_rule import KRule, Units, Verdict
 from nearsim_db.similarity.mixing import random_words
@@ -265,7 +265,7 @@ def similarities(sets: DistinctSets, left: Ints, right: Ints) -> Floats:
 def draw_texts(texts: Sequence[str], seed: int) -> list[str]:
     """Draw a bounded number of the texts, for counting characters and words."""
     generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune units", 4)))
-    chosen: NDArray[np.int64] = generator.permutation(len(texts))[:2_000]
+    chosen: Ints = generator.permutation(len(texts))[:2_000]
     found: list[str] = []
     size = 0
     for row in chosen.tolist():

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Floats
 from nearsim_db.store.review_documents import Tie, Ties
 
 SIDE = 600.0
@@ -97,14 +97,14 @@ def _placed(count: int, ends: Sequence[tuple[int, int]]) -> list[tuple[float, fl
     return _scaled(place)
 
 
-def _repulsion(place: NDArray[np.float64], distance: float) -> NDArray[np.float64]:
+def _repulsion(place: Floats, distance: float) -> Floats:
     apart = place[:, None] - place[None]
     squared = np.maximum((apart**2).sum(axis=2), 1e-4)
-    found: NDArray[np.float64] = (apart * (distance**2 / squared)[:, :, None]).sum(axis=1)
+    found: Floats = (apart * (distance**2 / squared)[:, :, None]).sum(axis=1)
     return found
 
 
-def _scaled(place: NDArray[np.float64]) -> list[tuple[float, float]]:
+def _scaled(place: Floats) -> list[tuple[float, float]]:
     """Fit the places into the square."""
     low, high = place.min(axis=0), place.max(axis=0)
     scale = (SIDE - 2 * _MARGIN) / max(float((high - low).max()), 1e-9)

@@ -9,10 +9,10 @@ everything connected with it is clustered again.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.clustering import connected_components, find_split_off
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, Members, Ties
@@ -20,8 +20,6 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
-
-Ids = NDArray[np.int64]
 
 _FIRST_BATCH = 64
 
@@ -45,7 +43,7 @@ def _are_extended(context: Context) -> bool:
     return rules.linkage == "connected" and rules.numbers_differ == "link"
 
 
-def extend_clusters(connection: Connection, context: Context, edges: Ids) -> None:
+def extend_clusters(connection: Connection, context: Context, edges: Ints) -> None:
     """Extend the locked clusters by pairs that this transaction stored: (m, 2) int64 of heads.
 
     If a new pair may split a cluster, or tie only some twins of its heads, its ends are queued for link instead.
@@ -83,7 +81,7 @@ class _ClusterUpdate:
         self._connection = connection
         self._leaves: Leaves = context.leaves
 
-    def add(self, edges: Ids) -> Ids:
+    def add(self, edges: Ints) -> Ints:
         """Merge the clusters at the ends of edges, and add the ends that were in none, with their twins.
 
         Returns the ends that were not changed because vetoes are near them.
@@ -102,13 +100,13 @@ class _ClusterUpdate:
             self._merge(edges, known, np.setdiff1d(fresh, vetoed))
         return unchanged
 
-    def _ends(self, edges: Ids) -> tuple[Members, Ids]:
+    def _ends(self, edges: Ints) -> tuple[Members, Ints]:
         """Return the ends of edges that are in clusters, and those that are in none."""
         ends = np.unique(edges)
         known = clusters.read_members_of(self._connection, self._leaves, ends)
         return known, np.setdiff1d(ends, known.doc_ids)
 
-    def _merge(self, edges: Ids, known: Members, fresh: Ids) -> None:
+    def _merge(self, edges: Ints, known: Members, fresh: Ints) -> None:
         # A cluster is represented by its smallest document.
         documents, smallest = connected_components(np.concatenate((edges, known.edges)))
         before = np.unique(known.cluster_ids)
@@ -125,7 +123,7 @@ class _ClusterUpdate:
         )
         clusters.replace_members(self._connection, self._leaves, stored, now)
 
-    def recompute(self, doc_ids: Ids) -> Ids:
+    def recompute(self, doc_ids: Ints) -> Ints:
         """Recompute the clusters of documents that are in one, and of those they are tied to.
 
         Returns the documents that were not changed because vetoes are near them.
@@ -144,7 +142,7 @@ class _ClusterUpdate:
         clusters.replace_members(self._connection, self._leaves, stored, now)
         return unchanged
 
-    def _spanning_edges(self, stored: Members, seen: Ids, edges: Ids) -> Ids:
+    def _spanning_edges(self, stored: Members, seen: Ints, edges: Ints) -> Ints:
         """Return edges that connect what is connected among `stored` and the ends of `edges`, all edges of `seen`.
 
         Ties are read of documents in no cluster, of the first of each cluster, and then only of documents outside the
@@ -166,7 +164,7 @@ class _ClusterUpdate:
             amount *= 4
         return edges
 
-    def recompute_around(self, doc_ids: Ids) -> None:
+    def recompute_around(self, doc_ids: Ints) -> None:
         """Recompute the clusters of everything that documents are connected with, by ties or by stored clusters."""
         ties, stored = self.ties.around(doc_ids)
         clusters.replace_members(self._connection, self._leaves, stored, self.ties.clusters(ties))

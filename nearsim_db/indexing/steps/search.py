@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import DatabaseError, count_of
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.across import labels_of
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
@@ -20,9 +21,7 @@ from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
 
-def search_candidates(
-    connection: Connection, context: Context, doc_ids: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def search_candidates(connection: Connection, context: Context, doc_ids: Sequence[int]) -> tuple[Ints, Ints]:
     """Return the candidates of documents: (m, 2) int64, the smaller doc_id first, sorted and distinct.
 
     Also returns those of the documents that are anchors of buckets over the limit; `search_full_buckets` searches them.
@@ -40,18 +39,18 @@ def search_candidates(
     return _distinct(np.sort(found, axis=1)), anchors
 
 
-def _distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _distinct(rows: Ints) -> Ints:
     """Return the distinct rows of (m, 2), sorted; several times faster than `np.unique` on an axis."""
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     first = np.ones(len(rows), bool)
     first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
-    distinct: NDArray[np.int64] = rows[first]
+    distinct: Ints = rows[first]
     return distinct
 
 
 def search_full_buckets(
     connection: Connection, context: Context, anchor: int, after: int, batch: int
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return the candidates of an anchor in its buckets over the limit, with doc_ids above `after`: (m, 2) int64.
 
     At most `batch`; fewer are the last.
@@ -95,10 +94,7 @@ Features = dict[int, NDArray[Any]]  # features by row of the signatures
 
 
 def verify_candidates(
-    connection: Connection,
-    context: Context,
-    candidates: NDArray[np.int64],
-    known: tuple[Signatures, NDArray[np.int64]] | None = None,
+    connection: Connection, context: Context, candidates: Ints, known: tuple[Signatures, Ints] | None = None
 ) -> VerifiedPairs:
     """Return the pairs among candidates, those to be reviewed too: (m, 2) int64 of candidate heads, the smaller first.
 
@@ -180,9 +176,7 @@ def current_features(
     return found
 
 
-def _signatures_of(
-    connection: Connection, context: Context, candidates: NDArray[np.int64]
-) -> tuple[Signatures, NDArray[np.int64]]:
+def _signatures_of(connection: Connection, context: Context, candidates: Ints) -> tuple[Signatures, Ints]:
     """Return signatures, and the rows of candidates in them, (m, 2), -1 for those that are no longer heads."""
     family = context.encoder.family
     doc_ids = np.unique(candidates)
@@ -193,7 +187,7 @@ def _signatures_of(
     return signed, np.where(signed.doc_ids[rows] == candidates, rows, -1)
 
 
-def _without_duplicates(context: Context, signed: Signatures, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _without_duplicates(context: Context, signed: Signatures, rows: Ints) -> Ints:
     """Leave out candidates of one digest: they are twins that became heads in a race, not pairs."""
     if signed.distinct:
         return rows
@@ -203,7 +197,7 @@ def _without_duplicates(context: Context, signed: Signatures, rows: NDArray[np.i
         return rows
     duplicate = label[rows[:, 0]] == label[rows[:, 1]]
     context.found.duplicate_digests.update(signed.digests[row] for row in rows[duplicate, 0].tolist())
-    apart: NDArray[np.int64] = rows[~duplicate]
+    apart: Ints = rows[~duplicate]
     return apart
 
 
@@ -221,7 +215,7 @@ def _pairs(encoder: Encoder, signed: Signatures, screened: Screened, scores: Sco
     )
 
 
-def _digests_of(signed: Signatures, rows: Sequence[int] | NDArray[np.int64]) -> Sequence[UUID]:
+def _digests_of(signed: Signatures, rows: Sequence[int] | Ints) -> Sequence[UUID]:
     if isinstance(signed.digests, PackedDigests):
         return PackedDigests(signed.digests.array[rows])
     return [signed.digests[row] for row in rows]

@@ -1,9 +1,9 @@
 """Ties between the documents of a generation: pairs, twins and pins; and the clusters they form."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.clustering import (
     average_clusters,
     binding_edges,
@@ -19,8 +19,6 @@ from nearsim_db.similarity.recipe import ClusterRules, keep_policy
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, NO_MEMBERS, NO_TIES, Members, Ties
 from nearsim_db.store.driver import Connection
-
-Ids = NDArray[np.int64]
 
 
 class GenerationTies:
@@ -49,13 +47,13 @@ class GenerationTies:
             self._connection, self._leaves, self._collection_id, same_numbers=self.same_numbers
         )
 
-    def of(self, doc_ids: Ids) -> Ties:
+    def of(self, doc_ids: Ints) -> Ties:
         """The ties of some documents."""
         return clusters.read_ties_of(
             self._connection, self._leaves, self._collection_id, doc_ids, same_numbers=self.same_numbers
         )
 
-    def around(self, doc_ids: Ids) -> tuple[Ties, Members]:
+    def around(self, doc_ids: Ints) -> tuple[Ties, Members]:
         """Return the ties and stored clusters of everything that documents are connected with by either."""
         seen = frontier = doc_ids
         ties, stored = NO_TIES, NO_MEMBERS
@@ -69,7 +67,7 @@ class GenerationTies:
             seen = np.union1d(seen, frontier)
         return ties, stored
 
-    def near_vetoes(self, edges: Ids, members: Members) -> Ids:
+    def near_vetoes(self, edges: Ints, members: Members) -> Ints:
         """Return the ends of edges and members of clusters that are connected with a document of a veto.
 
         Every other cluster contains everything it is tied to: a tie leaves a cluster only where a veto divides it.
@@ -93,11 +91,11 @@ class GenerationTies:
         shared = sizes[cluster] > 1
         return self.with_survivors(documents[shared], cluster_ids[shared])
 
-    def with_survivors(self, doc_ids: Ids, cluster_ids: Ids) -> Members:
+    def with_survivors(self, doc_ids: Ints, cluster_ids: Ints) -> Members:
         """Return the members of clusters, sorted by doc_id, with the survivor of each by the keep policy."""
         return Members(doc_ids, cluster_ids, choose_survivors(doc_ids, cluster_ids, self._rank(doc_ids)))
 
-    def _connected(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
+    def _connected(self, ties: Ties, vetoes: Ints) -> tuple[Ints, Ints]:
         """Cluster by connected components; only components with both ends of a veto are processed tie by tie."""
         documents, smallest = connected_components(ties.edges)
         conflicting = find_vetoed_components(documents, smallest, vetoes)
@@ -112,7 +110,7 @@ class GenerationTies:
             smallest[np.searchsorted(documents, conflicting)] = constrained_components(edges, vetoes)[1]
         return documents, smallest
 
-    def _by_similarity(self, ties: Ties, vetoes: Ids) -> tuple[Ids, Ids]:
+    def _by_similarity(self, ties: Ties, vetoes: Ints) -> tuple[Ints, Ints]:
         """Cluster by representatives or averages; pinned documents are one node, as twins are."""
         ties = ties.among(np.unique(ties.edges))
         pairs, bonds = ties.pairs, np.concatenate((ties.pins, ties.twins))
@@ -126,9 +124,9 @@ class GenerationTies:
             return average_clusters(pairs, similarities, bonds, ties.twins, least, vetoes)
         return star_clusters(pairs, similarities, bonds, self._rank(np.unique(ties.edges)), vetoes)
 
-    def _rank(self, doc_ids: Ids) -> Ids:
+    def _rank(self, doc_ids: Ints) -> Ints:
         return clusters.rank_documents(self._connection, doc_ids, *keep_policy(self.rules.keep))
 
 
-def _judged_twins(ties: Ties, judged: Ids) -> Ids:
+def _judged_twins(ties: Ties, judged: Ints) -> Ints:
     return ties.twins[np.isin(ties.twins[:, 1], judged)]

@@ -10,11 +10,9 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-
-Places = NDArray[np.int64]
+from nearsim_db.similarity.arrays import Ints
 
 _WORD = re.compile(r"\S+")
 _LINE_END = re.compile(r"\r\n?")
@@ -45,7 +43,7 @@ class Lexer:
         """Return the words of source code, separated by spaces."""
         return " ".join([word for _, _, word in self._words(text)])
 
-    def located(self, text: str) -> tuple[str, Places, Places]:
+    def located(self, text: str) -> tuple[str, Ints, Ints]:
         """Return what `written` does, with the begin and the end in `text` of what each character is made of."""
         words = list(self._words(text))
         lengths = [len(word) + 1 for _, _, word in words]

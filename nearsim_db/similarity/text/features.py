@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import separators, words
@@ -35,17 +33,17 @@ class Shingles:
     document without shingles has no features.
     """
 
-    ids: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
+    ids: Hashes
+    offsets: Ints
     canonical: Canonical
     kernels: TextKernels
 
     @property
-    def numbers(self) -> NDArray[np.uint64]:
+    def numbers(self) -> Hashes:
         """A digest of the runs of digits in each text, 0 for none: uint64 of n, computed on access."""
         return self.kernels.number_sums(self.canonical.data, self.canonical.offsets)
 
-    def distinct(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    def distinct(self) -> tuple[Hashes, Ints, Ints]:
         """Return the distinct ids of each document, sorted, their offsets, and the number of times each occurs."""
         return self.kernels.distinct(self.ids, self.offsets)
 

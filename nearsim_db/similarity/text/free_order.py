@@ -1,15 +1,12 @@
 """Shingles whose words count in any order: their ids are made of the sorted ids of the words."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.mixing import GOLDEN, fmix64
 
-Ids = NDArray[np.uint64]
-Offsets = NDArray[np.int64]
 
-
-def free_ids(words: Ids, offsets: Offsets, k: int) -> tuple[Ids, Offsets]:
+def free_ids(words: Hashes, offsets: Ints, k: int) -> tuple[Hashes, Ints]:
     """Return the ids of the shingles of documents, whose words are `words[offsets[i]:offsets[i + 1]]`, ragged as they.
 
     Each run of `k` words is a shingle; a document of fewer words, but at least one, is one shingle. Shingles of the

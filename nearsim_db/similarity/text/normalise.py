@@ -19,6 +19,7 @@ from typing import Literal, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.kernels import TextKernels
@@ -112,7 +113,7 @@ class Canonical:
     """
 
     data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    offsets: Ints
     ascii: bool
 
     def text(self, index: int) -> str:
@@ -130,7 +131,7 @@ def from_texts(texts: Sequence[str]) -> Canonical:
     return Canonical(np.frombuffer(b"".join(parts), np.uint8), _offsets(parts), False)
 
 
-def _offsets(parts: Sequence[str] | Sequence[bytes]) -> NDArray[np.int64]:
+def _offsets(parts: Sequence[str] | Sequence[bytes]) -> Ints:
     return np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
 
 
@@ -141,7 +142,7 @@ def squeeze(texts: Sequence[str], table: separators.Table, kernels: TextKernels)
     return Canonical(data, offsets, raw.ascii)
 
 
-def low_bytes(texts: Canonical) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def low_bytes(texts: Canonical) -> tuple[NDArray[np.uint8], Ints]:
     """Return the low byte of each UTF-16 unit, uint8, and the offsets of the documents in them, int64 of n + 1."""
     if texts.ascii:
         return texts.data, texts.offsets

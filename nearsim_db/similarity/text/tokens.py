@@ -7,16 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.features import Shingler
 from nearsim_db.similarity.text.kernels import text_kernels
 from nearsim_db.similarity.text.normalise import from_texts, make_fold
-
-Places = NDArray[np.int64]
 
 _SPACE = 32
 # A run without ASCII white space that has a character beyond ASCII; folding never looks beyond such white space.
@@ -34,11 +32,11 @@ class Tokens:
     """
 
     text: str
-    ids: NDArray[np.uint64]
-    begins: Places
-    ends: Places
-    words: Places
-    ignored: NDArray[np.bool_] | None = None
+    ids: Hashes
+    begins: Ints
+    ends: Ints
+    words: Ints
+    ignored: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -76,17 +74,13 @@ class Tokeniser:
             return self._characters(text, codes, separates, begins, ends)
         return self._words(text, codes, separates, begins, ends)
 
-    def _characters(
-        self, text: str, codes: Places, separates: NDArray[np.bool_], begins: Places, ends: Places
-    ) -> Tokens:
+    def _characters(self, text: str, codes: Ints, separates: Mask, begins: Ints, ends: Ints) -> Tokens:
         """Take each character, and one space for a run of separators between others."""
         kept = np.flatnonzero(_first_of_runs(separates))
         units = np.where(separates[kept], _SPACE, codes[kept]).astype(np.uint64)
         return Tokens(text, units, begins[kept], ends[kept], np.arange(len(kept)))
 
-    def _words(
-        self, text: str, codes: Places, separates: NDArray[np.bool_], begins: Places, ends: Places
-    ) -> Tokens:
+    def _words(self, text: str, codes: Ints, separates: Mask, begins: Ints, ends: Ints) -> Tokens:
         kept = _first_of_runs(separates)
         canonical = np.where(separates, _SPACE, codes)[kept].astype("<u4").tobytes().decode("utf-32-le")
         edges = np.diff(np.concatenate(([False], ~separates, [False])).astype(np.int8))
@@ -99,14 +93,14 @@ class Tokeniser:
         ids, _ = self._kernels.unit_ids(units.data, units.offsets, 1, "poly64", _SPACE)
         return Tokens(text, ids, begins[firsts[words]], ends[lasts[words]], words)
 
-    def _located(self, text: str) -> tuple[str, Places, Places]:
+    def _located(self, text: str) -> tuple[str, Ints, Ints]:
         """Fold a text; also return the begin and the end in it of what each folded character is made of."""
         if text.isascii():
             places = np.arange(len(text) + 1)
             return text, places[:-1], places[1:]
         folded: list[str] = []
-        sizes: list[Places] = []  # of pieces that fold by themselves: characters before, and after
-        lengths: list[Places] = []
+        sizes: list[Ints] = []  # of pieces that fold by themselves: characters before, and after
+        lengths: list[Ints] = []
         at = 0
         for chunk in [*_CHUNK.finditer(text), None]:
             plain = text[at : chunk.start() if chunk else len(text)]
@@ -138,7 +132,7 @@ class Tokeniser:
         yield whole, len(chunk)
 
 
-def _first_of_runs(separates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _first_of_runs(separates: Mask) -> Mask:
     """Mark all that separates nothing, and the first of each run of separators between two others."""
     kept = ~separates
     between = np.flatnonzero(kept)

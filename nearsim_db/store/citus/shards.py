@@ -3,8 +3,8 @@
 from contextlib import nullcontext
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.statements import Leaves, Mode, Result, run
@@ -16,11 +16,11 @@ def run_by_shard(
     connection: Connection,
     name: str,
     leaves: Leaves,
-    doc_ids: NDArray[np.int64],
-    hashes: NDArray[np.int64],
+    doc_ids: Ints,
+    hashes: Ints,
     mode: Mode = "text",
     **parameters: object,
-) -> list[tuple[NDArray[np.int64], Result]]:
+) -> list[tuple[Ints, Result]]:
     """Run the statement of a name on band rows, those of each shard by themselves if they are many.
 
     A statement on several shards sends all its rows to each of them. Returns the positions of rows with their result.
@@ -44,7 +44,7 @@ def run_by_shard(
         ]
 
 
-def _by_shard(connection: Connection, leaves: Leaves, hashes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _by_shard(connection: Connection, leaves: Leaves, hashes: Ints) -> list[Ints]:
     """Return the positions of buckets, those of each shard together if they are many."""
     if not leaves.distributed or len(hashes) < _MANY:
         return [np.arange(len(hashes))]

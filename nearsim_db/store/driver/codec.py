@@ -17,22 +17,23 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.store.driver.arrays import packed, row_type
 from nearsim_db.store.driver.connection import Connection
 from nearsim_db.store.driver.statements import Leaves
 
 
-def to_bigint(values: NDArray[np.uint64]) -> NDArray[np.int64]:
+def to_bigint(values: Hashes) -> Ints:
     """Reinterpret 64 bits as signed, for a bigint column."""
     return np.ascontiguousarray(values, np.uint64).view(np.int64)
 
 
-def from_bigint(values: NDArray[np.int64]) -> NDArray[np.uint64]:
+def from_bigint(values: Ints) -> Hashes:
     """Reinterpret bigint values as unsigned."""
     return np.ascontiguousarray(values, np.int64).view(np.uint64)
 
 
-def unpacked_ids(content: bytes) -> NDArray[np.int64]:
+def unpacked_ids(content: bytes) -> Ints:
     """Return the ids that a statement packed as eight bytes each."""
     return np.frombuffer(content, ">i8").astype(np.int64)
 
