@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
-from nearsim_db.indexing.build_slices import Taker, taking
+from nearsim_db.indexing.build_slices import NOTHING_FOUND, Taker, taking
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import discard_indexed
 from nearsim_db.records import Progress
@@ -144,7 +145,8 @@ class _Leader:
         with self._engine.connect() as connection:
             steps.rebuild_clusters(connection, self._context)
             partitions.attach(connection, leaves)
-            _finish(connection, generation)
+            build_slices.delete_slices(connection, leaves)
+            _finish(connection, generation, {})
 
     def _report_whole(self, step: str) -> None:
         """Report a step that handles all documents at once."""
@@ -189,15 +191,17 @@ def build_few(engine: Engine, context: Context) -> bool:
         counted = _count_documents(connection, context)
         if counted is None:
             return False
-        taker = Taker(connection, connection, context, lambda: None)
         context.found.clear()
         _sign_few(connection, context)
-        build_plan.finish_signing(connection, context)
-        build_bands.load_few(connection, context)
-        taker.find_pairs(build_slices.WHOLE)
-        steps.rebuild_clusters(connection, context)
-        generation_rows.add_figures(connection, generation, {**context.found.counts, "documents": counted})
-        _finish(connection, generation)
+        build_plan.warn_of_texts(context)
+        few = build_bands.load_few(connection, context)
+        counts = context.found.counts
+        counts.update(NOTHING_FOUND)
+        if few.are_linked:
+            Taker(connection, connection, context, lambda: None).find_pairs(build_slices.WHOLE, few.full)
+        if few.documents > 1:
+            steps.rebuild_clusters(connection, context)
+        _finish(connection, generation, {**few.figures, **counts, "documents": counted})
         context.found.clear()
     return True
 
@@ -228,13 +232,10 @@ def _count_documents(connection: Connection, context: Context) -> int | None:
     return counted if counted <= MOST_DOCUMENTS else None
 
 
-def _finish(connection: Connection, generation: Generation) -> None:
-    """End a build, and commit."""
-    build_slices.delete_slices(connection, generation.leaves)
-    # The row is locked from here on, so the build cannot be paused between this check and its end.
-    generation_rows.set_stage(connection, generation, "done")
-    build_plan.check_not_stopped(connection, generation)
-    generations.finish_build(connection, generation)
+def _finish(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
+    """End a build with more figures, and commit."""
+    while not generations.finish_build(connection, generation, figures):
+        build_plan.check_not_stopped(connection, generation)
     connection.commit()
 
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +13,12 @@ from nearsim_db.indexing import build_plan, profiles
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
-from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity import k_rule, recipe_warnings
+from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.ragged import Keys, flat, joined
+from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.store import bands, build_slices, generation_rows, signatures
-from nearsim_db.store.bands import BandRows, LoadedBuckets
+from nearsim_db.store.bands import BandRows, FullBuckets, LoadedBuckets
 from nearsim_db.store.build_slices import Slice
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
@@ -30,7 +34,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
     """
     generation, done = context.generation, 0
     with engine.connect() as reading, engine.connect() as writing:
-        _forecast(writing, context)
+        generation_rows.add_figures(writing, generation, _forecast(writing, context))
         build_plan.commit(writing, generation)
         total = signatures.count_heads(writing, context.leaves)
         bands.truncate_bands(writing, context.leaves)
@@ -64,7 +68,7 @@ def plan(connection: Connection, context: Context) -> None:
     if build_slices.read_progress(connection, context.leaves, "bands").slices:
         connection.rollback()
         return
-    _forecast(connection, context)
+    generation_rows.add_figures(connection, context.generation, _forecast(connection, context))
     bands.truncate_bands(connection, context.leaves)
     heads = _BAND_ROWS_PER_COPY // context.encoder.profile.band_rows
     build_slices.plan_bands(connection, context.leaves, max(1, heads))
@@ -92,15 +96,34 @@ def complete(connection: Connection, context: Context) -> None:
     build_plan.commit(connection, context.generation)
 
 
-def load_few(connection: Connection, context: Context) -> None:
-    """Load the band rows of few heads, and plan the stage that follows, without a commit."""
-    _forecast(connection, context)
-    buckets, known = _Buckets(context), BandKeys.load(connection, context)
-    for doc_ids, keys in _runs(
-        connection, context, known, signatures.count_heads(connection, context.leaves)
-    ):
-        bands.load_bands(connection, context.leaves, buckets.add(doc_ids, keys, whole=True))
-    build_plan.add_pair_slices(connection, context, buckets.loaded())
+@dataclass(frozen=True, slots=True)
+class FewHeads:
+    """What the stages after the band rows of few heads start from: figures of the build, and buckets over the limit.
+
+    `documents` is the number of those signed; `are_linked`: whether any two heads share a bucket.
+    """
+
+    documents: int
+    are_linked: bool
+    full: FullBuckets
+    figures: dict[str, Any]
+
+
+def load_few(connection: Connection, context: Context) -> FewHeads:
+    """Find the heads among few signed documents, and load their band rows, without a commit."""
+    family = context.encoder.family
+    heads, totals = signatures.count_features(connection, context.leaves)
+    read = signatures.sample_sketches(connection, context.leaves, family.dtype, family.k, heads)
+    if len(set(read.digests)) < heads:  # twins are signed as heads
+        signatures.index_signatures(connection, context.leaves)
+        return load_few(connection, context)
+    rows = BandRows.of(read.doc_ids, context.encoder.band_keys(read.sketches))
+    bands.load_bands(connection, context.leaves, rows)
+    full, figures = rows.full_buckets(context.bucket_limit)
+    figures = _expected(connection, context, heads, totals, read) | build_plan.dated(
+        connection, context, figures
+    )
+    return FewHeads(totals.with_features + totals.without, figures["largest_bucket"] > 1, full, figures)
 
 
 class _Buckets:
@@ -138,37 +161,35 @@ def _layout(context: Context) -> tuple[np.dtype[np.generic], int, int]:
     return context.encoder.family.dtype, context.encoder.family.k, _SKETCHES_PER_BATCH
 
 
-def _forecast(connection: Connection, context: Context) -> None:
-    """Record and warn of the expected number of candidates before the long stage."""
+def _forecast(connection: Connection, context: Context) -> dict[str, Any]:
+    """Return the expected number of candidates as a figure, and warn of it before the long stage."""
     family = context.encoder.family
+    heads, totals = signatures.count_features(connection, context.leaves)
     sample = signatures.sample_sketches(
         connection, context.leaves, family.dtype, family.k, recipe_warnings.SAMPLE_SIZE
     )
-    expected = recipe_warnings.candidates_per_document(
-        context.encoder.band_keys(sample),
-        context.encoder.profile.amplification,
-        signatures.count_heads(connection, context.leaves),
-    )
-    generation_rows.add_figures(
-        connection, context.generation, {"expected_candidates_per_document": round(expected, 2)}
-    )
-    profile = context.encoder.profile
-    sizes = recipe_warnings.FeatureTotals(*signatures.count_features(connection, context.leaves))
-    _warn(context, recipe_warnings.of_features(profile, sizes) + recipe_warnings.of_sketches(profile, sample))
+    return _expected(connection, context, heads, totals, sample)
+
+
+def _expected(
+    connection: Connection, context: Context, heads: int, totals: FeatureTotals, sample: Signatures
+) -> dict[str, Any]:
+    encoder, profile = context.encoder, context.encoder.profile
+    keys = encoder.band_keys(sample.sketches)
+    expected = recipe_warnings.candidates_per_document(keys, profile.amplification, heads)
+    warnings = recipe_warnings.of_features(profile, totals)
+    warnings += recipe_warnings.of_sketches(profile, sample.sketches)
     # A build parses each page once; profile create and doctor check shingles of HTML.
-    if not profile.recipe.normalise.html:
-        backend = context.encoder.backend
-        short = profiles.warn_of_index(connection, context.generation, profile, backend)
-        _warn(context, [short] if short is not None else [])
-    _warn(
-        context,
-        [advice] if (advice := recipe_warnings.of_candidates(expected, profile.recipe.match.verify)) else [],
-    )
-
-
-def _warn(context: Context, warnings: list[str]) -> None:
-    for one in warnings:
+    if not profile.recipe.normalise.html and k_rule.applies(profile):
+        doc_ids = sample.doc_ids[: k_rule.SAMPLE_SIZE].tolist()
+        short = profiles.warn_of_documents(
+            connection, context.collection_id, doc_ids, profile, encoder.backend
+        )
+        warnings += [short] if short is not None else []
+    advice = recipe_warnings.of_candidates(expected, profile.recipe.match.verify)
+    for one in [*warnings, *([advice] if advice else [])]:
         context.warn(f"profile {context.generation.profile}: {one}")
+    return {"expected_candidates_per_document": round(expected, 2)}
 
 
 def _band_keys(

@@ -5,6 +5,7 @@ Progress is recorded for estimates. Each commit checks that the build was not pa
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,17 +135,17 @@ def _leave_out_common(connection: Connection, context: Context) -> None:
         context.warn(f"profile {context.generation.profile}: {message}")
 
 
-def finish_signing(connection: Connection, context: Context) -> None:
-    """Find the heads among the signed documents, and warn if the recipe does not suit the texts; does not commit."""
+def warn_of_texts(context: Context) -> None:
+    """Warn if the recipe does not suit the texts that were signed."""
     for message in recipe_warnings.of_texts(context.encoder.profile, context.build.texts):
         context.warn(f"profile {context.generation.profile}: {message}")
-    signatures.index_signatures(connection, context.leaves)
 
 
 def complete_signing(connection: Connection, context: Context) -> None:
     """Do what follows the slices of the stage sign."""
     generation = context.generation
-    finish_signing(connection, context)
+    warn_of_texts(context)
+    signatures.index_signatures(connection, context.leaves)
     if attachments.find_attachment(connection, generation.collection_id) is not None:
         # Texts that differ from the recorded revision were left out; compare them again.
         queue.queue_work(connection, context.leaves, "compare", [queue.WHOLE])
@@ -175,11 +176,18 @@ def add_pair_slices(connection: Connection, context: Context, buckets: LoadedBuc
         full, figures, keys = buckets.full, buckets.figures, buckets.sample
     bounds = _quantiles(keys, heads * context.encoder.profile.band_rows)
     build_slices.plan_pairs(connection, leaves, bounds, heads, full)
-    now = queue.server_time(connection).isoformat(timespec="seconds")
-    dated = {**figures, "buckets_counted_at": now}
-    generation_rows.add_figures(connection, context.generation, dated)
-    for message in recipe_warnings.of_limit(limit, figures["links_left_out"], figures["buckets_over_limit"]):
+    generation_rows.add_figures(connection, context.generation, dated(connection, context, figures))
+
+
+def dated(connection: Connection, context: Context, figures: dict[str, int]) -> dict[str, Any]:
+    """Return the figures of buckets with the time, and warn if many are over the limit."""
+    left_out, over_limit = figures["links_left_out"], figures["buckets_over_limit"]
+    for message in recipe_warnings.of_limit(context.bucket_limit, left_out, over_limit):
         context.warn(f"profile {context.generation.profile}: {message}")
+    return {
+        **figures,
+        "buckets_counted_at": queue.server_time(connection).isoformat(timespec="seconds"),
+    }
 
 
 def _sample_keys(connection: Connection, context: Context) -> NDArray[np.int64]:
@@ -188,7 +196,7 @@ def _sample_keys(connection: Connection, context: Context) -> NDArray[np.int64]:
     sample = signatures.sample_sketches(
         connection, context.leaves, family.dtype, family.k, recipe_warnings.SAMPLE_SIZE
     )
-    return np.sort(to_bigint(flat(context.encoder.band_keys(sample))))
+    return np.sort(to_bigint(flat(context.encoder.band_keys(sample.sketches))))
 
 
 def _quantiles(keys: NDArray[np.int64], rows: int) -> list[int]:

@@ -14,13 +14,14 @@ from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.store import bands, build_slices, documents, pairs, signatures
-from nearsim_db.store.bands import Links
+from nearsim_db.store.bands import FullBuckets, Links
 from nearsim_db.store.build_slices import Slice, SlicedStage
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 
 _CANDIDATES_PER_BATCH = 16_384
+NOTHING_FOUND = dict.fromkeys(("linked", "candidates", "screened"), 0)  # the counts of pairs
 _LINKS_PER_RUN = 1_000_000  # 32 MB, if each is the first of its pair
 
 
@@ -85,14 +86,17 @@ class Taker:
     def _load_bands(self, part: Slice) -> None:
         build_bands.load_slice(self._reading, self._writing, self._context, part)
 
-    def find_pairs(self, part: Slice) -> None:
-        """Verify the candidates whose first link is in the slice; other slices have the rest."""
+    def find_pairs(self, part: Slice, full: FullBuckets | None = None) -> None:
+        """Verify the candidates whose first link is in the slice; other slices have the rest.
+
+        `full` are the buckets over the limit, if they are not stored with slices.
+        """
         context, stale = self._context, set[int]()
-        context.found.counts.update(dict.fromkeys(("linked", "candidates", "screened"), 0))
+        context.found.counts.update(NOTHING_FOUND)
         with closing(
             bands.stream_links(self._reading, context.leaves, context.bucket_limit, (part.low, part.high))
         ) as links:
-            for candidates in self._first_linked(links):
+            for candidates in self._first_linked(links, full):
                 known = self._band_keys().signatures_of(candidates)
                 verified = steps.verify_candidates(self._writing, context, candidates, known)
                 pairs.load_pairs(self._writing, context.leaves, verified)
@@ -103,13 +107,13 @@ class Taker:
         # only this process knows of them.
         queue.queue_work(self._writing, context.leaves, "search", sorted(stale))
 
-    def _first_linked(self, links: Iterable[Links]) -> Iterator[NDArray[np.int64]]:
+    def _first_linked(self, links: Iterable[Links], full: FullBuckets | None) -> Iterator[NDArray[np.int64]]:
         """Yield the pairs, (m, 2), of those links of a slice that are the first of theirs.
 
         They come in long runs sorted by the first document of their bucket: those of a family of copies together, so
         that its sketches and texts are read once for most of its pairs.
         """
-        full = build_slices.read_full_buckets(self._writing, self._context.leaves)
+        full = full or build_slices.read_full_buckets(self._writing, self._context.leaves)
         run: list[Links] = []
         amount = 0
         for block in chain(links, [None]):

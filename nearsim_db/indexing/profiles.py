@@ -169,7 +169,7 @@ def warn_of_index(
     if not k_rule.applies(profile):
         return None
     heads = signatures.sample_heads(connection, generation.leaves, k_rule.SAMPLE_SIZE)
-    return _warn(connection, generation.collection_id, heads, profile, backend)
+    return warn_of_documents(connection, generation.collection_id, heads, profile, backend)
 
 
 def warn_of_collection(connection: Connection, collection_id: CollectionId, profile: Profile) -> str | None:
@@ -177,16 +177,17 @@ def warn_of_collection(connection: Connection, collection_id: CollectionId, prof
     if not k_rule.applies(profile):
         return None
     sampled = documents.sample_documents(connection, collection_id, k_rule.SAMPLE_SIZE, _SEED)
-    return _warn(connection, collection_id, sampled, profile, None)
+    return warn_of_documents(connection, collection_id, sampled, profile, None)
 
 
-def _warn(
+def warn_of_documents(
     connection: Connection,
     collection_id: CollectionId,
     doc_ids: Sequence[int],
     profile: Profile,
     backend: str | None,
 ) -> str | None:
+    """Return a warning for a profile and some documents, None if there is none."""
     encoder = Encoder(profile, backend)
     texts = [
         encoder.text_of(one.title, one.body)

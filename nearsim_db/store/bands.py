@@ -84,11 +84,11 @@ class BandRows:
 
     def full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
         """Return the buckets over the limit, and the figures BUCKET_FIGURES; the rows of a bucket must all be here."""
-        starts = np.flatnonzero(np.append(True, self.hashes[1:] != self.hashes[:-1]))
+        starts = np.flatnonzero(np.append(True, self.hashes[1:] != self.hashes[:-1])[: len(self.hashes)])
         sizes = np.diff(np.append(starts, len(self.hashes)))
         full = (sizes > bucket_limit) & (bucket_limit > 0)
         last_anchors = self.doc_ids[starts[full] + bucket_limit - 1]
-        figures = _bucket_figures(len(starts), int(sizes.max()), sizes[full].tolist(), bucket_limit)
+        figures = _bucket_figures(len(starts), int(sizes.max(initial=0)), sizes[full].tolist(), bucket_limit)
         return FullBuckets(self.hashes[starts[full]], last_anchors), figures
 
 

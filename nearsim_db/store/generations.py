@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+
+from psycopg.types.json import Jsonb
 
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
@@ -33,7 +36,6 @@ def change_state(
     state: State,
     before: Sequence[State],
     *,
-    first_live: bool = False,
     caught_up: bool = False,
     drop: bool | None = None,
 ) -> None:
@@ -42,7 +44,6 @@ def change_state(
         "generation_id": generation.generation_id,
         "state": state,
         "before": list(before),
-        "first_live": first_live,
         "caught_up": caught_up,
         "drop": drop,
     }
@@ -79,12 +80,13 @@ def remedy(generation: Generation, *, attended: bool) -> str:
     return f"see: {generation.advice('reindex status')}"
 
 
-def finish_build(connection: Connection, generation: Generation) -> None:
-    """Make the first generation of a profile live after its build; another one catches up with the documents."""
-    if generation.replaces is None:
-        change_state(connection, generation, "live", ["building"], first_live=True)
-    else:
-        change_state(connection, generation, "catching_up", ["building"])
+def finish_build(connection: Connection, generation: Generation, figures: dict[str, Any]) -> bool:
+    """Make the first generation of a profile live after its build; another one catches up with the documents.
+
+    Adds figures. Returns False if the build is paused or abandoned, which it cannot be any more after this.
+    """
+    parameters = {"generation_id": generation.generation_id, "figures": Jsonb(figures)}
+    return run(connection, "finish_build", **parameters).value() is not None
 
 
 def lock_profile(connection: Connection, profile_id: ProfileId) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.batches import SignatureRows, Signatures
+from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
@@ -45,7 +46,8 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
                 ("head_id", heads[chosen]),
             ]
         copy_rows(connection, leaves, "signature", columns)
-    partitions.report_changes(connection)
+    if len(rows.doc_ids):
+        partitions.report_changes(connection)
 
 
 def count_heads(connection: Connection, leaves: Leaves) -> int:
@@ -59,10 +61,10 @@ def read_head_digests(connection: Connection, leaves: Leaves) -> NDArray[np.void
     return np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
 
 
-def count_features(connection: Connection, leaves: Leaves) -> tuple[int, int, int, int]:
-    """Return the documents with features, with exactly one, without, and the total features of heads."""
-    with_features, with_one, without, features = run(connection, "count_features", leaves).row()
-    return with_features, with_one, without, int(features)
+def count_features(connection: Connection, leaves: Leaves) -> tuple[int, FeatureTotals]:
+    """Return the number of heads, and the totals of all documents."""
+    heads, *totals = map(int, run(connection, "count_features", leaves).row())
+    return heads, FeatureTotals(*totals)
 
 
 def index_signatures(connection: Connection, leaves: Leaves) -> None:
@@ -102,13 +104,13 @@ def stream_heads(
 
 def sample_sketches(
     connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, size: int
-) -> NDArray[np.generic]:
-    """Return the sketches of a random sample of heads, (n, k) with n up to `size`."""
-    return sketches_from(run(connection, "sample_sketches", leaves, "binary", size=size).values(), dtype, k)
+) -> Signatures:
+    """Return the signatures of a random sample of up to `size` heads, in the order of their digests."""
+    return _signatures(run(connection, "sample_sketches", leaves, "binary", size=size).rows(), dtype, k)
 
 
 def sample_heads(connection: Connection, leaves: Leaves, size: int) -> list[int]:
-    """Return the doc_ids of the sample whose sketches `sample_sketches` returns."""
+    """Return the doc_ids of the sample that `sample_sketches` returns."""
     return run(connection, "sample_heads", leaves, size=size).values()
 
 

@@ -96,10 +96,17 @@ SELECT state FROM nearsim.generation WHERE generation_id = %(generation_id)s
 -- name: change_state
 -- Move a generation from one of some states to another; no row if it is in none of them. Relies on generation_pkey.
 UPDATE nearsim.generation SET state = %(state)s,
-    live_at = CASE WHEN %(first_live)s THEN now() ELSE live_at END,
     ready_at = CASE WHEN %(caught_up)s THEN clock_timestamp() ELSE ready_at END,
     dropping = coalesce(CAST(%(drop)s AS boolean), dropping)
 WHERE generation_id = %(generation_id)s AND state = ANY(CAST(%(before)s AS text[]))
+RETURNING generation_id
+
+-- name: finish_build
+-- End a build: the first generation of a profile is live, another one catches up; no row if it is not being built. The
+-- row has its state and all other results of a small build in one version. Relies on generation_pkey.
+UPDATE nearsim.generation SET state = CASE WHEN replaces IS NULL THEN 'live' ELSE 'catching_up' END, stage = 'done',
+    live_at = CASE WHEN replaces IS NULL THEN now() END, figures = figures || %(figures)s
+WHERE generation_id = %(generation_id)s AND state = 'building'
 RETURNING generation_id
 
 -- name: mark_abandoned

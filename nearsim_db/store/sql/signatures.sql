@@ -9,9 +9,9 @@ SELECT coalesce(
 FROM {signature} AS signature WHERE head_id = doc_id
 
 -- name: count_features
--- Documents with features, with exactly one, with none, and total features of heads, known once all are signed. Reads
--- the whole table.
-SELECT count(*) FILTER (WHERE feature_count > 0), count(*) FILTER (WHERE feature_count = 1),
+-- Heads, documents with features, with exactly one, with none, and total features of heads, known once all are signed.
+-- Reads the whole table.
+SELECT count(*) FILTER (WHERE head_id = doc_id), count(*) FILTER (WHERE feature_count > 0), count(*) FILTER (WHERE feature_count = 1),
     count(*) FILTER (WHERE feature_count = 0), coalesce(sum(feature_count) FILTER (WHERE head_id = doc_id), 0)
 FROM {signature} AS signature
 
@@ -48,7 +48,7 @@ SELECT doc_id, sketch, feature_digest FROM {signature} AS signature WHERE head_i
 
 -- name: sample_sketches
 -- Random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.
-SELECT sketch FROM {signature} AS signature WHERE feature_digest IS NOT NULL AND head_id = doc_id
+SELECT doc_id, sketch, feature_digest FROM {signature} AS signature WHERE feature_digest IS NOT NULL AND head_id = doc_id
 ORDER BY feature_digest LIMIT %(size)s
 
 -- name: sample_heads
