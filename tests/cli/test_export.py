@@ -170,10 +170,7 @@ def test_parquet_of_nothing_has_the_columns(nearsim: CommandLine, tmp_path: Path
     assert pyarrow.parquet.read_table(path).column_names[:3] == ["left", "right", "similarity"]
 
 
-def test_formats_that_contradict_the_name_are_refused(nearsim: CommandLine) -> None:
-    assert "contradicts" in nearsim.fail("pairs", "-o", "a.parquet", "--format", "csv", exit_code=2)
-    assert "contradicts" in nearsim.fail("pairs", "-o", "a.csv.gz", "--format", "jsonl", exit_code=2)
-    assert "compressed internally" in nearsim.fail("pairs", "-o", "a.parquet.gz", exit_code=2)
+def test_events_are_not_followed_into_compressed_files(nearsim: CommandLine) -> None:
     assert "not an output format" in nearsim.fail("events", "--follow", "-o", "a.jsonl.gz", exit_code=2)
 
 

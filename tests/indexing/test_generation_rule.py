@@ -3,7 +3,9 @@
 import random
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -116,24 +118,14 @@ def dispatch_all_day(url: str, over: threading.Event) -> None:
 def in_the_background(*actions: tuple[Any, ...]) -> Iterator[None]:
     """Threads that run until the block ends; their exceptions are raised."""
     over = threading.Event()
-    errors: list[BaseException] = []
-
-    def guarded(action: Any, *values: object) -> None:
+    with ThreadPoolExecutor(len(actions)) as pool:
+        running = [pool.submit(partial(one[0], *one[1:], over)) for one in actions]
         try:
-            action(*values, over)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=one) for one in actions]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-    assert errors == []
+            yield
+        finally:
+            over.set()
+    for one in running:
+        one.result()
 
 
 @pytest.mark.slow("writers of every isolation level")

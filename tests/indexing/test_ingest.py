@@ -1,12 +1,11 @@
 """Ingesting: every record is accounted for, and no work is done twice."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -276,29 +275,18 @@ def test_a_page_is_parsed_once_for_one_indexing(index: Index, monkeypatch: pytes
         assert parsed.count(page(20)) == 1
 
 
-WRITER = """
-import sys
-from nearsim_db import Document, Index
-first, last = int(sys.argv[2]), int(sys.argv[3])
-with Index.connect(sys.argv[1]) as index:
-    for number in range(first, last):
-        index.add([Document(f"d{number}", body=f"all but one of these words are the same in each document, {number}")])
-"""
-
-
-@pytest.mark.slow("starts processes")
+@pytest.mark.slow("many batches")
 def test_two_writers_at_once_miss_no_pair(database_url: str) -> None:
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, database_url, first, last],
-            env={**os.environ, "NEARSIM_BACKEND": "numpy"},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for first, last in (("0", "12"), ("12", "24"))
-    ]
-    errors = [writer.communicate()[1] for writer in writers]
-    assert [writer.returncode for writer in writers] == [0, 0], errors
+    body, start = "all but one of these words are the same in each document", Barrier(2)
+
+    def write(numbers: range) -> None:
+        with Index.connect(database_url) as index:
+            start.wait()
+            for number in numbers:
+                index.add([Document(f"d{number}", body=f"{body}, {number}")])
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, (range(12), range(12, 24))))
     with Index.connect(database_url) as index:
         assert len(list(index.pairs())) == 24 * 23 // 2
         assert [len(cluster.members) for cluster in index.clusters()] == [24]

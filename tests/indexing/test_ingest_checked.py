@@ -1,10 +1,6 @@
 """Adding under `on_duplicate`: decided before the insert, and correct with any number of concurrent callers."""
 
-import json
-import os
 import random
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -246,53 +242,6 @@ def test_full_buckets_are_decided_by_the_candidate_relation(
             fresh.add(Document(name, body=index.get(name)["body"]) for name in in_order(index))
             assert pairs(fresh) <= stored
             assert pairs(fresh)
-
-
-CALLER = """
-import json, sys
-from nearsim_db import Document, Index
-url, caller, texts = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-with Index.connect(url) as index:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    inserted = 0
-    for at, body in texts:
-        inserted += index.add([Document(f"{caller}-{at}", body=body)], on_duplicate="skip").inserted
-    print(inserted)
-"""
-
-
-@pytest.mark.slow("four processes")
-def test_processes_insert_one_of_many_near_copies(index: Index, database_url: str) -> None:
-    index.create_profile("p", recipe())
-    index.build()
-    rng = random.Random(11)
-    originals = [text(rng) for _ in range(10)]
-    processes = []
-    for caller in range(4):
-        texts = [(at, edited(rng, original, caller % 2)) for at, original in enumerate(originals)]
-        arguments = [sys.executable, "-c", CALLER, database_url, str(caller), json.dumps(texts)]
-        processes.append(
-            subprocess.Popen(
-                arguments,
-                env={**os.environ, "NEARSIM_BACKEND": "numpy"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    for process in processes:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    reported = [process.communicate() for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4, reported
-    assert sum(int(out) for out, _ in reported) == len(originals)
-    assert len(names(index)) == len(originals)
-    assert pairs(index) == set()
 
 
 def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: str) -> None:

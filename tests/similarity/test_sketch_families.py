@@ -3,14 +3,13 @@
 import random
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.sketch import FAMILIES, NO_KNOWN_PAIRS, make_family
@@ -129,20 +128,10 @@ def test_threads_may_share_a_family(variant: Variant, backend: str) -> None:
     family = variant.make(k=64, backend=backend)
     batches = [variant.batch(random_documents([100] * 60, seed=seed)) for seed in (1, 2)]
     expected = [family.sketch(*batch) for batch in batches]
-    found: list[list[NDArray[np.generic]]] = [[], []]
-
-    def work(which: int) -> None:
-        for _ in range(6):
-            found[which].append(family.sketch(*batches[which]))
-
-    threads = [threading.Thread(target=work, args=(which,)) for which in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for which in (0, 1):
-        assert len(found[which]) == 6
-        assert all(np.array_equal(one, expected[which]) for one in found[which])
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.map(lambda batch: [family.sketch(*batch) for _ in range(6)], batches)
+        for own, sketches in zip(expected, found, strict=True):
+            assert all(np.array_equal(one, own) for one in sketches)
 
 
 @every_variant

@@ -1,7 +1,7 @@
 """Writing documents in batches: loaded and upserted documents are equal, also beside a concurrent writer."""
 
-import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import psycopg
@@ -105,20 +105,20 @@ def test_a_document_that_another_session_is_adding_is_updated(database_url: str)
     """The load waits for that session's commit, is undone, and the batch is upserted."""
     with Database.connect(database_url) as database:
         collection_id = _collection(database, "one")
-    results: list[Written] = []
     batch = [Document("first", body="a"), Document("second", body="ours")]
-    writer = threading.Thread(
-        target=lambda: results.append(write(database_url, "one", batch, may_copy=True)), daemon=True
-    )
-    with psycopg.connect(database_url) as other, psycopg.connect(database_url) as watching:
+    with (
+        ThreadPoolExecutor(1) as pool,
+        psycopg.connect(database_url) as other,
+        psycopg.connect(database_url) as watching,
+    ):
         other.execute(
             "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (%s, 'second', 'theirs')",
             (collection_id,),
         )
-        writer.start()
+        writing = pool.submit(write, database_url, "one", batch, may_copy=True)
         wait_until(watching, BLOCKED)
-    writer.join()
-    assert (results[0].inserted, results[0].updated, results[0].added) == (1, 1, None)
+    written = writing.result()
+    assert (written.inserted, written.updated, written.added) == (1, 1, None)
     assert [row[0:3:2] for row in stored(database_url, "one")] == [("second", "ours"), ("first", "a")]
 
 

@@ -1,8 +1,8 @@
 """Rows on their way into the database: packed arrays, the order of band rows, pairs that two sessions find."""
 
-import threading
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -164,15 +164,14 @@ def test_pair_that_another_session_is_storing_is_left_out(
 ) -> None:
     found = pairs_of(connection, leaves, (1, 2), (1, 3))
     pairs.store_pairs(connection, leaves, pairs_of(connection, leaves, (1, 2)))
-    with engine.connect() as other, engine.connect(autocommit=True) as watching:
+    with (
+        ThreadPoolExecutor(1) as pool,
+        engine.connect() as other,
+        engine.connect(autocommit=True) as watching,
+    ):
         pid = run(other, "SELECT pg_backend_pid()").value()
-        stored: list[list[int]] = []
-        storing = threading.Thread(
-            target=lambda: stored.extend(pairs.store_pairs(other, leaves, found).tolist())
-        )
-        storing.start()
+        storing = pool.submit(pairs.store_pairs, other, leaves, found)
         while not run(watching, _BLOCKED, pid=pid).value():
             pass
         connection.commit()
-        storing.join()
-    assert stored == [[1, 3]]
+        assert storing.result().tolist() == [[1, 3]]

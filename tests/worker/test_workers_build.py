@@ -6,8 +6,7 @@ import pytest
 
 from nearsim_db import Index
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, texts_of, words
+from tests.builders.reindex_world import RECIPE, words
 from tests.builders.workers import Application, application, running, wait_until
 from tests.indexing.test_build_slices import rows_of
 from tests.servers.citus import AnyServer
@@ -42,19 +41,3 @@ def test_any_number_of_workers_builds_the_same_index(server: AnyServer) -> None:
             built.append(rows_of(url, 1))
     assert len(built[0]["similar_pair"]) == COUNT // 2
     assert built[0] == built[1] == built[2]
-
-
-def test_a_killed_worker_costs_only_its_slice(database_url: str) -> None:
-    with Index.connect(database_url) as index, application(database_url) as other:
-        fill(database_url, other)
-        with index.database.engine.connect() as holding:
-            # A worker waits for this lock once it has taken its slice.
-            take_transaction_lock(holding, Lock.STORE, 1)
-            with running(database_url, module=SMALL) as killed:
-                wait_until(other, WAITING)
-                killed.process.kill()
-                killed.process.wait()
-            holding.rollback()
-        with running(database_url, module=SMALL), running(database_url, module=SMALL):
-            wait_until(other, LIVE)
-        assert pairs_of(index.database, 1) == jaccard_pairs(texts_of(index.database), 0.5)
