@@ -14,6 +14,7 @@ from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.worker.worker import Worker
 from tests.builders.many_collections import DOCUMENTS, fill
+from tests.builders.workers import ask
 
 FEW, MANY = 25, 60
 
@@ -59,14 +60,14 @@ def test_costs_do_not_grow_with_the_number_of_collections(
 VIEWS = ("pairs", "documents", "clusters", "duplicates", "combined_pairs")
 
 
+RELATIONS = """
+SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE starts_with(nspname, 'nearsim')
+"""
+
+
 def count_relations(session: psycopg.Connection[tuple[object, ...]]) -> int:
     """Relations in the schemas of nearsim: tables, indexes, views, sequences."""
-    row = session.execute(
-        "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-        "WHERE nspname LIKE 'nearsim%'"
-    ).fetchone()
-    assert row is not None
-    return int(str(row[0]))
+    return int(ask(session, RELATIONS))
 
 
 def count_locks(session: psycopg.Connection[tuple[object, ...]]) -> dict[str, int]:
@@ -79,9 +80,7 @@ def count_locks(session: psycopg.Connection[tuple[object, ...]]) -> dict[str, in
                 psycopg.sql.Identifier(view)
             )
         )
-        row = session.execute("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()").fetchone()
-        assert row is not None
-        found[view] = int(str(row[0]))
+        found[view] = ask(session, "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
     return found
 
 

@@ -2,7 +2,11 @@
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +67,22 @@ class CommandLine:
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Outcome(result.exit_code, result.stdout, result.stderr)
+
+    @contextmanager
+    def started(self, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
+        """Run a command in a process of its own, which is killed at the end of the block."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nearsim_db", *map(str, arguments)],
+            env={**os.environ, **self.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
 
     def succeed(self, *arguments: object, given: bytes = b"") -> Outcome:
         """Run a command and assert that it succeeds."""

@@ -7,6 +7,7 @@ from psycopg import sql
 
 from nearsim_db import Document, Index
 from tests.builders.relations import identifier
+from tests.builders.workers import ask
 from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
 
 WORD = "zyxwvutsecret"
@@ -37,11 +38,9 @@ def traces(database_url: str, doc_id: int) -> dict[str, int]:
             # Events keep numbers of documents, but not how similar one was that is gone.
             rows = [(row,) for (row,) in rows if table != "event" or row["kind"] == "pair_found"]
             found[table] = sum(_is_trace(row, doc_id) for (row,) in rows)
-        samples = connection.execute(
-            "SELECT count(*) FROM pg_stats WHERE strpos(to_jsonb(pg_stats)::text, %s) > 0", [WORD]
-        ).fetchone()
-        assert samples is not None
-    return {table: count for table, count in {**found, "pg_stats": samples[0]}.items() if count}
+        sampled = "SELECT count(*) FROM pg_stats WHERE strpos(to_jsonb(pg_stats)::text, %s) > 0"
+        found["pg_stats"] = ask(connection, sampled, WORD)
+    return {table: count for table, count in found.items() if count}
 
 
 def _is_trace(row: dict[str, Any], doc_id: int) -> bool:
@@ -61,11 +60,7 @@ def traces_of_id(database_url: str, doc_id: int) -> dict[str, int]:
 def doc_id_of(database_url: str, name: str) -> int:
     """The doc_id of a document."""
     with psycopg.connect(database_url) as connection:
-        row = connection.execute(
-            "SELECT doc_id FROM nearsim.document WHERE external_id = %s", [name]
-        ).fetchone()
-        assert row is not None
-        return int(row[0])
+        return int(ask(connection, "SELECT doc_id FROM nearsim.document WHERE external_id = %s", name))
 
 
 def execute(database_url: str, *commands: str) -> None:

@@ -1,9 +1,7 @@
 """`nearsim review` in a process of its own, and requests to it."""
 
-import os
 import signal
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -92,14 +90,7 @@ class Desk:
 @contextmanager
 def desk(nearsim: CommandLine, *arguments: str) -> Iterator[Desk]:
     """Serve the desk without opening a browser, and get its cookie."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nearsim_db", "review", "--no-browser", *arguments],
-        env={**os.environ, **nearsim.environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    with nearsim.started("review", "--no-browser", *arguments) as process:
         assert process.stdout is not None
         opened = Desk(process, process.stdout.readline().strip())
         parts = urlsplit(opened.url)
@@ -107,6 +98,3 @@ def desk(nearsim: CommandLine, *arguments: str) -> Iterator[Desk]:
         opened.cookie = answer.headers["set-cookie"].split(";")[0]
         opened.headers = dict(answer.headers)
         yield opened
-    finally:
-        process.kill()
-        process.communicate()

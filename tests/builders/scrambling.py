@@ -4,11 +4,10 @@ import random
 
 from psycopg import sql
 
-from nearsim_db.records import GenerationId
 from nearsim_db.store.driver.statements import PARENTS, Leaves
 from tests.builders.event_world import FIRST
 from tests.builders.relations import identifier
-from tests.builders.workers import Application
+from tests.builders.workers import Application, ask
 
 DELETE_PAIRS = sql.SQL("DELETE FROM {similar_pair} WHERE left_id = %s")
 INSERT_PAIR = sql.SQL(
@@ -69,8 +68,6 @@ def regroup(connection: Application, rng: random.Random, by_leaf: bool, doc_ids:
 
 def change(connection: Application, command: sql.SQL, by_leaf: bool, *values: object) -> None:
     """Run a command on a table of the first generation, or on its parent."""
-    row = connection.execute(FIRST).fetchone()
-    assert row is not None
-    leaves = Leaves(GenerationId(int(str(row[0]))))
+    leaves = Leaves(ask(connection, FIRST))
     tables = {name: leaves.table(name) if by_leaf else identifier(name) for name in PARENTS}
     connection.execute(command.format(generation_id=sql.Literal(leaves.generation_id), **tables), values)

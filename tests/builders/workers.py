@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import Empty, Queue
 from threading import Thread
+from typing import Any
 
 import psycopg
 import pytest
@@ -125,9 +126,9 @@ def application(url: str) -> Iterator[Application]:
         yield connection
 
 
-def ask(connection: Application, question: str) -> object:
-    """The single value that a query returns."""
-    row = connection.execute(question.encode()).fetchone()
+def ask(connection: psycopg.Connection[Any], question: str, *values: object) -> Any:
+    """The first value that a query returns."""
+    row = connection.execute(question.encode(), values or None).fetchone()
     assert row is not None
     return row[0]
 

@@ -2,12 +2,7 @@
 
 import csv
 import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -101,23 +96,6 @@ def test_limit_of_matches(stored: CommandLine, tmp_path: Path) -> None:
     assert enough.err == ""
 
 
-@contextmanager
-def following(nearsim: CommandLine, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """`nearsim events --follow` in a process of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nearsim_db", "events", "--follow", *arguments],
-        env={**os.environ, **nearsim.environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def test_events_are_filtered_and_written(filled: CommandLine, tmp_path: Path) -> None:
     shown = filled.succeed("events", "--kind", "pair_found", "--kind", "cluster_formed", "--limit", "2")
     assert "pair_found" in shown.out and "generation_live" not in shown.out
@@ -135,7 +113,7 @@ def test_events_are_filtered_and_written(filled: CommandLine, tmp_path: Path) ->
 def test_follow_runs_until_a_signal(
     filled: CommandLine, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    with following(filled, "--kind", "pair_found") as process:
+    with filled.started("events", "--follow", "--kind", "pair_found") as process:
         assert process.stdout is not None
         reported = [json.loads(process.stdout.readline()) for _ in range(2)]
         more = write_jsonl(tmp_path / "more.jsonl", [{"id": "later", "text": STORM}])

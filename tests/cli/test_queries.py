@@ -120,16 +120,11 @@ def test_failure_leaves_the_output_file_unchanged(filled: CommandLine, tmp_path:
 def test_closed_pipe_is_not_an_error(nearsim: CommandLine, tmp_path: Path, format: str) -> None:
     texts = [{"id": f"{n:0900d}", "text": STORM} for n in range(60)]
     nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")
-    program = [sys.executable, "-c", "from nearsim_db.cli import main; main()"]
-    answers = [*program, "pairs", "--format", format, "--limit", "2000"]
-    with subprocess.Popen(
-        answers, env={**os.environ, **nearsim.environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with nearsim.started("pairs", "--format", format, "--limit", 2000) as process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.read(4)
         process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 0
+        assert (process.stderr.read(), process.wait()) == ("", 0)
 
 
 @pytest.mark.slow("starts a process")

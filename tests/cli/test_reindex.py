@@ -1,9 +1,6 @@
 """nearsim reindex: from start to drop."""
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -71,18 +68,13 @@ def test_interrupted_builds_are_reported_and_resumed(
     """The build is stopped in its last step, while it waits for a lock that the test holds."""
     with psycopg.connect(url) as holding, application(url) as looking:
         holding.execute("LOCK TABLE nearsim_index.cluster_member_shared IN SHARE MODE")
-        building = subprocess.Popen(
-            [sys.executable, "-m", "nearsim_db", "reindex", "start"],
-            env={**os.environ, **nearsim.environment, "NEARSIM_BACKEND": "numpy"},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        wait_until(looking, BLOCKED)
-        status = of_the_second(nearsim)
-        assert (status["state"], status["stage"], status["attended"]) == ("building", "clusters", True)
-        assert 0 < status["percent"] < 100 and status["seconds_left"] >= 0
-        building.send_signal(number)
-        _, said = building.communicate(timeout=PATIENCE_SECONDS)
+        with nearsim.started("reindex", "start") as building:
+            wait_until(looking, BLOCKED)
+            status = of_the_second(nearsim)
+            assert (status["state"], status["stage"], status["attended"]) == ("building", "clusters", True)
+            assert 0 < status["percent"] < 100 and status["seconds_left"] >= 0
+            building.send_signal(number)
+            _, said = building.communicate(timeout=PATIENCE_SECONDS)
         holding.rollback()
         wait_until(looking, "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')")
     if number == signal.SIGINT:

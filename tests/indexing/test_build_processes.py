@@ -21,7 +21,7 @@ from nearsim_db.store.build_slices import read_progress
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from tests.builders.reindex_world import jaccard_pairs, pairs_of, texts_of
 from tests.builders.relations import leaves_of
-from tests.builders.workers import PATIENCE_SECONDS, running, wait_until
+from tests.builders.workers import BLOCKED, PATIENCE_SECONDS, ask, running, wait_until
 from tests.indexing.test_build_slices import (
     RECIPES,
     add_profile,
@@ -48,7 +48,6 @@ def index(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]
 
 
 ALL_SIGNED = "SELECT NOT EXISTS (SELECT FROM nearsim_index.build_slice WHERE stage = 'sign' AND NOT done)"
-WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
 
 
 def test_processes_build_the_same_index(index: Index, database_url: str) -> None:
@@ -113,7 +112,7 @@ def test_a_slice_of_a_killed_process_is_done_by_another(index: Index, database_u
             # The process waits for this lock once it has taken its slice.
             take_transaction_lock(holding, Lock.STORE, generation_id)
             started.add(HelperProcess(database_url, generation_id, 1))
-            wait_until(asking, WAITING)
+            wait_until(asking, BLOCKED)
             kill(started)
             started.check()
             holding.rollback()
@@ -127,11 +126,10 @@ def test_a_process_killed_while_bands_are_loaded_delays_nothing(index: Index, da
     context, warnings = build_until(index, "bands"), list[str]()
     generation_id = context.generation.generation_id
     with psycopg.connect(database_url, autocommit=True) as asking:
-        others = asking.execute("SELECT array_agg(pid) FROM pg_stat_activity").fetchone()
-        assert others is not None
+        others = ask(asking, "SELECT array_agg(pid) FROM pg_stat_activity")
         connected = sql.SQL(
             "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL ({}))"
-        ).format(others[0])
+        ).format(others)
         started = Helpers(warnings.append)
         started.add(HelperProcess(database_url, generation_id, 1))
         wait_until(asking, connected.as_string(asking))
@@ -191,7 +189,7 @@ def test_processes_end_with_their_parent(index: Index, database_url: str) -> Non
         ) as killing,
     ):
         take_transaction_lock(holding, Lock.STORE, context.generation.generation_id)
-        wait_until(asking, WAITING)
+        wait_until(asking, BLOCKED)
         output, _ = killing.communicate("\n")
         deadline = time.monotonic() + PATIENCE_SECONDS
         while is_running(int(output)):

@@ -34,6 +34,7 @@ from tests.builders.reindex_world import (
 from tests.builders.reindex_world import fill as fill_and_build
 from tests.builders.relations import leaves_of
 from tests.builders.selection import some, some_combinations
+from tests.builders.workers import ask
 from tests.servers.databases import Server
 
 COUNT = 40
@@ -113,17 +114,16 @@ def rows_of(url: str, generation_id: int) -> dict[str, list[tuple[object, ...]]]
         }
 
 
+FIGURES = """
+SELECT figures - ARRAY['began', 'seconds', 'done', 'total', 'buckets_counted_at'] FROM nearsim.generation
+WHERE generation_id = %s
+"""
+
+
 def figures_of(url: str, generation_id: int) -> dict[str, object]:
     """What a build counted."""
     with psycopg.connect(url) as connection:
-        row = connection.execute(
-            "SELECT figures - ARRAY['began', 'seconds', 'done', 'total', 'buckets_counted_at'] "
-            "FROM nearsim.generation "
-            "WHERE generation_id = %s",
-            [generation_id],
-        ).fetchone()
-        assert row is not None
-        return dict(row[0])
+        return dict(ask(connection, FIGURES, generation_id))
 
 
 def add_profile(url: str, name: str) -> None:

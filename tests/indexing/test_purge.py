@@ -28,6 +28,7 @@ from tests.builders.purged_secret import (
 )
 from tests.builders.relations import leaves_of
 from tests.builders.selection import some, some_combinations
+from tests.builders.workers import ask
 from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
 
 
@@ -99,11 +100,9 @@ def test_tables_that_generations_share_are_vacuumed_once(database_url: str) -> N
 
 def count_vacuums(session: psycopg.Connection[tuple[int]]) -> int:
     """How many times the shared tables were vacuumed."""
-    row = session.execute(
-        "SELECT CAST(sum(vacuum_count) AS integer) FROM pg_stat_user_tables WHERE relname LIKE '%\\_shared'"
-    ).fetchone()
-    assert row is not None
-    return row[0]
+    return int(
+        ask(session, "SELECT sum(vacuum_count) FROM pg_stat_user_tables WHERE relname LIKE '%\\_shared'")
+    )
 
 
 def test_twin_becomes_head_after_a_purge(database_url: str) -> None:

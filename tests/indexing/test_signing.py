@@ -22,11 +22,10 @@ from nearsim_db.indexing.signing import HelperSigner, LocalSigner
 from nearsim_db.readers import from_documents
 from nearsim_db.store import partitions
 from tests.builders.reindex_world import RECIPE, stories, words
-from tests.builders.workers import wait_until
+from tests.builders.workers import BLOCKED, wait_until
 from tests.indexing.test_early_signing import assert_exact, create
 
 COUNT = 40
-WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def test_a_killed_helper(database_url: str) -> None:
         ):
             holding.execute(sql.SQL("LOCK {}").format(signing.table))
             signer.sign(signing.insert(1, 4))
-            wait_until(asking, WAITING)
+            wait_until(asking, BLOCKED)
             helper.process.kill()
             signer.finish()
         assert (

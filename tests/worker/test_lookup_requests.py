@@ -58,9 +58,7 @@ def other(database_url: str, index: Index) -> Iterator[Application]:
 
 def put(other: Application, body: str, title: str | None = None, min_similarity: float | None = None) -> int:
     """Insert a request; return its probe_id."""
-    row = other.execute(ASK, (body, title, min_similarity)).fetchone()
-    assert row is not None and isinstance(row[0], int)
-    return row[0]
+    return int(ask(other, ASK, body, title, min_similarity))
 
 
 def checked(index: Index, body: str, title: str | None = None, min_similarity: float = 0.0) -> list[Row]:

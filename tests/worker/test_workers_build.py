@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow("starts processes")
 COUNT = 400
 SMALL = "tests.builders.small_worker"
 LIVE = "SELECT EXISTS (SELECT FROM nearsim.generation WHERE state = 'live')"
-WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
 
 
 def fill(url: str, other: Application) -> None:

@@ -16,6 +16,7 @@ from tests.builders.interleaving import Actor, Schedule
 from tests.builders.living_world import World
 from tests.builders.selection import some
 from tests.builders.server_kills import kill
+from tests.builders.workers import ask
 from tests.indexing.test_interleavings import WORLDS
 from tests.servers.citus import AnyServer
 
@@ -72,9 +73,9 @@ def test_an_index_damaged_by_a_crash_or_a_disk_is_rebuilt(server_to_kill: AnySer
 
 def _file_of(cluster: Cluster, url: str, table: str) -> Path:
     with psycopg.connect(url) as connection:
-        row = connection.execute("SELECT pg_relation_filepath(%s::regclass)", [table]).fetchone()
-    assert row is not None
-    return cluster.data_directory / str(row[0])
+        return cluster.data_directory / str(
+            ask(connection, "SELECT pg_relation_filepath(%s::regclass)", table)
+        )
 
 
 _SEEDS = 1

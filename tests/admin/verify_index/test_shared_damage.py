@@ -12,6 +12,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import FIRST_OWN
 from tests.builders.relations import leaves_of
 from tests.builders.selection import some
+from tests.builders.workers import ask
 from tests.servers.citus import AnyServer
 from tests.servers.databases import Server
 
@@ -98,12 +99,9 @@ def test_collections_leave_a_table_that_cannot_be_read(server_to_kill: AnyServer
     with server_to_kill.database(fill) as url:
         with psycopg.connect(url) as connection:
             connection.execute("CHECKPOINT")
-            row = connection.execute(
-                "SELECT pg_relation_filepath('nearsim_index.cluster_member_shared')"
-            ).fetchone()
-        assert row is not None
+            file = ask(connection, "SELECT pg_relation_filepath('nearsim_index.cluster_member_shared')")
         cluster.stop()
-        with (cluster.data_directory / str(row[0])).open("r+b") as content:
+        with (cluster.data_directory / file).open("r+b") as content:
             content.seek(16)
             content.write(b"\xff" * 64)  # in the header of the first page
         cluster.start()
