@@ -8,8 +8,8 @@
 `peers`: from a file of JSON lines to the file of survivors, each tool as a process of its own, in turns (A B C, A B
 C); word 3-shingles at 0.7. The servers are up. Prints Markdown: seconds on the clock, processor seconds of client and
 server, the client's memory, and of an additional run, before the clock, recall and precision of the pairs against
-brute force, and of the joins that make the clusters of single documents. nearsim's run has verified every pair and
-stored it; the others report candidates.
+brute force, and of the joins that make the clusters of single documents. nearsim has verified every
+pair; the others report candidates.
 
 `peer-lookups`: the file is indexed, and texts that are not in it (of the same corpus, or the file's last ones) are
 looked up one by one.

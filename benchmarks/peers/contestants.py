@@ -92,7 +92,7 @@ def contestants(
         lacking = None if text_dedup else "not asked for: --text-dedup PYTHON"
         found = [
             NearsimCommand(
-                NEARSIM, "command, exact, PostgreSQL", "with_nearsim", None, postgres, cluster.dsn()
+                NEARSIM, "exact; look-ups in PostgreSQL", "with_nearsim", None, postgres, cluster.dsn()
             ),
             Contestant("rensa", f"in memory, {BANDS} bands", "with_rensa", packages=("rensa",)),
             Contestant("datasketch", "in memory", "with_datasketch", packages=("datasketch", "xxhash")),
