@@ -126,6 +126,13 @@ def figures_of(url: str, generation_id: int) -> dict[str, object]:
         return dict(ask(connection, FIGURES, generation_id))
 
 
+def assert_built_alike(url: str, steps: str = "") -> None:
+    """The newer of two generations has the rows and the counts of the other."""
+    first, second = (one.generation_id for one in leaves_of(url))
+    assert rows_of(url, second) == rows_of(url, first), steps
+    assert figures_of(url, second) == figures_of(url, first)
+
+
 def add_profile(url: str, name: str) -> None:
     """A profile with the recipe of the first, not built."""
     with psycopg.connect(url) as connection:
@@ -170,13 +177,10 @@ def test_any_number_of_slices_gives_the_same_index(
         add_profile(database_url, "sliced")
         small_slices(monkeypatch, 7, 300)
         build.build(index.database.engine, context_of(index), silent)
-    first, second = (one.generation_id for one in leaves_of(database_url))
-    whole, sliced = rows_of(database_url, first), rows_of(database_url, second)
-    assert len(whole["similar_pair"]) > 25
-    assert sliced == whole
-    figures = figures_of(database_url, first)
-    assert figures_of(database_url, second) == figures
-    assert int(str(figures["buckets_over_limit"])) > 10
+    assert_built_alike(database_url)
+    first, _ = (one.generation_id for one in leaves_of(database_url))
+    assert len(rows_of(database_url, first)["similar_pair"]) > 25
+    assert int(str(figures_of(database_url, first)["buckets_over_limit"])) > 10
 
 
 @some_combinations(("recipe", list(RECIPES.values())), ("megabytes", ["256", "0"]))
@@ -191,9 +195,7 @@ def test_one_transaction_gives_the_same_index(
         add_profile(database_url, "together")
         monkeypatch.setattr(build, "MOST_DOCUMENTS", COUNT)
         assert build.build_few(index.database.engine, context_of(index))
-    first, second = (one.generation_id for one in leaves_of(database_url))
-    assert rows_of(database_url, second) == rows_of(database_url, first)
-    assert figures_of(database_url, second) == figures_of(database_url, first)
+    assert_built_alike(database_url)
 
 
 def test_a_paused_build_is_not_done_in_one_transaction(database_url: str) -> None:
@@ -225,9 +227,7 @@ def test_any_takers_in_any_interleaving_give_the_same_index(
         small_slices(monkeypatch, 15, 1500)
         monkeypatch.setattr(build, "_POLL_SECONDS", 0.0)
         schedule = run_takers(index, database_url, takers, random.Random(f"takers {takers} {seed}"))
-    first, second = (one.generation_id for one in leaves_of(database_url))
-    assert rows_of(database_url, second) == rows_of(database_url, first), schedule.listing()
-    assert figures_of(database_url, second) == figures_of(database_url, first)
+    assert_built_alike(database_url, schedule.listing())
 
 
 def run_takers(index: Index, url: str, takers: int, rng: random.Random) -> Schedule:

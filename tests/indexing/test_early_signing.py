@@ -69,6 +69,13 @@ def create(index: Index, *profiles: Iterable[str]) -> None:
         index.create_profile(f"p{number}", override(Recipe(), list(settings)))
 
 
+@pytest.fixture
+def index(index: Index) -> Index:
+    """An index with a profile that waits for its first documents."""
+    create(index, RECIPE)
+    return index
+
+
 def assert_exact(index: Index) -> None:
     """The stored pairs are those of the stored texts, by brute force, and nothing waits."""
     assert {(one.left, one.right) for one in index.pairs()} == jaccard_pairs(texts_of(index.database), 0.5)
@@ -86,7 +93,9 @@ def run(sql: str, *parameters: object) -> Step:
 
 
 @pytest.mark.parametrize("others", some([1, 0], "either way"), ids=["more documents", "as many documents"])
-def test_other_writers_meanwhile(database_url: str, signed_by_build: list[str | None], others: int) -> None:
+def test_other_writers_meanwhile(
+    index: Index, database_url: str, signed_by_build: list[str | None], others: int
+) -> None:
     """One adds a document, one edits and perhaps one deletes a document of an earlier batch."""
     insert = "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'other', %s)"
     edit = "UPDATE nearsim.document SET body = %s WHERE external_id = 'd1'"
@@ -97,41 +106,35 @@ def test_other_writers_meanwhile(database_url: str, signed_by_build: list[str | 
         if not others
         else run("SELECT true"),
     }
-    with Index.connect(database_url) as index:
-        create(index, RECIPE)
-        index.ingest(records(stories(COUNT), database_url, steps))
-        assert_exact(index)
-        # If as many are there as were signed, the build looks for no other; the new one is captured like an edit.
-        assert signed_by_build == [words(4)] * others
+    index.ingest(records(stories(COUNT), database_url, steps))
+    assert_exact(index)
+    # If as many are there as were signed, the build looks for no other; the new one is captured like an edit.
+    assert signed_by_build == [words(4)] * others
 
 
-def test_an_id_that_recurs_in_a_later_batch(database_url: str) -> None:
+def test_an_id_that_recurs_in_a_later_batch(index: Index) -> None:
     """Its last text counts."""
     again = [Document("d0", body=words(9)), Document("d5", body=words(2)), Document("d0", body=words(14))]
-    with Index.connect(database_url) as index:
-        create(index, RECIPE)
-        index.add([*stories(COUNT)[:20], *again[:2], *stories(COUNT)[20:], *again[2:]])
-        assert_exact(index)
-        assert index.get("d0")["body"] == words(14)
+    index.add([*stories(COUNT)[:20], *again[:2], *stories(COUNT)[20:], *again[2:]])
+    assert_exact(index)
+    assert index.get("d0")["body"] == words(14)
 
 
 def test_an_ingest_that_ended_early_is_continued(
-    database_url: str, signed_by_build: list[str | None]
+    index: Index, database_url: str, signed_by_build: list[str | None]
 ) -> None:
     """The documents of the first attempt that had been signed are not signed again."""
 
     def end(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         raise KeyboardInterrupt
 
-    with Index.connect(database_url) as index:
-        create(index, RECIPE)
-        with pytest.raises(KeyboardInterrupt):
-            index.ingest(records(stories(COUNT), database_url, {27: end}), resumable=True)
+    with pytest.raises(KeyboardInterrupt):
+        index.ingest(records(stories(COUNT), database_url, {27: end}), resumable=True)
     with psycopg.connect(database_url) as connection:
         connection.execute(sql.SQL("DELETE FROM {} WHERE doc_id % 5 = 0").format(signature_of(database_url)))
-    with Index.connect(database_url) as index:
-        index.add(stories(COUNT))
-        assert_exact(index)
+    with Index.connect(database_url) as other:
+        other.add(stories(COUNT))
+        assert_exact(other)
         assert signed_by_build == [words(number - 1) for number in (5, 10, 15, 20)]
 
 
@@ -148,27 +151,23 @@ def test_several_profiles_at_once(database_url: str, signed_by_build: list[str |
             assert_exact(index)
 
 
-def test_a_paused_build_gets_no_more_signatures(database_url: str) -> None:
+def test_a_paused_build_gets_no_more_signatures(index: Index, database_url: str) -> None:
     pause = "UPDATE nearsim.generation SET state = 'paused'"
-    with Index.connect(database_url) as index:
-        create(index, RECIPE)
-        index.ingest(records(stories(COUNT), database_url, {32: run(pause)}))
+    index.ingest(records(stories(COUNT), database_url, {32: run(pause)}))
     with psycopg.connect(database_url) as connection:
         signed = connection.execute(
             sql.SQL("SELECT count(*) FROM {}").format(signature_of(database_url))
         ).fetchone()
         assert signed is not None and int(str(signed[0])) < COUNT
         connection.execute("UPDATE nearsim.generation SET state = 'building'")
-    with Index.connect(database_url) as index:
-        index.build()
-        assert_exact(index)
+    index.build()
+    assert_exact(index)
 
 
 def test_a_process_without_the_build_lock_leaves_signing_to_the_one_that_has_it(
-    database_url: str, signed_by_build: list[str | None]
+    index: Index, database_url: str, signed_by_build: list[str | None]
 ) -> None:
-    with Index.connect(database_url) as index, Index.connect(database_url) as other:
-        create(index, RECIPE)
+    with Index.connect(database_url) as other:
         collection_id = index._collection_id()
         with (
             other.database.builder(collection_id) as held,
@@ -180,7 +179,7 @@ def test_a_process_without_the_build_lock_leaves_signing_to_the_one_that_has_it(
         assert signed_by_build == []
 
 
-def test_an_error_of_signing_ends_the_ingest(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_signing_ends_the_ingest(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was committed before is indexed by the next run."""
 
     class Broken(Exception):
@@ -189,10 +188,8 @@ def test_an_error_of_signing_ends_the_ingest(database_url: str, monkeypatch: pyt
     def fail(*given: object, **named: object) -> None:
         raise Broken
 
-    with Index.connect(database_url) as index:
-        create(index, RECIPE)
-        with monkeypatch.context() as patch, pytest.raises(Broken):
-            patch.setattr("nearsim_db.indexing.steps.sign_documents", fail)
-            index.add(stories(COUNT))
+    with monkeypatch.context() as patch, pytest.raises(Broken):
+        patch.setattr("nearsim_db.indexing.steps.sign_documents", fail)
         index.add(stories(COUNT))
-        assert_exact(index)
+    index.add(stories(COUNT))
+    assert_exact(index)
