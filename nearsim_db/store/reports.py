@@ -218,8 +218,7 @@ def count_over_time(
     if not found:
         return None
     *_, first, last, end = found[0]
-    span = {"first": first, "last": last, "steps": steps, "amount": amount}
-    rows = run(connection, "count_origins", leaves, **span).rows()
+    rows = run(connection, "count_origins", leaves, first=first, last=last, steps=steps, amount=amount).rows()
     origins = tuple(
         Origin(first, source, documents, delay, _by_step(counts, steps))
         for first, source, documents, delay, counts, _ in rows

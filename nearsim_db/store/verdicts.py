@@ -34,8 +34,7 @@ def judge(
     `by` defaults to the database user. Raises NotFoundError for a missing document, or a missing verdict to undo, and
     NearsimError for an invalid verdict.
     """
-    parameters = {"collection": collection, "a": a, "b": b, "why": why, "by": by}
-    change_verdicts(connection, _STATEMENTS[decision], **parameters)
+    change_verdicts(connection, _STATEMENTS[decision], collection=collection, a=a, b=b, why=why, by=by)
 
 
 def keep(

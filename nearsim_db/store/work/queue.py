@@ -183,8 +183,7 @@ def finish(
 
 def lock_work(connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_id: int) -> bool:
     """Lock work under a lease until the transaction ends; False if the lease was lost."""
-    parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id}
-    return bool(run(connection, "lock_work", leaves, **parameters).count)
+    return bool(run(connection, "lock_work", leaves, stage=stage, lease_id=lease_id, doc_id=doc_id).count)
 
 
 def continue_later(
