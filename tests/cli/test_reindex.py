@@ -1,7 +1,6 @@
 """nearsim reindex: from start to drop."""
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,16 +8,12 @@ import psycopg
 import pytest
 
 from tests.builders.command_line import CommandLine
+from tests.builders.filled import address_of
 from tests.builders.reindex_world import fill
 from tests.builders.workers import BLOCKED, PATIENCE_SECONDS, application, running, wait_until
-from tests.servers.databases import Server
 
-
-@pytest.fixture
-def url(server: Server) -> Iterator[str]:
-    """A collection with a live index."""
-    with server.database(fill) as url:
-        yield url
+# A collection with a live index.
+url = address_of(fill)
 
 
 @pytest.fixture

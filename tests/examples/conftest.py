@@ -9,7 +9,7 @@ import pytest
 
 from nearsim_db.store.embedded.binaries import installed_binaries
 from tests.builders.command_line import CommandLine
-from tests.servers.databases import Server
+from tests.builders.filled import address_of
 from tests.servers.homes import server_home
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -20,11 +20,8 @@ def _fill(url: str) -> None:
     nearsim.succeed("ingest", EXAMPLES / "stories.jsonl", "--collection", "demo", "--quiet")
 
 
-@pytest.fixture(scope="module")
-def demo_url(server: Server) -> Iterator[str]:
-    """A database with the stories; tests of a module share it and only read."""
-    with server.database(_fill) as url:
-        yield url
+# A database with the stories; tests of a module share it and only read.
+demo_url = address_of(_fill, "module")
 
 
 @pytest.fixture

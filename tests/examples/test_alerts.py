@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Thread
@@ -25,6 +25,7 @@ from nearsim_db.store.driver.engine import cause_of_interruption
 from nearsim_db.store.work import backlog, leases
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.worker import Worker
+from tests.builders.filled import database_of
 from tests.builders.workers import application
 from tests.examples.conftest import EXAMPLES
 from tests.servers.citus import AnyServer
@@ -45,11 +46,8 @@ def fill(url: str) -> None:
         index.add([Document("d", body="some words of a text")])
 
 
-@pytest.fixture
-def database(server: AnyServer) -> Iterator[Database]:
-    """A database with that collection."""
-    with server.database(fill) as url, Database.connect(url) as database:
-        yield database
+# A database with that collection.
+database = database_of(fill)
 
 
 def watching(database: Database) -> Monitor:

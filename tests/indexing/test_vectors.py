@@ -11,9 +11,9 @@ from nearsim_db.errors import InputError
 from nearsim_db.records import ReadDocument
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import documents
+from tests.builders.filled import address_of
 from tests.builders.vector_world import alike, cosine, found, made_up, recipe
 from tests.builders.workers import IDLE, Application, application, ask, running, wait_until
-from tests.servers.databases import Server
 
 VECTORS = made_up()
 SAME = b"""
@@ -37,11 +37,8 @@ def fill(url: str) -> None:
         index.add(given())
 
 
-@pytest.fixture
-def database_url(server: Server) -> Iterator[str]:
-    """A database with that index."""
-    with server.database(fill) as url:
-        yield url
+# A database with that index.
+database_url = address_of(fill)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -13,6 +12,7 @@ from nearsim_db import Document, Index
 from nearsim_db.analysis.report import Options, gather
 from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.command_line import CommandLine
+from tests.builders.filled import address_of
 from tests.builders.relations import leaves_of
 from tests.builders.scrambling import INSERT_PAIR, UPDATE_HEAD, change
 from tests.builders.selection import some
@@ -51,11 +51,8 @@ def fill(url: str) -> None:
         index.add(GIVEN)
 
 
-@pytest.fixture(scope="module")
-def url(server: Server) -> Iterator[str]:
-    """Profiles of each way to verify, over the same three documents, the first and the last of which are twins."""
-    with server.database(fill) as url:
-        yield url
+# Profiles of each way to verify, over the same three documents, the first and the last of which are twins.
+url = address_of(fill, "module")
 
 
 def ask(url: str, query: LiteralString, **values: object) -> Any:

@@ -1,7 +1,6 @@
 """Several profiles on one collection: combined results against brute force for each."""
 
 import random
-from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, LiteralString
 
@@ -15,7 +14,7 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
-from tests.servers.databases import Server
+from tests.builders.filled import address_of
 
 Pairs = dict[tuple[str, str], dict[str, float]]
 
@@ -45,10 +44,7 @@ def fill(url: str) -> None:
         index.add([Document(f"d{number:02}", *texts(rng)) for number in range(40)])
 
 
-@pytest.fixture
-def url(server: Server) -> Iterator[str]:
-    with server.database(fill) as found:
-        yield found
+url = address_of(fill)
 
 
 def ask(url: str, command: LiteralString, *values: object) -> list[Any]:

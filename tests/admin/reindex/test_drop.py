@@ -15,11 +15,11 @@ from nearsim_db.store import generation_rows, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, run
 from nearsim_db.store.generation_rows import Generation
+from tests.builders.filled import address_of
 from tests.builders.reindex_world import Killed, coming, fill, pairs_of, reader, states, stored, stories
 from tests.builders.relations import identifier
 from tests.builders.selection import some
 from tests.builders.workers import application, running, wait_until
-from tests.servers.databases import Server
 
 pytestmark = pytest.mark.each_major
 
@@ -36,11 +36,8 @@ def two_generations(url: str) -> None:
         one.promote()
 
 
-@pytest.fixture
-def url(server: Server) -> Iterator[str]:
-    """A retired generation and a live one; how partitions are detached depends on the major."""
-    with server.database(two_generations) as url:
-        yield url
+# A retired generation and a live one; how partitions are detached depends on the major.
+url = address_of(two_generations)
 
 
 @pytest.fixture

@@ -1,23 +1,17 @@
 """Reindexing with verdicts, retention and attached tables."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.store.driver.statements import run
+from tests.builders.filled import database_of
 from tests.builders.followed_table import assert_as_ingested, words, write
 from tests.builders.reindex_world import LOWER, fill, jaccard_pairs, pairs_of, texts_of
 from tests.builders.workers import Application
-from tests.servers.databases import Server
 
-
-@pytest.fixture
-def filled(server: Server) -> Iterator[Database]:
-    """A collection with a live index, on the newest major."""
-    with server.database(fill) as url, Database.connect(url) as filled:
-        yield filled
+# A collection with a live index, on the newest major.
+filled = database_of(fill)
 
 
 def test_a_new_retention_is_applied(filled: Database) -> None:

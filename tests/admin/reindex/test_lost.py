@@ -1,6 +1,5 @@
 """Interrupted and concurrent builds and purges: nothing is lost, nothing stays behind, no session waits."""
 
-from collections.abc import Iterator
 from threading import Thread
 from typing import LiteralString
 
@@ -15,6 +14,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store import build_slices as stored_slices
 from nearsim_db.store.driver import statements
 from nearsim_db.store.work import backlog, work_items
+from tests.builders.filled import address_of
 from tests.builders.purged_secret import doc_id_of, traces_of_id
 from tests.builders.reindex_world import (
     LOWER,
@@ -27,15 +27,11 @@ from tests.builders.reindex_world import (
     texts_of,
 )
 from tests.builders.selection import some
-from tests.servers.databases import Server
 
 pytestmark = pytest.mark.usefixtures("either_tables")
 
 
-@pytest.fixture
-def url(server: Server) -> Iterator[str]:
-    with server.database(fill) as found:
-        yield found
+url = address_of(fill)
 
 
 def run(database: Database, *commands: str) -> None:

@@ -13,6 +13,7 @@ from nearsim_db.admin.reindex.reindex import promote
 from nearsim_db.errors import ConflictError
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS
+from tests.builders.filled import address_of
 from tests.builders.reindex_world import LOWER, fill, pairs_of, reader, states
 from tests.builders.relations import leaves_of
 from tests.builders.workers import application, ask, wait_until
@@ -20,7 +21,6 @@ from tests.endurance.reindexing import evaluation, scenario
 from tests.endurance.reindexing.checks import check
 from tests.endurance.reindexing.scenario import Load
 from tests.endurance.reindexing.texts import make_crowd
-from tests.servers.databases import Server
 from tests.servers.programs import newest_major
 
 SWITCHES = 50
@@ -33,11 +33,8 @@ def ready(url: str) -> None:
         Reindex(database, "default").start(settings=LOWER)
 
 
-@pytest.fixture
-def url(server: Server) -> Iterator[str]:
-    """A live generation, and one that is ready."""
-    with server.database(ready) as url:
-        yield url
+# A live generation, and one that is ready.
+url = address_of(ready)
 
 
 @pytest.fixture

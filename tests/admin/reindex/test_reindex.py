@@ -1,12 +1,11 @@
 """Reindexing: start, stop in every stage, resume, promote, roll back."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.errors import BuildStoppedError, ConflictError, NotFoundError
+from tests.builders.filled import database_of
 from tests.builders.reindex_world import (
     LOWER,
     Killed,
@@ -21,14 +20,9 @@ from tests.builders.reindex_world import (
     texts_of,
 )
 from tests.builders.selection import some
-from tests.servers.databases import Server
 
-
-@pytest.fixture
-def database(server: Server) -> Iterator[Database]:
-    """A collection with a live index, on the newest major."""
-    with server.database(fill) as url, Database.connect(url) as database:
-        yield database
+# A collection with a live index, on the newest major.
+database = database_of(fill)
 
 
 def reindex(database: Database) -> Reindex:

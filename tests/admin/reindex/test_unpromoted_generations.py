@@ -1,6 +1,6 @@
 """Other operations while a generation is being built, paused, abandoned or orphaned."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Thread
 
 import pytest
@@ -20,6 +20,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
+from tests.builders.filled import address_of
 from tests.builders.purged_secret import doc_id_of, traces_of_id
 from tests.builders.reindex_world import (
     LOWER,
@@ -38,7 +39,6 @@ from tests.builders.reindex_world import (
 )
 from tests.builders.selection import some, some_combinations
 from tests.indexing.test_index_model import assert_bands_are_exact, clusters, components, stored_pairs
-from tests.servers.databases import Server
 
 TWIN = "twin"
 
@@ -50,10 +50,7 @@ def with_twin(url: str) -> None:
         index.add([Document(TWIN, body=words(1))])
 
 
-@pytest.fixture
-def url(server: Server) -> Iterator[str]:
-    with server.database(with_twin) as found:
-        yield found
+url = address_of(with_twin)
 
 
 def purge(url: str, name: str) -> tuple[int, Purged]:

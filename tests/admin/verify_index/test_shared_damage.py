@@ -1,6 +1,5 @@
 """Damage of tables that the indexes of small collections share: each is repaired, and the other stays in use."""
 
-from collections.abc import Iterator
 from typing import LiteralString
 
 import psycopg
@@ -10,11 +9,11 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.verify_index import VerifyResult, verify_index
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import FIRST_OWN
+from tests.builders.filled import database_of
 from tests.builders.relations import leaves_of
 from tests.builders.selection import some
 from tests.builders.workers import ask
 from tests.servers.citus import AnyServer
-from tests.servers.databases import Server
 
 WORDS = " ".join(f"word{number}" for number in range(60))
 PAIRS = [(f"d{left}", f"d{right}") for right in range(10) for left in range(right)]
@@ -28,11 +27,8 @@ def fill(url: str) -> None:
             index.add(Document(f"d{number}", body=f"{WORDS} {number}") for number in range(10))
 
 
-@pytest.fixture
-def database(server: Server) -> Iterator[Database]:
-    """A database with the two collections."""
-    with server.database(fill) as url, Database.connect(url) as database:
-        yield database
+# A database with the two collections.
+database = database_of(fill)
 
 
 def execute(database: Database, *commands: LiteralString) -> None:

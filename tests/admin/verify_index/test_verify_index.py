@@ -1,6 +1,5 @@
 """Deliberately damaged indexes: what verify-index finds and how it repairs them."""
 
-from collections.abc import Iterator
 from typing import Any, LiteralString
 
 import psycopg
@@ -14,8 +13,8 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.records import GenerationId
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves
+from tests.builders.filled import database_of
 from tests.builders.selection import some
-from tests.servers.databases import Server
 
 _LENGTH = 40
 _FAMILIES = 10
@@ -38,18 +37,12 @@ def _fill(url: str) -> None:
         index.add(documents)
 
 
-@pytest.fixture(scope="module")
-def mended(server: Server) -> Iterator[Database]:
-    """An index that every test restores."""
-    with server.database(_fill) as url, Database.connect(url) as database:
-        yield database
+# An index that every test restores.
+mended = database_of(_fill, "module")
 
 
-@pytest.fixture
-def database(server: Server) -> Iterator[Database]:
-    """The same index for a single test."""
-    with server.database(_fill) as url, Database.connect(url) as database:
-        yield database
+# The same index for a single test.
+database = database_of(_fill)
 
 
 def _run(database: Database, *commands: LiteralString, generation: int = 1) -> None:

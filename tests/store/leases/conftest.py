@@ -7,7 +7,7 @@ import pytest
 from nearsim_db import Index
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
-from tests.servers.databases import Server
+from tests.builders.filled import address_of
 
 
 def fill(url: str) -> None:
@@ -16,11 +16,8 @@ def fill(url: str) -> None:
         index.add([])
 
 
-@pytest.fixture
-def database_url(server: Server) -> Iterator[str]:
-    """A database with that collection."""
-    with server.database(fill) as url:
-        yield url
+# A database with that collection.
+database_url = address_of(fill)
 
 
 @pytest.fixture
