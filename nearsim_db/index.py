@@ -19,6 +19,7 @@ from nearsim_db.errors import (
 )
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
+from nearsim_db.indexing.build import MOST_DOCUMENTS
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.indexing.ingest import Ingest, measure
@@ -42,7 +43,6 @@ from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store import (
     collection_rows,
     document_writes,
-    generation_rows,
     partitions,
     query_rows,
     verdicts,
@@ -150,12 +150,15 @@ class Index(Queries):
                 run = CheckedIngest(
                     self.database, collection_id, writer, self._lookups, on_duplicate, strict=strict
                 )
-            live = self._live_generations(collection_id)
+            existing = self._catch_up.generations(collection_id)
             try:
                 if dry_run or is_borrowed:
                     run.write(counted, self._progress)
                 else:
-                    with self._catch_up.sign_early(collection_id, expected_bytes) as signing:
+                    is_few = isinstance(records, list) and len(records) <= MOST_DOCUMENTS
+                    with self._catch_up.sign_early(
+                        collection_id, expected_bytes, existing, is_few=is_few
+                    ) as signing:
                         run.write(counted, self._progress, signing)
                         signing.finish(run.summary.inserted)
             except BaseException as error:
@@ -166,9 +169,9 @@ class Index(Queries):
                     error.summary = run.summary
                 raise
             self.warnings.extend(counted.warnings())
-            self.warnings.extend(_markup_warnings(live, run))
+            self.warnings.extend(_markup_warnings([one for one in existing if one.state == "live"], run))
             if not dry_run:
-                self._index(collection_id)
+                self._index(collection_id, is_attached=False)
             try:
                 profiles.refuse_unusable_recipes(
                     self.database, collection_id, run if dry_run else None, planned
@@ -178,8 +181,12 @@ class Index(Queries):
                 raise
             return run.summary
 
-    def _index(self, collection_id: CollectionId, *, may_leave: bool = True) -> None:
+    def _index(
+        self, collection_id: CollectionId, *, may_leave: bool = True, is_attached: bool = True
+    ) -> None:
         """Index what was written, here and by others; with `may_leave` a user who may not index leaves it to a worker.
+
+        With `is_attached` the collection may have an attached table.
 
         A reindex that another process began is left to it. What is not committed waits for a worker, too.
         """
@@ -191,7 +198,9 @@ class Index(Queries):
         engine, indexes = self.database.engine, self._catch_up
         with translate_errors():
             # Documents: what an attached table has that they lack.
-            if trouble := attached_table.catch_up_collection(engine, collection_id, self._progress):
+            if is_attached and (
+                trouble := attached_table.catch_up_collection(engine, collection_id, self._progress)
+            ):
                 self._contexts.warn(trouble)
             # A first index, built whole: sign, load bands, find pairs, cluster. It has the changes until then.
             existing = indexes.ensure_built(collection_id)
@@ -384,17 +393,12 @@ class Index(Queries):
     def _open_for_writing(self, doing: str, *, create: bool) -> CollectionId:
         """Return the collection's id, `_NO_COLLECTION` if it does not exist. Raises ConflictError if it is attached."""
         with self.database.transaction() as connection:
-            found = collection_rows.find_collection(connection, self.collection)
-            if found is None and not create:
+            find = collection_rows.ensure_collection if create else collection_rows.find_collection
+            collection = find(connection, self.collection)
+            if collection is None:
                 return _NO_COLLECTION
-            collection = found or collection_rows.ensure_collection(connection, self.collection)
             attachments.refuse_attached(connection, collection.collection_id, doing)
             return collection.collection_id
-
-    def _live_generations(self, collection_id: CollectionId) -> list[Generation]:
-        with self.database.transaction() as connection:
-            found = generation_rows.list_generations(connection, collection_id)
-        return [one for one in found if one.state == "live"]
 
     def _get_collection(self) -> Collection:
         with self.database.transaction() as connection:

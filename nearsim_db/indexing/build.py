@@ -48,13 +48,13 @@ def build(
     Raises BuildStoppedError if it was paused or abandoned.
     """
     if not build_few(engine, context):
-        _build_by_stages(engine, context, progress, check_helpers)
-    discard_indexed(engine, context.generation, context.retained_seconds)
+        build_by_stages(engine, context, progress, check_helpers)
 
 
-def _build_by_stages(
+def build_by_stages(
     engine: Engine, context: Context, progress: Progress, check_helpers: Callable[[], None]
 ) -> None:
+    """Build a generation as `build` does, in a transaction for each slice."""
     with engine.connect() as connection:
         generation = generation_rows.reread(connection, context.generation)
     context.adopt(generation)
@@ -72,6 +72,7 @@ def _build_by_stages(
         with _timed(engine, context, name):
             stages[name]()
             _vacuum(engine, context, name)
+    discard_indexed(engine, context.generation, context.retained_seconds)
 
 
 def join(engine: Engine, context: Context, between: Callable[[], None], keys: BandKeys | None = None) -> int:
@@ -203,6 +204,7 @@ def build_few(engine: Engine, context: Context) -> bool:
             steps.rebuild_clusters(connection, context)
         _finish(connection, generation, {**few.figures, **counts, "documents": counted})
         context.found.clear()
+    discard_indexed(engine, generation, context.retained_seconds)
     return True
 
 

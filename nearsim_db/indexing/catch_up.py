@@ -1,6 +1,6 @@
 """Catch up: build the indexes of a collection, and apply to them what was written to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
@@ -56,18 +56,19 @@ class CatchUp:
         if existing and not any(one.is_first_build for one in existing):
             return existing
         with self._database.builder(collection_id):
-            for generation in self.generations(collection_id) or [self._default_profile(collection_id)]:
+            existing = self.generations(collection_id)
+            for generation in existing or [self._default_profile(collection_id)]:
                 if generation.is_first_build:
-                    self.build(self._placed(generation, is_large=False))
+                    self.build(self._placed(generation, is_large=False) if existing else generation)
         return self.generations(collection_id)
 
     def build(self, generation: Generation) -> None:
         """Build a generation, from the stage at which it stopped."""
-        with (
-            self._context(generation) as context,
-            helpers(self._database, context, self._contexts.warn) as running,
-        ):
-            build.build(self._database.engine, context, self._progress, running.check)
+        engine = self._database.engine
+        with self._context(generation) as context:
+            if not build.build_few(engine, context):
+                with helpers(self._database, context, self._contexts.warn) as running:
+                    build.build_by_stages(engine, context, self._progress, running.check)
 
     @contextmanager
     def _context(self, generation: Generation) -> Iterator[Context]:
@@ -87,17 +88,24 @@ class CatchUp:
 
     @contextmanager
     def sign_early(
-        self, collection_id: CollectionId, expected_bytes: int | None = None
+        self,
+        collection_id: CollectionId,
+        expected_bytes: int | None = None,
+        existing: Sequence[Generation] = (),
+        *,
+        is_few: bool = False,
     ) -> Iterator[EarlySigning]:
         """Delay first builds as above; documents that the block writes can be signed for them meanwhile.
 
-        `expected_bytes` is about the size of their texts, if it is known.
+        `expected_bytes` is about the size of their texts, if it is known, `existing` the collection's generations. Few
+        documents are one transaction, and are left to the build, as to sign them early would take more statements.
         A collection without a profile gets one with the default recipe.
         """
         engine, contexts = self._database.engine, list[Context]()
-        existing = self.generations(collection_id)
-        if not self._database.may_index or (existing and not any(one.is_first_build for one in existing)):
-            with self.delay_first_build(collection_id), EarlySigning(engine, contexts) as signing:
+        is_built = bool(existing) and not any(one.is_first_build for one in existing)
+        if is_few or is_built or not self._database.may_index:
+            delay = nullcontext() if is_few or is_built else self.delay_first_build(collection_id)
+            with delay, EarlySigning(engine, contexts) as signing:
                 yield signing
             return
         with self._database.builder(collection_id, wait=False) as is_builder:

@@ -68,9 +68,10 @@ def list_unfinished(connection: Connection) -> list[Collection]:
 
 def create_collection(connection: Connection, name: str) -> Collection:
     """Create a collection. Raises ConflictError if the name is taken or not allowed."""
-    if not _insert_collection(connection, name):
+    created = _insert_collection(connection, name)
+    if created is None:
         raise ConflictError(f"collection {name!r} already exists")
-    return get_collection(connection, name)
+    return created
 
 
 def ensure_collection(connection: Connection, name: str) -> Collection:
@@ -78,11 +79,8 @@ def ensure_collection(connection: Connection, name: str) -> Collection:
 
     Raises ConflictError if it is missing and the name is not allowed.
     """
-    found = find_collection(connection, name)
-    if found is not None:
-        return found
-    _insert_collection(connection, name)
-    return get_collection(connection, name)
+    found = find_collection(connection, name) or _insert_collection(connection, name)
+    return found or get_collection(connection, name)
 
 
 def _refuse_name(name: str) -> None:
@@ -94,9 +92,9 @@ def _refuse_name(name: str) -> None:
         )
 
 
-def _insert_collection(connection: Connection, name: str) -> bool:
+def _insert_collection(connection: Connection, name: str) -> Collection | None:
     _refuse_name(name)
-    return run(connection, "create_collection", name=name).value() is not None
+    return run(connection, "create_collection", name=name).first(Collection)
 
 
 def rename_collection(connection: Connection, name: str, new_name: str) -> None:

@@ -28,7 +28,7 @@ ORDER BY name
 -- name: create_collection
 -- Create a collection; no row if its name is taken.
 INSERT INTO nearsim.collection (name) VALUES (%(name)s)
-ON CONFLICT DO NOTHING RETURNING collection_id
+ON CONFLICT DO NOTHING RETURNING collection_id, name, created_at
 
 -- name: rename_collection
 -- Rename a collection. Relies on collection_pkey.
