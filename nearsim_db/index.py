@@ -170,11 +170,10 @@ class Index(Queries):
                 raise
             self.warnings.extend(counted.warnings())
             self.warnings.extend(_markup_warnings([one for one in existing if one.state == "live"], run))
-            if not dry_run:
-                self._index(collection_id, is_attached=False)
+            indexed = None if dry_run else self._index(collection_id, is_attached=False)
             try:
                 profiles.refuse_unusable_recipes(
-                    self.database, collection_id, run if dry_run else None, planned
+                    self.database, collection_id, run if dry_run else None, planned, indexed
                 )
             except InputError as error:
                 error.summary = run.summary
@@ -183,18 +182,19 @@ class Index(Queries):
 
     def _index(
         self, collection_id: CollectionId, *, may_leave: bool = True, is_attached: bool = True
-    ) -> None:
-        """Index what was written, here and by others; with `may_leave` a user who may not index leaves it to a worker.
+    ) -> list[Generation] | None:
+        """Index what was written, here and by others; return the generations that were brought up to date.
 
-        With `is_attached` the collection may have an attached table.
+        With `may_leave` a user who may not index leaves it to a worker. With `is_attached` the collection may have an
+        attached table.
 
         A reindex that another process began is left to it. What is not committed waits for a worker, too.
         """
         if self.database.engine.is_borrowed:
-            return
+            return None
         if may_leave and not self.database.may_index:
             self._contexts.warn("what was written waits for a worker: this user may not index it")
-            return
+            return None
         engine, indexes = self.database.engine, self._catch_up
         with translate_errors():
             # Documents: what an attached table has that they lack.
@@ -214,6 +214,7 @@ class Index(Queries):
                         indexes.catch_up(generation)
             with engine.connect(autocommit=True) as connection:
                 partitions.analyze_refilled(connection)
+            return existing
 
     def _index_after_error(self, collection_id: CollectionId) -> None:
         """Index what was written before an error; an error of this becomes a warning."""

@@ -66,17 +66,20 @@ def refuse_unusable_recipes(
     collection_id: CollectionId,
     tried: Ingest | None = None,
     planned: Recipe | None = None,
+    existing: Sequence[Generation] | None = None,
     *,
     only_new: bool = False,
 ) -> None:
     """Raise InputError as `refuse_unusable` does, for documents that are stored or of a dry run.
+
+    `existing` are the collection's generations, if they were just read.
 
     The profiles are the live ones and those not built yet, or only the latter, and the one of a planned recipe.
     """
     has_source = tried is not None and tried.has_source
     adds = tried is not None and tried.summary.inserted > 0 and not has_source
     with database.transaction() as connection:
-        found = generation_rows.list_generations(connection, collection_id)
+        found = existing or generation_rows.list_generations(connection, collection_id)
         used = [one for one in found if one.is_first_build or (one.state == "live" and not only_new)]
         recipes = [] if has_source else [one.recipe for one in used]
         for recipe in recipes if planned is None else [*recipes, to_mapping(planned)]:

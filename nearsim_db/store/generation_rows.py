@@ -12,7 +12,7 @@ from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves, run, statement
+from nearsim_db.store.driver.statements import SCHEMA, Leaves, run, statement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +100,8 @@ def create_generation(
         "detached": detached,
         "numbers": partitions.NUMBERS[tables],
     }
-    return get_generation(connection, run(connection, "create_generation", **parameters).value())
+    read = statement("list_generations", chosen=sql.SQL("true"), generations=sql.SQL("created"))
+    return run(connection, statement("create_generation", read=read), **parameters).one(Generation)
 
 
 def give_own_tables(connection: Connection, generation: Generation) -> Generation:
@@ -177,7 +178,8 @@ def get_generation(connection: Connection, generation_id: GenerationId) -> Gener
 
 
 def _select(connection: Connection, chosen: sql.Composable, **parameters: object) -> list[Generation]:
-    return run(connection, statement("list_generations", chosen=chosen), **parameters).all(Generation)
+    query = statement("list_generations", chosen=chosen, generations=sql.Identifier(SCHEMA, "generation"))
+    return run(connection, query, **parameters).all(Generation)
 
 
 def set_stage(connection: Connection, generation: Generation, stage: Stage) -> None:

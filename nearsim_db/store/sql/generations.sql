@@ -36,12 +36,15 @@ UPDATE nearsim.generation SET figures = figures || (
 WHERE generation_id = %(generation_id)s
 
 -- name: create_generation
--- Create a generation, in state building; its number says which tables it shares.
+-- Create a generation, in state building, and read it; its number says which tables it shares.
+WITH created AS (
 INSERT INTO nearsim.generation
     (generation_id, profile_id, recipe, fingerprint, bands, rows, expected_recall, replaces, detached)
 OVERRIDING SYSTEM VALUE VALUES
     (nextval(CAST(%(numbers)s AS regclass)), %(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s, %(expected_recall)s, %(replaces)s, %(detached)s)
-RETURNING generation_id
+RETURNING *
+)
+{read}
 
 -- name: give_own_tables
 -- Begin a first build again under a number whose tables are its own; no row if it has gone on. Relies on
@@ -64,7 +67,7 @@ RETURNING generation_id
 SELECT generation_id, profile_id, profile.name, collection_id, collection.name, state, stage,
     recipe, fingerprint, figures, generation.created_at, live_at, bands, rows, replaces, detached,
     distributed, dropping, ready_at, retired_at, common_shingles
-FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
+FROM {generations} AS generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
 WHERE {chosen}
 ORDER BY profile.name, generation.created_at, generation_id
 

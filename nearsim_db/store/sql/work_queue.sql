@@ -1,3 +1,7 @@
+-- name: has_changes
+-- Whether there are captured changes of documents. Reads nearsim.change up to the first.
+SELECT EXISTS (SELECT FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL)
+
 -- name: dispatch_changes
 -- Turn captured changes into work for every generation of their collections: to sign, or to link only. A change is
 -- taken by deleting it, never by a cursor over ids or times, which commit late; locking it before, to skip what others

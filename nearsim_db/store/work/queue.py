@@ -69,6 +69,9 @@ def dispatch(
     generation_ids: Sequence[GenerationId] = (),
 ) -> Dispatched:
     """Turn up to `batch` captured changes into work; new work to sign of some generations under a worker's lease."""
+    # The statement below takes far longer to plan, and workers often ask when nothing was captured.
+    if not run(connection, "has_changes").value():
+        return Dispatched(0, False, {})
     take_transaction_lock(connection, Lock.DISPATCH, 0, shared=True)
     parameters = {"batch": batch, "lease_id": lease_id, "generation_ids": list(generation_ids)}
     alone = try_transaction_lock(connection, Lock.CHANGES, 0)
