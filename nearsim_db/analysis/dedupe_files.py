@@ -238,7 +238,7 @@ def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: He
     expected = recipe_warnings.candidates_per_document(
         encoder.band_keys(sketches), profile.amplification, len(heads)
     )
-    yield from filter(None, (short, recipe_warnings.of_candidates(expected, profile.recipe.match.verify)))
+    yield from filter(None, (short, recipe_warnings.of_candidates(expected, profile.recipe)))
     left, right = records.numbers[pairs.edges[pairs.tying]].T
     yield from recipe_warnings.of_numbers(profile.recipe, int((left != right).sum()), len(left))
     full, limit = pairs.full, profile.recipe.match.bucket_limit

@@ -20,6 +20,7 @@ from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles, find_common
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
+from nearsim_db.similarity.frequencies import Frequencies
 from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.metrics import FEATURE
 from nearsim_db.similarity.recipe import keep_policy
@@ -96,14 +97,7 @@ class EncodedRecords:
 
     def _store(self, first: int, contents: Sequence[Content], waiting: Future[Encoded]) -> None:
         encoded = waiting.result()
-        sketches, features = self._files
-        with full_disk():
-            if self.encoder.family.ordered:
-                self._sketches.append(encoded.sketches)
-            else:
-                sketches.write(np.ascontiguousarray(encoded.sketches).data)
-            features.write(np.concatenate(encoded.features).view(np.uint8).data)
-        self._sizes += map(len, encoded.features)
+        self._sizes += self._write(encoded)
         self._sample(first, contents, encoded)
         nothing = encoded.sketches[:0].copy()  # a view would keep all sketches in memory
         self._parts.append(Encoded(encoded.counts, encoded.digests, nothing, encoded.numbers))
@@ -129,76 +123,86 @@ class EncodedRecords:
             self._submit()
         while self._waiting:
             self._store(*self._waiting.popleft())
-        sketches, features = self._files
-        with full_disk():
-            sketches.flush()
-            features.flush()
-        family, parts = self.encoder.family, self._parts or [self.encoder.encode([])]
+        parts = self._parts or [self.encoder.encode([])]
         self.counts: NDArray[np.int32] = np.concatenate([one.counts for one in parts])
         self.digests: NDArray[np.void] = np.concatenate([one.digests for one in parts])
         self.numbers: Hashes = np.concatenate([one.numbers for one in parts])
         self._parts = []
         self.common: CommonShingles | None = None
+        self._complete()
+        if self._count_features():
+            self._encode_again()
+
+    def _complete(self) -> None:
+        """Flush what was written, and give access to it."""
+        family, has_sketches = self.encoder.family, self.encoder.has_sketches
+        with full_disk():
+            for file in self._files:
+                file.flush()
         self._begins = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self._sizes, out=self._begins[1:])
-        shape = (len(self), family.k)
-        if family.ordered and self.encoder.has_sketches:
-            self.sketches: NDArray[Any] = np.concatenate([parts[0].sketches[:0], *self._sketches])
-            if self.encoder.profile.recipe.match.ignore_common:
-                self._leave_out_common()
-            return
-        self.sketches = (
-            np.memmap(sketches, family.dtype, "r", shape=shape)
-            if len(self) and self.encoder.has_sketches
-            else np.zeros((0, family.k), family.dtype)
-        )
+        self.sketches: NDArray[Any] = np.zeros((0, family.k), family.dtype)
+        if family.ordered and has_sketches:
+            self.sketches = np.concatenate([self.encoder.encode([]).sketches, *self._sketches])
+        elif len(self) and has_sketches:
+            self.sketches = np.memmap(self._files[0], family.dtype, "r", shape=(len(self), family.k))
 
-    def _leave_out_common(self) -> None:
-        """Leave the shingles of too many of a sample of the documents out, and encode all documents again."""
-        count = len(self)
+    def _count_features(self) -> bool:
+        """Count the features of a sample, if the recipe requires it; return whether all are to be encoded again."""
+        encoder, recipe, count = self.encoder, self.encoder.profile.recipe, len(self)
         sample = np.linspace(0, count, min(count, SAMPLE_SIZE), endpoint=False).astype(np.int64)
 
         def read() -> Iterator[list[Hashes]]:
             for at in range(0, len(sample), _BATCH_DOCUMENTS):
-                yield list(self.read_features(sample[at : at + _BATCH_DOCUMENTS].tolist()).values())
+                features = self.read_features(sample[at : at + _BATCH_DOCUMENTS].tolist()).values()
+                yield [one["id"] if encoder.metric.weighted else one for one in features]
 
-        self.common = find_common(read, self.encoder.profile.recipe)
-        if not len(self.common.ids):
-            return
-        self.encoder.ignore(self.common.ids)
-        parts, batches = [self.encoder.encode([])], range(0, count, _BATCH_DOCUMENTS)
-        self._files.append(TemporaryFile(prefix="nearsim-"))  # noqa: SIM115  closed on exit
+        if encoder.freezes:
+            encoder.freeze(Frequencies.of(read()))
+            return True
+        if not recipe.match.ignore_common or not encoder.has_sketches:
+            return False
+        self.common = find_common(read, recipe)
+        encoder.ignore(self.common.ids)
+        return len(self.common.ids) > 0
+
+    def _encode_again(self) -> None:
+        """Encode the features of all documents as the counts of features require."""
+        sizes, before = [], self._files[1]
+        self._files[1] = TemporaryFile(prefix="nearsim-")  # noqa: SIM115  closed on exit
+        self._files.append(before)
+        self._files[0].seek(0)
+        self._sketches = []
+        for at in range(0, len(self), _BATCH_DOCUMENTS):
+            rows = slice(at, min(at + _BATCH_DOCUMENTS, len(self)))
+            items = self._read_items(before, rows)
+            offsets = self._begins[rows.start : rows.stop + 1] - self._begins[rows.start]
+            features = self.encoder.features_again(items, offsets, self.numbers[rows])
+            encoded = self.encoder.encode_features(features, keep_features=True)
+            self.counts[rows], self.digests[rows] = encoded.counts, encoded.digests
+            sizes += self._write(encoded)
+        self._sizes = sizes
+        self._complete()
+
+    def _write(self, encoded: Encoded) -> list[int]:
+        """Write sketches and features of a batch; return the numbers of features."""
         with full_disk():
-            for at in batches:
-                rows = range(at, min(at + _BATCH_DOCUMENTS, count))
-                encoded = self._encoded_again(rows)
-                parts.append(
-                    Encoded(encoded.counts, encoded.digests, encoded.sketches, self.numbers[at : rows.stop])
-                )
-                self._files[2].write(np.concatenate(encoded.features).view(np.uint8).data)
-                self._sizes[at : rows.stop] = map(len, encoded.features)
-            self._files[2].flush()
-        self._files[1:] = reversed(self._files[1:])
-        every = Encoded.joined([Encoded(one.counts, one.digests, one.sketches, one.numbers) for one in parts])
-        self.counts = every.counts
-        self.digests = every.digests
-        self.sketches = every.sketches
-        np.cumsum(self._sizes, out=self._begins[1:])
-
-    def _encoded_again(self, rows: range) -> Encoded:
-        sequences = self.read_features(rows)
-        ids = np.concatenate([np.zeros(0, np.uint64), *sequences.values()])
-        offsets = self._begins[rows.start : rows.stop + 1] - self._begins[rows.start]
-        features = self.encoder.ordered_features(ids, offsets, self.numbers[rows.start : rows.stop])
-        return self.encoder.encode_features(features, keep_features=True)
+            if self.encoder.family.ordered:
+                self._sketches.append(encoded.sketches)
+            else:
+                self._files[0].write(np.ascontiguousarray(encoded.sketches).data)
+            self._files[1].write(np.concatenate(encoded.features).view(np.uint8).data)
+        return [len(one) for one in encoded.features]
 
     def read_features(self, numbers: Sequence[int]) -> Mapping[int, NDArray[Any]]:
         """Return the features of some documents."""
-        descriptor, found = self._files[1].fileno(), {}
-        for number in numbers:
-            begin, end = (self._begins[number : number + 2] * self._dtype.itemsize).tolist()
-            found[number] = np.frombuffer(os.pread(descriptor, end - begin, begin), self._dtype)
-        return found
+        file = self._files[1]
+        return {number: self._read_items(file, slice(number, number + 1)) for number in numbers}
+
+    def _read_items(self, file: BinaryIO, rows: slice) -> NDArray[Any]:
+        """Return the features of consecutive documents."""
+        begin, end = (self._begins[[rows.start, rows.stop]] * self._dtype.itemsize).tolist()
+        return np.frombuffer(os.pread(file.fileno(), end - begin, begin), self._dtype)
 
 
 @contextmanager

@@ -231,7 +231,7 @@ def _table_of(doc_ids: Ints) -> Ints | None:
 
 
 def _is_by_band(keys: Ints | Ragged) -> bool:
-    """Whether each column has the keys of its own band, whose number is the top byte; not so for bottom_k, winnow."""
+    """Whether each column has the keys of its own band, by the top byte; not so for bottom_k, rare, winnow."""
     return not isinstance(keys, Ragged) and bool(
         ((keys[:1].view(np.uint64) >> np.uint64(56)) == np.arange(keys.shape[1], dtype=np.uint64)).all()
     )

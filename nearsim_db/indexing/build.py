@@ -222,11 +222,13 @@ def _sign_few(connection: Connection, context: Context) -> None:
 
 
 def _count_documents(connection: Connection, context: Context) -> int | None:
-    """Return the number of documents; None if they are many, expire or are elsewhere, or the build has begun."""
+    """Return the number of documents; None if they are many, expire, have to be counted first or are elsewhere, or
+    the build has begun.
+    """
     generation = generation_rows.reread(connection, context.generation)
     is_new = generation.is_first_build and generation.stage == "sign" and "began" not in generation.figures
     is_local = generation.leaves.are_shared and not generation.leaves.distributed
-    if not is_new or not is_local or context.retained_seconds is not None:
+    if not is_new or not is_local or context.retained_seconds is not None or context.encoder.freezes:
         return None
     if attachments.find_attachment(connection, generation.collection_id) is not None:
         return None

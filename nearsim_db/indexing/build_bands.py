@@ -186,7 +186,7 @@ def _expected(
             connection, context.collection_id, doc_ids, profile, encoder.backend
         )
         warnings += [short] if short is not None else []
-    advice = recipe_warnings.of_candidates(expected, profile.recipe.match.verify)
+    advice = recipe_warnings.of_candidates(expected, profile.recipe)
     for one in [*warnings, *([advice] if advice else [])]:
         context.warn(f"profile {context.generation.profile}: {one}")
     return {"expected_candidates_per_document": round(expected, 2)}

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import recipe_warnings
-from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, find_common
+from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, CommonShingles, find_common
+from nearsim_db.similarity.frequencies import Frequencies
 from nearsim_db.similarity.ragged import flat
 from nearsim_db.store import (
     bands,
@@ -98,7 +99,7 @@ def plan_signing(connection: Connection, context: Context) -> None:
         total = collection_rows.count_documents(connection, generation.collection_id)
         total -= query_rows.count_past_retention(connection, generation.collection_id, age)
         generation_rows.add_figures(connection, generation, {"documents": total})
-        _leave_out_common(connection, context)
+        _count_features(connection, context)
         build_slices.plan_signing(
             connection,
             leaves,
@@ -110,11 +111,10 @@ def plan_signing(connection: Connection, context: Context) -> None:
     commit(connection, generation)
 
 
-def _leave_out_common(connection: Connection, context: Context) -> None:
-    """Find the shingles of too many documents, which are left out from now on; does not commit."""
-    recipe, encoder = context.encoder.profile.recipe, context.encoder
-    percent = recipe.match.ignore_common
-    if not percent:
+def _count_features(connection: Connection, context: Context) -> None:
+    """Count the features of a sample of the documents, if the recipe requires it; does not commit."""
+    encoder, ignores = context.encoder, context.encoder.profile.recipe.match.ignore_common
+    if not ignores and not encoder.freezes:
         return
     doc_ids = documents.sample_documents(connection, context.collection_id, SAMPLE_SIZE, SAMPLE_SEED)
 
@@ -122,15 +122,26 @@ def _leave_out_common(connection: Connection, context: Context) -> None:
         with closing(documents.stream_documents(connection, context.collection_id, doc_ids)) as batches:
             for batch in batches:
                 features = encoder.features([encoder.text_of(one.title, one.body) for one in batch])
-                yield [features.of(place) for place in range(len(batch))]
+                yield [features.ids_of(place) for place in range(len(batch))]
 
-    common = find_common(read, recipe)
+    if ignores:
+        _leave_out_common(connection, context, find_common(read, encoder.profile.recipe))
+        return
+    encoder.freeze(Frequencies.of(read()))
+    generation_rows.set_frequencies(connection, context.generation, encoder.frequencies.to_bytes())
+    figures = {"frequencies_counted_in": encoder.frequencies.documents}
+    generation_rows.add_figures(connection, context.generation, figures)
+
+
+def _leave_out_common(connection: Connection, context: Context, common: CommonShingles) -> None:
+    """Leave out the shingles of too many documents from now on; does not commit."""
     if not len(common.ids):
         return
     figures = {"common_shingles": len(common.ids), "common_shingles_counted_in": common.documents}
     generation_rows.set_common_shingles(connection, context.generation, common.ids)
     generation_rows.add_figures(connection, context.generation, figures)
-    encoder.ignore(common.ids)
+    context.encoder.ignore(common.ids)
+    percent = context.encoder.profile.recipe.match.ignore_common or 0.0
     for message in recipe_warnings.of_common(percent, common):
         context.warn(f"profile {context.generation.profile}: {message}")
 

@@ -12,6 +12,7 @@ from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.frequencies import Frequencies
 from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.screening import FeatureCache
@@ -100,7 +101,7 @@ class Context:
     def adopt(self, generation: Generation) -> None:
         """Take the generation as it was read again: the build may have found which shingles to leave out."""
         self.generation = generation
-        self.encoder.ignore(generation.common)
+        _freeze(self.encoder, generation)
 
     @property
     def leaves(self) -> Leaves:
@@ -130,8 +131,14 @@ def make_encoder(generation: Generation, backend: str | None, plain_characters: 
     """
     profile = restore(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
     encoder = Encoder(profile, backend, plain_characters)
-    encoder.ignore(generation.common)
+    _freeze(encoder, generation)
     return encoder
+
+
+def _freeze(encoder: Encoder, generation: Generation) -> None:
+    """Set what a generation's build found in its documents: shingles to leave out, and document frequencies."""
+    encoder.ignore(generation.common)
+    encoder.freeze(Frequencies.from_bytes(generation.frequencies))
 
 
 @dataclass(frozen=True, slots=True)

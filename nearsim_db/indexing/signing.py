@@ -240,6 +240,7 @@ def is_suitable(context: Context) -> bool:
     """Whether a generation's documents can be signed before its build: all of them, from their texts alone."""
     return (
         not context.encoder.profile.recipe.match.ignore_common
+        and not context.encoder.freezes
         and context.generation.stage == "sign"
         and context.retained_seconds is None
         and not context.encoder.takes_vectors

@@ -246,6 +246,7 @@ def _under(figures: PairFigures, contents: Sequence[Content], settings: tuple[st
     except RecipeError:
         return None
     encoder = Encoder(profile, figures.encoder.backend)
+    encoder.freeze(figures.encoder.frequencies)
     features = encoder.features(contents)
     found = PairFigures.of(encoder, encoder.sketch(features), [features.of(0), features.of(1)])
     return Remedy(settings, profile.bands, profile.rows, found.shared_bands, found.probability, found.enough)

@@ -71,6 +71,8 @@ def stats(
         }
         if profile.recipe.match.ignore_common is not None:
             found["common_shingles"] = len(generation.common_shingles or b"") // 8
+        if profile.recipe.sketch.weights == "idf":
+            found["frequencies_counted_in"] = generation.figures.get("frequencies_counted_in")
         if recount:
             found |= bands.count_buckets(connection, generation.leaves, limit)
             found["buckets_counted_at"] = queue.server_time(connection).isoformat(timespec="seconds")

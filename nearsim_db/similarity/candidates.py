@@ -22,7 +22,7 @@ _LINKS_AT_ONCE = 1 << 20
 
 
 def are_by_band(keys: Keys) -> TypeGuard[Hashes]:
-    """Whether each column of (n, bands) has the keys of its own band; not so for bottom_k and winnow."""
+    """Whether each column of (n, bands) has the keys of its own band; not so for bottom_k, rare and winnow."""
     if isinstance(keys, Ragged):
         return False
     return bool(((keys[:1] >> _BAND_SHIFT) == np.arange(keys.shape[1], dtype=np.uint64)).all())

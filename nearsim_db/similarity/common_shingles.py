@@ -62,6 +62,13 @@ class ShingleCounts:
         self._merge()
         return self._ids[_are_many(self._counts, self.documents, percent)]
 
+    def most_frequent(self, most: int) -> tuple[Hashes, Ints]:
+        """Return the ids in the most texts, two at least, ascending, and their counts."""
+        self._merge()
+        order = np.lexsort((self._ids, -self._counts))[:most]
+        chosen = np.sort(order[self._counts[order] > 1])
+        return self._ids[chosen], self._counts[chosen]
+
     def counts_of(self, ids: Hashes) -> Ints:
         """Return in how many texts each of some ids is."""
         self._merge()

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.across import LABEL_BYTES, own_digest
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.common_shingles import ignored_ids, without
+from nearsim_db.similarity.frequencies import NOTHING_COUNTED, Frequencies
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.ragged import Keys, Ragged
@@ -54,6 +56,11 @@ class Features:
         """
         items, offsets = self.items()
         return items[offsets[index] : offsets[index + 1]]
+
+    def ids_of(self, index: int) -> Hashes:
+        """Return the ids of one document: all of `sequence`, or the distinct ones."""
+        ids, offsets = self.sequence or (self.ids, self.offsets)
+        return ids[offsets[index] : offsets[index + 1]]
 
     def items(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the features of all documents, as `of` does, and their offsets."""
@@ -99,6 +106,7 @@ class Encoder:
         self.family: Family = make_family(profile.recipe, self.backend)
         self._shingler = Shingler(profile.recipe, self.backend)
         self._ignored_texts = ignored_ids(profile.recipe, self._shingler)
+        self.frequencies: Frequencies = NOTHING_COUNTED
         self.ignored: NDArray[np.uint64] = self._ignored_texts
         self.metric: Metric = METRICS[self.family.metric]
         self.takes_vectors: bool = profile.recipe.sketch.input == "vector"
@@ -142,11 +150,25 @@ class Encoder:
         if self.family.ordered:
             return self.ordered_features(shingles.ids, shingles.offsets, shingles.numbers)
         ids, offsets, counts = shingles.distinct()
-        weights = None
-        if self.metric.weighted:
-            is_log = self.profile.recipe.sketch.weights == "log"
-            weights = _logarithmic(counts) if is_log else counts.astype(np.float64)
-        return Features(ids, offsets, shingles.numbers, weights)
+        return Features(ids, offsets, shingles.numbers, self._weights(ids, counts))
+
+    def _weights(self, ids: Hashes, counts: Ints) -> Floats | None:
+        if not self.metric.weighted:
+            return None
+        match self.profile.recipe.sketch.weights:
+            case "idf":
+                return self.frequencies.weights(ids)
+            case "log":
+                return _logarithmic(counts)
+            case _:
+                return counts.astype(np.float64)
+
+    def features_again(self, items: NDArray[Any], offsets: Ints, numbers: Hashes) -> Features:
+        """Return the features of documents that were encoded before, without those ignored and weighted anew."""
+        if self.family.ordered:
+            return self.ordered_features(items, offsets, numbers)
+        ids = np.ascontiguousarray(items["id"])
+        return Features(ids, offsets, numbers, self.frequencies.weights(ids))
 
     def ordered_features(
         self, ids: NDArray[np.uint64], offsets: NDArray[np.int64], numbers: NDArray[np.uint64]
@@ -159,6 +181,15 @@ class Encoder:
     def ignore(self, ids: NDArray[np.uint64]) -> None:
         """Leave these shingles out of all documents, besides those of the texts that the recipe ignores."""
         self.ignored = np.union1d(self._ignored_texts, ids)
+
+    @property
+    def freezes(self) -> bool:
+        """Whether features are weighted by document frequencies, which a build has to count first."""
+        return self.profile.recipe.sketch.weights == "idf"
+
+    def freeze(self, frequencies: Frequencies) -> None:
+        """Weight features by these document frequencies from now on."""
+        self.frequencies = frequencies
 
     def sketch(self, features: Features) -> NDArray[np.generic]:
         """Return the sketches (n, k) of a batch."""

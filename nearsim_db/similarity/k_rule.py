@@ -111,8 +111,9 @@ class KRule:
 
 
 def applies(profile: Profile) -> bool:
-    """Whether documents are compared by runs of characters or words."""
-    return profile.recipe.sketch.input != "vector" and profile.recipe.shingle.scheme in _NAMES
+    """Whether documents are compared by runs of characters or words, all of which count the same."""
+    sketch = profile.recipe.sketch
+    return sketch.input != "vector" and sketch.family != "rare" and profile.recipe.shingle.scheme in _NAMES
 
 
 def warning(profile: Profile, texts: Sequence[str], backend: str | None = None) -> str | None:

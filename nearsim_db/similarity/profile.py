@@ -250,6 +250,8 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
     options = {name: value for name in OPTIONS if (value := getattr(recipe.sketch, name)) is not None}
     if recipe.window is not None:
         options |= {"window": recipe.window, "min_fingerprints": recipe.match.min_fingerprints}
+    if recipe.sketch.family == "rare":
+        options["least"] = recipe.match.review or recipe.match.threshold
     if options.get("width") == 0:
         options["width"] = WIDTH_PER_THRESHOLD * recipe.match.threshold
     return sketch.make_family(

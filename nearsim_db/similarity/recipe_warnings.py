@@ -293,13 +293,17 @@ def _linked_pairs(keys: Ragged, least: int) -> int:
     return int(np.count_nonzero(counts >= least))
 
 
-def of_candidates(expected: float, verify: str = "exact") -> str | None:
+def of_candidates(expected: float, recipe: Recipe) -> str | None:
     """Return a of_candidates with its remedy if a recipe will have too many candidates, else None."""
     if expected <= MANY_CANDIDATES:
         return None
-    return (
-        f"expecting about {expected:,.0f} candidate pairs per document, "
-        f"{'all of which are pairs' if verify == 'bands' else 'most of which will fail verification'}; to "
-        "reduce them, raise shingle.k or sketch.k, or use more rows per band (lower bands.recall, or set bands.count "
-        "and bands.rows)"
+    remedy = (
+        "lower sketch.k or match.bucket_limit"
+        if recipe.sketch.family == "rare"
+        else "raise shingle.k or sketch.k, or use more rows per band (lower bands.recall, or set bands.count and "
+        "bands.rows)"
     )
+    fate = (
+        "all of which are pairs" if recipe.match.verify == "bands" else "most of which will fail verification"
+    )
+    return f"expecting about {expected:,.0f} candidate pairs per document, {fate}; to reduce them, {remedy}"

@@ -30,7 +30,8 @@ class Generation:
 
     `replaces` is the generation beside which it was started, None for the first of a profile. Workers build a
     `detached` one; a `dropping` one waits until its tables have no readers. The band rows of a `distributed` one are on
-    the nodes of a Citus cluster. `common_shingles` are the ids of those that its build left out, ascending.
+    the nodes of a Citus cluster. `common_shingles` are the ids of those that its build left out, ascending,
+    `frequencies` the document frequencies by which it weights features (`similarity.frequencies`).
     """
 
     generation_id: GenerationId
@@ -54,6 +55,7 @@ class Generation:
     ready_at: datetime | None
     retired_at: datetime | None
     common_shingles: bytes | None
+    frequencies: bytes | None
 
     @property
     def common(self) -> "NDArray[np.uint64]":
@@ -191,6 +193,11 @@ def set_common_shingles(connection: Connection, generation: Generation, ids: "ND
     """Store the ids of the shingles that a generation leaves out, ascending."""
     common = ids.astype("<u8").tobytes()
     run(connection, "set_common_shingles", generation_id=generation.generation_id, common=common)
+
+
+def set_frequencies(connection: Connection, generation: Generation, frequencies: bytes) -> None:
+    """Store the document frequencies by which a generation weights features."""
+    run(connection, "set_frequencies", generation_id=generation.generation_id, frequencies=frequencies)
 
 
 def add_figures(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:

@@ -237,6 +237,9 @@ class Generation(Base):
     common_shingles: Mapped[bytes | None] = mapped_column(
         comment="Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none"
     )
+    frequencies: Mapped[bytes | None] = mapped_column(
+        comment="In how many texts each frequent shingle is, by which shingles are weighted (sketch.weights = idf): entries of an id of eight bytes and a count of four, the first with the number of texts; NULL for other weights"
+    )
     profile: Mapped["Profile"] = relationship(back_populates="generations")
 
 

@@ -24,6 +24,7 @@ _FAMILIES: Sequence[tuple[str, dict[str, str | float]]] = (
     ("minhash", {"functions": "prime32"}),
     ("minhash", {"functions": "java32"}),
     ("bottom_k", {}),
+    ("rare", {"weights": "idf"}),
     ("dart_minhash", {"input": "terms", "weights": "count"}),
     ("hyperplane", {"input": "terms", "weights": "count", "vectors": "gaussian"}),
     ("hyperplane", {"input": "terms", "weights": "count", "vectors": "sign"}),

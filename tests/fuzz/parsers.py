@@ -23,7 +23,8 @@ _NAMES = [
     "age",
 ]  # fmt: skip
 _WORDS = [
-    '"char"', '"bag"', '"sentence"', '"minhash"', '"bottom_k"', '"hyperplane"', '"projection"', '"30 days"',
+    '"char"', '"bag"', '"sentence"', '"minhash"', '"bottom_k"', '"rare"', '"idf"',
+    '"hyperplane"', '"projection"', '"30 days"',
 ]  # fmt: skip
 _SIGNS = ["=", " = ", ".", "\n", "[", "]", "[[", "]]", "{", "}", ",", " ", "#", '"', "'", "\\", "\r\n", "\t"]
 _STEPS = [

@@ -15,12 +15,12 @@ from nearsim_db import Deduper, Document, Index, Recipe
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import from_mapping
-from nearsim_db.similarity.sketch import FAMILIES, make_family
+from nearsim_db.similarity.sketch import FAMILIES
 from tests.builders.selection import some, some_combinations
 
 THRESHOLDS = {"dart_minhash": 0.7, "hyperplane": 0.9, "projection": 3.5}
 VECTOR_THRESHOLDS = {"dart_minhash": 0.8, "hyperplane": 0.99, "projection": 1.25}
-WEIGHTED = [name for name in FAMILIES if make_family(name, 8, 1).metric not in ("jaccard", "containment")]
+WEIGHTED = [name for name, family in FAMILIES.items() if "input" in family.options]
 every_family = pytest.mark.parametrize("family", WEIGHTED)
 
 VOCABULARY = [f"word{number}" for number in range(60)]

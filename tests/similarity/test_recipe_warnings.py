@@ -184,5 +184,5 @@ def test_keys_of_one_band_are_shared_at_any_position() -> None:
 def test_few_candidates_give_no_of_candidates() -> None:
     for size in (0, 1):
         assert candidates_per_document(np.zeros((size, 4), np.uint64), or_(4), 1_000) == 0
-    assert of_candidates(MANY_CANDIDATES) is None
-    assert "12,346" in (of_candidates(12_345.6) or "")
+    assert of_candidates(MANY_CANDIDATES, Recipe()) is None
+    assert "12,346" in (of_candidates(12_345.6, Recipe()) or "")

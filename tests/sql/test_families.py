@@ -23,6 +23,7 @@ OPTIONS: dict[str, list[str]] = {
     "hyperplane": ["sketch.k=200", "bands.count=20", "bands.rows=9", "match.threshold=0.8"],
     "projection": ["match.threshold=3", "bands.count=40", "bands.rows=3"],
     "dart_minhash": ["match.min_shared_bands=2"],
+    "rare": ["sketch.k=12"],
 }
 MORE = {
     "prime32": ["sketch.family=minhash"],

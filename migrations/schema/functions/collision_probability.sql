@@ -1,6 +1,9 @@
 CREATE FUNCTION nearsim.collision_probability(recipe jsonb, similarity double precision) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF recipe #>> '{sketch,family}' = 'rare' THEN
+        RETURN similarity;
+    END IF;
     CASE nearsim.metric_of(recipe)
         WHEN 'cosine' THEN
             RETURN 1 - acos(least(greatest(similarity, -1), 1)) / pi();

@@ -15,7 +15,7 @@ BEGIN
                 (cardinality(mine) - 1) * (mine[1] + 1), (cardinality(others) - 1) * (others[1] + 1)) AS double precision))
             FROM unnest(mine[2:]) AS own JOIN unnest(others[2:]) AS other ON own = other);
     END IF;
-    IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
+    IF recipe #>> '{sketch,family}' IN ('bottom_k', 'rare') THEN
         RETURN nearsim.estimate_smallest(nearsim.positions(a, width, false), nearsim.positions(b, width, false));
     END IF;
     agreement := nearsim.estimate(a, b, width);

@@ -20,4 +20,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.is_candidate(jsonb, smallint[]) IS
-    'Whether two documents that share these bands (numbers from 0; any numbers for bottom_k and winnow) are candidates under a recipe, as in nearsim.live_generations';
+    'Whether two documents that share these bands (numbers from 0; any numbers for bottom_k, rare and winnow) are candidates under a recipe, as in nearsim.live_generations';

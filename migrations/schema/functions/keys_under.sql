@@ -8,7 +8,7 @@ BEGIN
     IF recipe #>> '{sketch,family}' = 'winnow' THEN
         RETURN (nearsim.positions(sketch, 8, false))[2:];
     END IF;
-    IF recipe #>> '{sketch,family}' = 'bottom_k' THEN
+    IF recipe #>> '{sketch,family}' IN ('bottom_k', 'rare') THEN
         RETURN nearsim.smallest_keys(nearsim.positions(sketch, width, false), bands, seed);
     END IF;
     RETURN nearsim.band_keys(sketch, bands, rows, seed, width, recipe #>> '{bands,hash}',

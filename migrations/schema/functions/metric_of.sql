@@ -2,7 +2,7 @@
 CREATE FUNCTION nearsim.metric_of(recipe jsonb) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 RETURN CASE recipe #>> '{sketch,family}'
-    WHEN 'dart_minhash' THEN 'weighted_jaccard' WHEN 'hyperplane' THEN 'cosine' WHEN 'projection' THEN 'euclidean'
+    WHEN 'dart_minhash' THEN 'weighted_jaccard' WHEN 'hyperplane' THEN 'cosine' WHEN 'rare' THEN 'cosine' WHEN 'projection' THEN 'euclidean'
     WHEN 'winnow' THEN 'containment'
     ELSE 'jaccard' END;
 COMMENT ON FUNCTION nearsim.metric_of(jsonb) IS

@@ -13,7 +13,7 @@ BEGIN
             JOIN unnest((nearsim.positions(b, 8, false))[2:]) AS other (fingerprint) USING (fingerprint)
             WHERE own.place <= 32767 ORDER BY own.place);
     END IF;
-    IF recipe #>> '{bands,hash}' = 'mix64' AND recipe #>> '{sketch,family}' <> 'bottom_k' THEN
+    IF recipe #>> '{bands,hash}' = 'mix64' AND recipe #>> '{sketch,family}' NOT IN ('bottom_k', 'rare') THEN
         RETURN ARRAY(
             SELECT CAST(band AS smallint) FROM generate_series(0, bands - 1) AS band
             WHERE substr(a, band * width + 1, width) = substr(b, band * width + 1, width) ORDER BY band);
@@ -26,4 +26,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.shared_bands(jsonb, integer, integer, bytea, bytea) IS
-    'Internal (used by why): the numbers of the bands, from 0, that two sketches of one recipe share; for bottom_k and winnow the positions, of winnow the first 32,767, in the first sketch of the features that both have';
+    'Internal (used by why): the numbers of the bands, from 0, that two sketches of one recipe share; for bottom_k, rare and winnow the positions, of winnow the first 32,767, in the first sketch of the features that both have';

@@ -1,4 +1,4 @@
--- Sketches of bottom_k: the smallest ids of a document, ascending as unsigned numbers. A document with fewer ids
+-- Sketches of bottom_k, and of rare the rarest ones: the smallest ids of a document, ascending as unsigned numbers. A document with fewer ids
 -- repeats the last one.
 CREATE FUNCTION nearsim.smallest_keys(ids bigint[], bands integer, seed bigint) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

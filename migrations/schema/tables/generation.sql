@@ -23,6 +23,7 @@ CREATE TABLE nearsim.generation (
     published_left_id bigint,
     published_right_id bigint,
     common_shingles bytea,
+    frequencies bytea,
     CONSTRAINT generation_state_known CHECK
         (state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')),
     CONSTRAINT generation_stage_known CHECK (stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')),
@@ -61,4 +62,6 @@ COMMENT ON COLUMN nearsim.generation.published_left_id IS
     'Position of publishing its events since promotion: left document of the last pair, or the cluster; NULL when complete';
 COMMENT ON COLUMN nearsim.generation.common_shingles IS
     'Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none';
+COMMENT ON COLUMN nearsim.generation.frequencies IS
+    'In how many texts each frequent shingle is, by which shingles are weighted (sketch.weights = idf): entries of an id of eight bytes and a count of four, the first with the number of texts; NULL for other weights';
 COMMENT ON COLUMN nearsim.generation.published_right_id IS 'Right document of that pair, or the largest bigint for a cluster';

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.recipe.sections import Recipe, default_review
+from nearsim_db.similarity.recipe.sections import Bands, Recipe, default_bands, default_review
 from nearsim_db.similarity.recipe.validation import (
     FAMILY_DEFAULTS,
     FAMILY_OPTIONS,
@@ -107,6 +107,8 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
         del data["match"]["review"]
     if recipe.match.min_fingerprints == default_fingerprints(recipe.match):
         data["match"].pop("min_fingerprints", None)
+    if recipe.sketch.family == "rare" and recipe.bands == default_bands(recipe.sketch, Bands()):
+        del data["bands"]["count"], data["bands"]["rows"]
     changes = dict(_split_setting(setting) for setting in settings)
     for path in _excluded(changes, data):
         section, _, key = path.partition(".")
@@ -142,8 +144,8 @@ _NOT_OF_BOTH = (
 
 def _family_keys(data: dict[str, Any], family: str, chosen: Any) -> list[str]:
     """Return the keys that are not for another family, and those that have the default of the previous one."""
-    usual, winnows = to_mapping(Recipe()), "winnow" in (family, chosen)
-    excluded = list(_NOT_OF_BOTH) if winnows else []
+    usual, has_own_bands = to_mapping(Recipe()), {"winnow", "rare"} & {family, chosen}
+    excluded = list(_NOT_OF_BOTH) if has_own_bands else []
     for keys in (FAMILY_DEFAULTS.get(one, {}) for one in (family, chosen) if isinstance(one, str)):
         for section, name in ((section, name) for section, names in keys.items() for name in names):
             before = FAMILY_DEFAULTS.get(family, {}).get(section, {}).get(name, usual[section][name])

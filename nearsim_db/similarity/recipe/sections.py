@@ -62,18 +62,19 @@ class Sketch(_Section, frozen=True):
 
     `functions` and `coefficients` (pairs of a and b, instead of those drawn by the seed) are for minhash; `vectors`
     for hyperplane, `width` for projection (0: derived from the threshold). `input` is whether hyperplane, projection
-    and dart_minhash take terms or the owner's vectors, and `weights` how repeated terms are weighted.
+    and dart_minhash take terms or the owner's vectors, and `weights` how terms are weighted: by their count in the
+    document, its logarithm, or their inverse document frequency, which every generation freezes.
     """
 
     family: Literal[
-        "fast_similarity", "minhash", "bottom_k", "hyperplane", "projection", "dart_minhash", "winnow"
+        "fast_similarity", "minhash", "bottom_k", "hyperplane", "projection", "dart_minhash", "winnow", "rare"
     ] = "fast_similarity"
     k: Annotated[int, Meta(ge=1, le=4096)] = 128
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     functions: Literal["prime32", "java32"] | None = None
     coefficients: tuple[tuple[int, int], ...] | None = None
     input: Literal["terms", "vector"] | None = None
-    weights: Literal["count", "log"] | None = None
+    weights: Literal["count", "log", "idf"] | None = None
     vectors: Literal["gaussian", "sign"] | None = None
     width: Annotated[float, Meta(ge=0)] | None = None
 
@@ -192,7 +193,7 @@ class Recipe(_Section, frozen=True):
                 if getattr(self.match, key) is None:
                     force_setattr(self, "match", replace(self.match, **{key: default}))
         elif self.bands.is_open and self.match.amplification is None:
-            force_setattr(self, "bands", replace(self.bands, recall=DEFAULT_RECALL))
+            force_setattr(self, "bands", default_bands(self.sketch, self.bands))
         validation.check(self)
 
     @property
@@ -226,6 +227,13 @@ def field_across(recipe: Recipe) -> str | None:
     return None if recipe.match.across == NOWHERE else recipe.match.across
 
 
+def default_bands(sketch: Sketch, bands: Bands) -> Bands:
+    """Return the bands of a recipe that leaves them open: all ids of rare are keys."""
+    if sketch.family == "rare":
+        return replace(bands, count=sketch.k, rows=1)
+    return replace(bands, recall=DEFAULT_RECALL)
+
+
 def default_review(recipe: Recipe) -> float:
     """Return where pairs to be reviewed begin if a recipe leaves it open."""
     match = recipe.match
@@ -251,4 +259,5 @@ METRIC_OF_FAMILY = {
     "dart_minhash": "weighted_jaccard",
     "hyperplane": "cosine",
     "projection": "euclidean",
+    "rare": "cosine",
 }

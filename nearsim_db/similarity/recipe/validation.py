@@ -15,6 +15,7 @@ FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float | None]] = {
     "hyperplane": {"input": "terms", "weights": "count", "vectors": "gaussian"},
     "projection": {"input": "terms", "weights": "count", "width": 0.0},
     "dart_minhash": {"input": "terms", "weights": "count"},
+    "rare": {"weights": "idf"},
 }
 # Other defaults of sections that a family has.
 FAMILY_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, str | float]]] = {
@@ -22,7 +23,8 @@ FAMILY_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, str | float]]] = {
         "shingle": {"k": 5},
         "match": {"threshold": 0.5},
         "cluster": {"linkage": "representative", "keep": "longest"},
-    }
+    },
+    "rare": {"sketch": {"k": 10}, "match": {"threshold": 0.5}},
 }
 DEFAULT_PASSAGE = 20
 DEFAULT_GAP = 30  # words between equal runs of a passage
@@ -39,6 +41,8 @@ _DEFAULT_COMMON = 5.0  # percent of the documents
 _MOST_IGNORED = 100_000  # characters of match.ignore, which every generation stores
 _DEFAULT_K = 128
 OPTIONS = ("functions", "coefficients", "input", "weights", "vectors", "width")
+
+_SINGLE_IDS = {"bottom_k": "one of the smallest ids", "rare": "one of the rarest ids"}  # what a band is
 
 # Families whose bands may use the compatibility hashes.
 _COMPATIBLE = ("fast_similarity", "minhash")
@@ -64,6 +68,7 @@ def check(recipe: "Recipe") -> None:
     _check_review(recipe)
     _check_average(recipe)
     _check_passage(recipe)
+    _check_rare(recipe)
     _check_bands(recipe.bands, recipe.sketch, recipe.match)
     _check_tokens(recipe.shingle)
     _check_order(recipe)
@@ -252,6 +257,15 @@ def _check_passage(recipe: "Recipe") -> None:
         )
 
 
+def _check_rare(recipe: "Recipe") -> None:
+    """Refuse similarities of the family rare that are not exact."""
+    if recipe.sketch.family == "rare" and recipe.match.verify != "exact":
+        raise RecipeError(
+            f"match.verify is {recipe.match.verify}, but the rarest shingles alone do not estimate a similarity; set "
+            "it to exact"
+        )
+
+
 def default_passage(match: "MatchRules") -> int:
     """Return the default of match.passage: runs that make a pair are then never missed."""
     return min(match.passage_words or DEFAULT_PASSAGE, DEFAULT_PASSAGE)
@@ -301,13 +315,15 @@ def _check_bands(bands: "Bands", sketch: "Sketch", match: "MatchRules") -> None:
         raise RecipeError("bands: give count and rows together, or recall alone")
     if bands.rule is not None:
         _check_rule(bands, sketch)
-    if sketch.family == "bottom_k" and (bands.rows or 1) != 1:
+    if sketch.family in _SINGLE_IDS and (bands.rows or 1) != 1:
         raise RecipeError(
-            f"bands.rows is {bands.rows}; a band of bottom_k is one of the smallest ids: give rows = 1, or recall alone"
+            f"bands.rows is {bands.rows}; a band of {sketch.family} is {_SINGLE_IDS[sketch.family]}: give rows = 1, or "
+            "recall alone"
         )
-    if sketch.family == "bottom_k" and bands.hash != "mix64":
+    if sketch.family in _SINGLE_IDS and bands.hash != "mix64":
         raise RecipeError(
-            f"bands.hash is {bands.hash!r}, which hashes several values; a band of bottom_k is one id: leave it out"
+            f"bands.hash is {bands.hash!r}, which hashes several values; a band of {sketch.family} is one id: leave it "
+            "out"
         )
     if sketch.family not in _COMPATIBLE and bands.hash != "mix64":
         raise RecipeError(
@@ -322,9 +338,10 @@ def _check_rule(bands: "Bands", sketch: "Sketch") -> None:
         raise RecipeError(
             f"bands.rule = {bands.rule} chooses count and rows; give either it, or recall, or both of them"
         )
-    if sketch.family == "bottom_k":
+    if sketch.family in _SINGLE_IDS:
         raise RecipeError(
-            f"bands.rule = {bands.rule} chooses rows, but a band of bottom_k is one id; give bands.recall instead"
+            f"bands.rule = {bands.rule} chooses rows, but a band of {sketch.family} is one id; give bands.recall "
+            "instead"
         )
 
 

@@ -19,6 +19,7 @@ from nearsim_db.similarity.sketch.hyperplane import Hyperplane
 from nearsim_db.similarity.sketch.kernels import NO_KNOWN_PAIRS, KnownPairs
 from nearsim_db.similarity.sketch.minhash import MinHash
 from nearsim_db.similarity.sketch.projection import Projection, same_bucket
+from nearsim_db.similarity.sketch.rare import Rare
 from nearsim_db.similarity.sketch.winnow import Winnow
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "KnownPairs",
     "MinHash",
     "Projection",
+    "Rare",
     "Winnow",
     "band_keys",
     "make_family",
@@ -44,7 +46,7 @@ __all__ = [
 
 FAMILIES: dict[str, type[Family]] = {
     family.name: family
-    for family in (FastSimilarity, MinHash, BottomK, Hyperplane, Projection, DartMinHash, Winnow)
+    for family in (FastSimilarity, MinHash, BottomK, Hyperplane, Projection, DartMinHash, Winnow, Rare)
 }
 
 

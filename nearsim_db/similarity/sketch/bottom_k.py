@@ -44,10 +44,15 @@ class BottomK(Family):
 
     def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
         """Return the sketches of a batch; see `Family.sketch`."""
-        points = ids[offsets[0] : offsets[-1]].astype(self.dtype, copy=False)
-        if self._mask is not None:
-            points = fmix32(points ^ self._mask) if self.dtype == np.uint32 else fmix64(points ^ self._mask)
+        points = self._points(ids[offsets[0] : offsets[-1]])
         return self._kernels.smallest(points, offsets - offsets[0], self.k)
+
+    def _points(self, ids: Ids) -> NDArray[Any]:
+        """Return the ids in the random order."""
+        points = ids.astype(self.dtype, copy=False)
+        if self._mask is None:
+            return points
+        return fmix32(points ^ self._mask) if self.dtype == np.uint32 else fmix64(points ^ self._mask)
 
     def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
         """Return |S ∩ A ∩ B| and |S|; see `Family.agreements`."""

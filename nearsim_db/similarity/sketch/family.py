@@ -26,7 +26,7 @@ from nearsim_db.similarity.sketch.kernels import (
 )
 
 MAX_K = 65536
-INPUTS, WEIGHTS = ("terms", "vector"), ("count", "log")
+INPUTS, WEIGHTS = ("terms", "vector"), ("count", "log", "idf")
 _BYTES_AT_ONCE = 1 << 24  # of sketches on each side
 
 

@@ -66,7 +66,7 @@ RETURNING generation_id
 -- on generation_profile.
 SELECT generation_id, profile_id, profile.name, collection_id, collection.name, state, stage,
     recipe, fingerprint, figures, generation.created_at, live_at, bands, rows, replaces, detached,
-    distributed, dropping, ready_at, retired_at, common_shingles
+    distributed, dropping, ready_at, retired_at, common_shingles, frequencies
 FROM {generations} AS generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
 WHERE {chosen}
 ORDER BY profile.name, generation.created_at, generation_id
@@ -128,6 +128,10 @@ WHERE generation_id = %(generation_id)s
 -- name: set_common_shingles
 -- Store the shingles that a generation leaves out. Relies on generation_pkey.
 UPDATE nearsim.generation SET common_shingles = %(common)s WHERE generation_id = %(generation_id)s
+
+-- name: set_frequencies
+-- Store the document frequencies by which a generation weights features. Relies on generation_pkey.
+UPDATE nearsim.generation SET frequencies = %(frequencies)s WHERE generation_id = %(generation_id)s
 
 -- name: add_figures
 -- Add figures to those of a generation. Relies on generation_pkey.

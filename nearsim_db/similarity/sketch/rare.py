@@ -1,0 +1,79 @@
+"""The k rarest features of a document, as keys for the join of similar records.
+
+A nearest-neighbour join by rare features ranks ahead of MinHash on records (Papadakis et al.: Benchmarking Filtering
+Techniques for Entity Resolution, ICDE 2023). Two documents of cosine s by inverse document frequencies share one of
+the keys about as often as if each were shared with probability s: of pairs of titles from 0.5 on, 6 keys found .984
+and 10 keys .998, where 1 - (1 - s)^k is .984 and .999 at 0.5.
+
+Fewer are kept where the rest of a document cannot reach the similarity (prefix filtering: Chaudhuri, Ganti and Kaushik,
+ICDE 2006): by Cauchy and Schwarz features of length r have at most the cosine r / |x| with any document. So the rarest
+feature that two documents share is a key of both, unless k cuts it off.
+
+Sketches have the format of `bottom_k`, so documents of fewer features than k have as many keys as others. All ids are
+keys. The shared share of them, which is the estimate, is no estimate of the cosine: pairs are always verified.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.arrays import Floats, Ints, Mask
+from nearsim_db.similarity.sketch.bottom_k import BottomK
+from nearsim_db.similarity.sketch.family import RowAgreements, window
+from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights
+
+_UNITS = 1 << 20  # of a squared weight
+_MARGIN = 1 - 1e-4  # of a squared length, more than is lost by rounding to units
+
+
+class Rare(BottomK):
+    """Sketches of the k ids of the largest weights, for the cosine; equal weights are ordered by the seed."""
+
+    name = "rare"
+    metric = "cosine"
+    options: ClassVar[Mapping[str, Sequence[str]]] = {"weights": ("idf",), "least": ()}
+
+    def __init__(
+        self, k: int = 10, seed: int = 1, id_bits: int = 64, backend: str | None = None, least: float = 0.0
+    ) -> None:
+        """Features without which two documents cannot have the cosine `least` are kept, the rarest k of them."""
+        super().__init__(k, seed, id_bits, backend)
+        self.least = least
+
+    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
+        """Return the sketches of a batch; see `Family.sketch`."""
+        given, bounds, weighed = window(ids, offsets, weights)
+        points, sizes = self._points(given), np.diff(bounds)
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        order = np.lexsort((points, -weighed, owners))
+        are_kept = np.arange(len(order)) - bounds[owners] < self.k
+        are_kept &= _rests(weighed[order], bounds, owners) >= _MARGIN * self.least**2
+        kept = np.concatenate((np.zeros(1, np.int64), np.cumsum(are_kept, dtype=np.int64)))[bounds]
+        return self._kernels.smallest(points[order[are_kept]], kept, self.k)
+
+    def first_similar(
+        self, sketches: NDArray[Any], present: Mask, threshold: Fraction, decided: KnownPairs
+    ) -> Counts:
+        """Raise RecipeError: the keys do not estimate a similarity."""
+        raise RecipeError(
+            "sketches of rare do not estimate similarities; use a profile of another family for result sets"
+        )
+
+    def may_reach(self, found: RowAgreements, similarity: float, errors: float) -> Mask:
+        """Rule no pair out; see `Family.may_reach`."""
+        return np.ones(len(found.shared), np.bool_)
+
+
+def _rests(weights: Floats, bounds: Ints, owners: Ints) -> Floats:
+    """Return the share of a document's squared length that each feature has with those after it.
+
+    It is computed of integers, so that it does not depend on the other documents.
+    """
+    squares = np.rint(weights**2 * _UNITS).astype(np.int64)
+    sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(squares)))
+    totals = np.maximum(np.diff(sums[bounds]), 1)
+    return (sums[bounds[owners + 1]] - sums[:-1]) / totals[owners]
