@@ -21,6 +21,7 @@ from nearsim_db.similarity.clustering import (
     choose_survivors,
     connected_components,
     star_clusters,
+    total_similarities,
 )
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
@@ -271,6 +272,10 @@ def cluster(
     _, which, sizes = np.unique(cluster_ids, return_inverse=True, return_counts=True)
     shared = sizes[which] > 1
     numbers, cluster_ids = numbers[shared], cluster_ids[shared]
+    if records.ranks.policy == "central" and rules.linkage != "representative":
+        totals = np.zeros(len(records))
+        totals[numbers] = total_similarities(nodes.node_of[numbers], cluster_ids, edges, similarities)
+        records.ranks.rank_by(totals)
     return Clusters(
         numbers, cluster_ids, choose_survivors(numbers, cluster_ids, records.ranks.order(numbers))
     )

@@ -38,7 +38,8 @@ def refuse_unusable(
 ) -> None:
     """Raise InputError if the collection has documents, and none has the field of `match.across` or a keep policy.
 
-    `adds`: a dry run would add documents without a source. Raises RecipeError for a policy that indexes do not have.
+    Raises RecipeError for a policy that an index of this linkage does not have.
+    `adds`: a dry run would add documents without a source.
     """
     keep, across = recipe["cluster"]["keep"], recipe["match"].get("across", NOWHERE)
     if across != NOWHERE and documents.lacks_values(connection, collection_id, across):
@@ -46,12 +47,12 @@ def refuse_unusable(
             f"match.across is {across!r}, but no document has a value of it, so there are no pairs; name source or an "
             "attribute that documents have"
         )
-    chosen, names = keep_policy(keep)
-    if chosen == "central":
+    if keep == "central" and recipe["cluster"]["linkage"] == "representative":
         raise RecipeError(
-            f"cluster.keep is {keep!r}, which is for nearsim dedupe; an index takes earliest, latest, longest, "
-            "source:A,B,C or highest:COLUMN"
+            "cluster.keep is 'central', but representatives are kept, which are chosen before a document is in a "
+            "cluster; set cluster.linkage to connected or average"
         )
+    names = keep_policy(keep)[1]
 
     def has_field(policy: str) -> bool:
         if policy == "highest":

@@ -263,6 +263,37 @@ def choose_survivors(documents: Ints, clusters: Ints, order: Ints) -> Mask:
     return chosen
 
 
+def total_similarities(heads: Ints, clusters: Ints, pairs: Ints, similarities: Floats) -> Floats:
+    """Return the sum of the similarities of each document with the others of its cluster that it is a pair with.
+
+    `heads` has the document whose pairs each document has, `clusters` is as long; `pairs` are (m, 2) of heads.
+    Documents of one head have the similarity 1.
+    """
+    names, head_of = np.unique(heads, return_inverse=True)
+    labels, cluster_of = np.unique(clusters, return_inverse=True)
+    # Documents of one head and cluster have the same total.
+    nodes, node_of, sizes = np.unique(
+        head_of * len(labels) + cluster_of, return_inverse=True, return_counts=True
+    )
+    totals = (sizes - 1).astype(np.float64)
+    known = np.isin(pairs, names).all(axis=1)
+    left, right = np.searchsorted(names, pairs[known]).T
+    begins, ends = (
+        np.searchsorted(nodes, left * len(labels)),
+        np.searchsorted(nodes, (left + 1) * len(labels)),
+    )
+    rows = np.repeat(np.arange(len(left)), ends - begins)
+    one = np.arange(len(rows)) - np.repeat(np.cumsum(ends - begins) - ends, ends - begins)
+    sought = right[rows] * len(labels) + nodes[one] % len(labels)
+    other = np.minimum(np.searchsorted(nodes, sought), len(nodes) - 1)
+    are_together = nodes[other] == sought
+    one, other, weights = one[are_together], other[are_together], similarities[known][rows[are_together]]
+    np.add.at(totals, one, weights * sizes[other])
+    np.add.at(totals, other, weights * sizes[one])
+    rounded: Floats = np.round(totals, 12)
+    return rounded[node_of]
+
+
 def find_split_off(documents: Ints, clusters: Ints, edges: Ints) -> Mask:
     """Return which documents are outside the largest connected part of their cluster: bool.
 

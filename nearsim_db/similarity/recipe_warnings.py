@@ -241,6 +241,8 @@ def of_common(percent: float, common: CommonShingles) -> list[str]:
 
 def of_sketches(profile: Profile, sketches: NDArray[np.generic]) -> list[str]:
     """Return warnings about a recipe for these sketches, (n, k) of a sample."""
+    if profile.recipe.sketch.family == "rare":
+        return _of_keys(profile.recipe.sketch.k, sketches)
     if profile.recipe.bands.hash != "xor" or profile.rows < 2 or not len(sketches):
         return []
     used = sketches[:, : profile.bands * profile.rows].reshape(-1, profile.rows)
@@ -251,6 +253,17 @@ def of_sketches(profile: Profile, sketches: NDArray[np.generic]) -> list[str]:
     return [
         f"in {share:.2%} of the bands equal rows cancel under bands.hash = xor, so different documents share a bucket; "
         "set bands.hash to mix64, or use a sketch.family whose values do not repeat"
+    ]
+
+
+def _of_keys(k: int, sketches: NDArray[np.generic]) -> list[str]:
+    """Return a warning if many documents have as many rare shingles as sketches have room for, or more."""
+    share = float((sketches[:, -1:] != sketches[:, -2:-1]).mean()) if k > 1 and len(sketches) else 0.0
+    if share < NOTABLE_SHARE:
+        return []
+    return [
+        f"{share:.0%} of the documents have {k} rare shingles that may decide a similarity, or more, of which sketch.k "
+        f"= {k} are keys, so some of their pairs may be missed; raise sketch.k"
     ]
 
 

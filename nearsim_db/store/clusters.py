@@ -127,9 +127,19 @@ def read_survivors(connection: Connection, leaves: Leaves, cluster_ids: Ints) ->
     return _members(connection, "read_survivors", leaves, {"cluster_ids": packed_ids(cluster_ids)})
 
 
-def rank_documents(connection: Connection, doc_ids: Ints, policy: str, names: Sequence[str]) -> Ints:
-    """Return documents in the order of the keep policy, best first; `names` are its sources, or its field."""
-    parameters = {"doc_ids": packed_ids(doc_ids), "policy": policy, "names": list(names)}
+def rank_documents(
+    connection: Connection, doc_ids: Ints, policy: str, names: Sequence[str], scores: Floats
+) -> Ints:
+    """Return documents in the order of the keep policy, best first; `names` are its sources, or its field.
+
+    `scores` are the numbers that a policy ranks by which does not rank by the documents, the highest best.
+    """
+    parameters = {
+        "doc_ids": packed_ids(doc_ids),
+        "policy": policy,
+        "names": list(names),
+        "scores": scores.tolist(),
+    }
     return unpacked_ids(run(connection, "rank_documents", None, "binary", **parameters).value())
 
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import combinations, product
 
 import networkx as nx
@@ -50,7 +51,7 @@ class Evidence:
         found: dict[int, tuple[int, bool]] = {}
         for members in groups:
             if len(members) > 1:
-                survivor = min(members, key=self._rank)
+                survivor = min(members, key=lambda one: self._rank(one, members))
                 found |= {doc_id: (min(members), doc_id == survivor) for doc_id in members}
         return found
 
@@ -133,7 +134,18 @@ class Evidence:
         numbers = self.numbers[doc_id] if self.rules.numbers_differ == "keep-apart" else None
         return self.heads.get(doc_id, doc_id), numbers
 
-    def _rank(self, doc_id: int) -> tuple[object, ...]:
+    @cached_property
+    def _similarities(self) -> Mapping[Tie, float]:
+        """The similarities of all documents that are pairs; 1 for twins."""
+        twins = (tie for tie in combinations(sorted(self.heads), 2) if len(set(self._heads(tie))) == 1)
+        ties = [*filter(self._may_tie, twins), *self._pair_ties()]
+        return {tie: self.pairs.get(self._heads(tie), 1.0) for tie in ties}
+
+    def _total(self, doc_id: int, members: Iterable[int]) -> float:
+        ties = [(min(doc_id, other), max(doc_id, other)) for other in members]
+        return round(sum(self._similarities.get(tie, 0.0) for tie in ties), 9)
+
+    def _rank(self, doc_id: int, members: Iterable[int] = ()) -> tuple[object, ...]:
         policy, sources = keep_policy(self.rules.keep)
         source, date, length = self.facts[doc_id]
         place = sources.index(source) if source in sources else len(sources)
@@ -141,6 +153,7 @@ class Evidence:
         first = {
             **{"source": place, "longest": -length, "latest": _LATEST - date, "earliest": 0},
             "highest": 1e9 if score in ("none", None) else -float(str(score)),
+            "central": -self._total(doc_id, members),
         }[policy]
         return first, date, -doc_id if policy == "latest" else doc_id
 

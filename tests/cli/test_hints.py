@@ -107,8 +107,7 @@ def test_a_keep_policy_by_source_is_refused_if_nothing_has_a_source(
     assert nearsim.fail("profile", "create", "mine", *BY_SOURCE).startswith(NO_SOURCE)
     assert nearsim.fail("reindex", "start", *BY_SOURCE).startswith(NO_SOURCE)
     for command in (("profile", "create", "mine"), ("reindex", "start"), ("ingest", file, "-c", "new")):
-        central, highest = ("--set", "cluster.keep=central"), ("--set", "cluster.keep=highest:agency")
-        assert "is for nearsim dedupe" in nearsim.fail(*command, *central, exit_code=2)
+        highest = ("--set", "cluster.keep=highest:agency")
         assert "no document has a number" in nearsim.fail(*command, *highest)
     (only,) = nearsim.succeed("reindex", "status", "--json").document()
     assert (only["profile"], only["state"]) == ("default", "live")

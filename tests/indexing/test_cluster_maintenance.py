@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from nearsim_db.errors import RecipeError
 from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.store.driver import Connection
 from tests.builders.cluster_world import MAY, World
@@ -71,7 +72,7 @@ def open_connection(either_tables: None, connection: Connection) -> Iterator[Con
 
 
 @some_combinations(
-    ("keep", ["earliest", "latest", "longest", "source:B,A", "highest:meta.score"]),
+    ("keep", ["earliest", "latest", "longest", "source:B,A", "highest:meta.score", "central"]),
     (
         "linked",
         [(one, judged) for judged in (False, True) for one in ("connected", "representative", "average")],
@@ -90,6 +91,10 @@ def test_incremental_clusters_equal_a_full_link(
         f"cluster.numbers_differ={numbers_differ}",
         "match.threshold=0.4",  # below some averages of pairs and documents that are no pair
     ]
+    if (keep, linkage) == ("central", "representative"):
+        with pytest.raises(RecipeError, match="representatives are kept"):
+            World(open_connection, settings)
+        return
     world = World(open_connection, settings)
     for step in range(1, 151):
         happen(world, rng, is_judged)

@@ -96,6 +96,15 @@ def test_html_under_a_recipe_that_keeps_markup() -> None:
             assert recipe_warnings.of_texts(resolve(presets.load(preset)), seen) == []
 
 
+def test_documents_with_more_rare_shingles_than_keys() -> None:
+    profile = resolve(override(Recipe(), ["sketch.family=rare", "sketch.k=3"]))
+    short, full = np.array([[1, 2, 2]], np.uint64), np.array([[1, 2, 3]], np.uint64)
+    assert recipe_warnings.of_sketches(profile, np.repeat(short, 20, axis=0)) == []
+    (found,) = recipe_warnings.of_sketches(profile, np.concatenate((np.repeat(short, 19, axis=0), full)))
+    assert found.startswith("5% of the documents have 3 rare shingles")
+    assert recipe_warnings.of_sketches(profile, short[:0]) == []
+
+
 def test_documents_shorter_than_a_shingle() -> None:
     profile = resolve(Recipe())
     assert recipe_warnings.of_features(profile, FeatureTotals(100, 4, 0, 10_000)) == []

@@ -14,6 +14,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.clustering import connected_components, find_split_off
+from nearsim_db.similarity.recipe import ClusterRules
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, Members, Ties
 from nearsim_db.store.driver import Connection
@@ -40,7 +41,12 @@ def lock_clusters(connection: Connection, context: Context) -> None:
 
 def _are_extended(context: Context) -> bool:
     rules = context.encoder.profile.recipe.cluster
-    return rules.linkage == "connected" and rules.numbers_differ == "link"
+    return not _takes_all_ties(rules) and rules.numbers_differ == "link"
+
+
+def _takes_all_ties(rules: ClusterRules) -> bool:
+    """Whether clusters, or their survivors, depend on all ties, and not only on what these connect."""
+    return rules.linkage != "connected" or rules.keep == "central"
 
 
 def extend_clusters(connection: Connection, context: Context, edges: Ints) -> None:
@@ -63,7 +69,7 @@ def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[
     changed = np.unique(np.array(doc_ids, np.int64))
     if update.ties.same_numbers:
         changed = np.union1d(changed, clusters.read_first_twins(connection, context.leaves, changed))
-    if update.ties.rules.linkage != "connected":
+    if _takes_all_ties(update.ties.rules):
         update.recompute_around(changed)
         return
     known = clusters.read_members_of(connection, context.leaves, changed).doc_ids

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.similarity.arrays import Ints
+from nearsim_db.similarity.arrays import Floats, Ints
 from nearsim_db.similarity.clustering import (
     average_clusters,
     binding_edges,
@@ -14,11 +14,14 @@ from nearsim_db.similarity.clustering import (
     find_vetoed_components,
     sort_edges,
     star_clusters,
+    total_similarities,
 )
 from nearsim_db.similarity.recipe import ClusterRules, keep_policy
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, NO_MEMBERS, NO_TIES, Members, Ties
 from nearsim_db.store.driver import Connection
+
+NO_SCORES: Floats = np.zeros(0)
 
 
 class GenerationTies:
@@ -89,11 +92,15 @@ class GenerationTies:
             documents, cluster_ids = self._by_similarity(ties, vetoes)
         _, cluster, sizes = np.unique(cluster_ids, return_inverse=True, return_counts=True)
         shared = sizes[cluster] > 1
-        return self.with_survivors(documents[shared], cluster_ids[shared])
+        documents, cluster_ids = documents[shared], cluster_ids[shared]
+        is_central = self.rules.keep == "central"
+        scores = self._total_similarities(ties, documents, cluster_ids) if is_central else NO_SCORES
+        return self.with_survivors(documents, cluster_ids, scores)
 
-    def with_survivors(self, doc_ids: Ints, cluster_ids: Ints) -> Members:
+    def with_survivors(self, doc_ids: Ints, cluster_ids: Ints, scores: Floats = NO_SCORES) -> Members:
         """Return the members of clusters, sorted by doc_id, with the survivor of each by the keep policy."""
-        return Members(doc_ids, cluster_ids, choose_survivors(doc_ids, cluster_ids, self._rank(doc_ids)))
+        ranked = self._rank(doc_ids, scores)
+        return Members(doc_ids, cluster_ids, choose_survivors(doc_ids, cluster_ids, ranked))
 
     def _connected(self, ties: Ties, vetoes: Ints) -> tuple[Ints, Ints]:
         """Cluster by connected components; only components with both ends of a veto are processed tie by tie."""
@@ -124,8 +131,16 @@ class GenerationTies:
             return average_clusters(pairs, similarities, bonds, ties.twins, least, vetoes)
         return star_clusters(pairs, similarities, bonds, self._rank(np.unique(ties.edges)), vetoes)
 
-    def _rank(self, doc_ids: Ints) -> Ints:
-        return clusters.rank_documents(self._connection, doc_ids, *keep_policy(self.rules.keep))
+    def _total_similarities(self, ties: Ties, documents: Ints, cluster_ids: Ints) -> Floats:
+        """Return the sum of the similarities of members of clusters with the others that they are pairs with."""
+        ties = ties.among(np.unique(ties.edges))
+        heads, twins = documents.copy(), ties.twins[np.isin(ties.twins[:, 1], documents)]
+        heads[np.searchsorted(documents, twins[:, 1])] = twins[:, 0]
+        similarities = clusters.read_similarities(self._connection, self._leaves, ties.pairs)
+        return total_similarities(heads, cluster_ids, ties.pairs, similarities)
+
+    def _rank(self, doc_ids: Ints, scores: Floats = NO_SCORES) -> Ints:
+        return clusters.rank_documents(self._connection, doc_ids, *keep_policy(self.rules.keep), scores)
 
 
 def _judged_twins(ties: Ties, judged: Ints) -> Ints:

@@ -138,6 +138,7 @@ WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
     (SELECT max(pin_id) FROM nearsim.survivor_pin WHERE survivor_pin.doc_id = document.doc_id
         AND undone_at IS NULL) DESC NULLS LAST,
+    requested.score DESC NULLS LAST,
     CASE WHEN %(policy)s = 'source' THEN array_position(CAST(%(names)s AS text[]), document.source) END NULLS LAST,
     CASE WHEN %(policy)s = 'highest' THEN jsonb_path_query_first(
         nearsim.value_of((CAST(%(names)s AS text[]))[1], document.source, document.attributes),
@@ -147,7 +148,7 @@ SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
     CASE WHEN %(policy)s = 'latest' THEN coalesce(document.published_at, document.created_at) END DESC NULLS LAST,
     coalesce(document.published_at, document.created_at),
     CASE WHEN %(policy)s = 'latest' THEN -requested.doc_id ELSE requested.doc_id END), '')
-FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(scores)s AS double precision[])) AS requested (doc_id, score)
 LEFT JOIN LATERAL (SELECT * FROM nearsim.document WHERE doc_id = requested.doc_id LIMIT 1) AS document ON true
 
 -- name: relabel_clusters
