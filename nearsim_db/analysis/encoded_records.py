@@ -157,10 +157,12 @@ class EncodedRecords:
                 features = self.read_features(sample[at : at + _BATCH_DOCUMENTS].tolist()).values()
                 yield [one["id"] if encoder.metric.weighted else one for one in features]
 
+        if not encoder.has_sketches:
+            return False
         if encoder.freezes:
             encoder.freeze(Frequencies.of(read()))
             return True
-        if not recipe.match.ignore_common or not encoder.has_sketches:
+        if not recipe.match.ignore_common:
             return False
         self.common = find_common(read, recipe)
         encoder.ignore(self.common.ids)

@@ -93,6 +93,12 @@ def test_an_index_weights_all_documents_by_the_counts_of_its_build(index: Index,
     assert partners == {name for pair in expected if "r2-0" in pair for name in pair} | {"r2-0"}
 
 
+def test_equal_texts_need_no_frequencies() -> None:
+    rows = ["a b", "b a", "A  b", "c", "c"]
+    assert dedupe(rows, exact=True, recipe=RARE).kept == (0, 1, 3)
+    assert dedupe(rows, recipe=RARE).kept == (0, 3)
+
+
 def test_result_sets_are_refused_as_keys_estimate_no_similarity(index: Index) -> None:
     texts = records(9, 6)
     index.create_profile("default", RARE)
