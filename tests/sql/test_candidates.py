@@ -48,7 +48,7 @@ RECIPES = {name: rules for name, rules in FAMILIES.items() if name != "narrow"} 
         "match.min_shared_bands=2",
         "match.ignore_common=0",
     ],
-    "rare": ["sketch.family=rare", "sketch.k=40"],
+    "rare": ["sketch.family=rare", "sketch.k=40", "match.threshold=0.1"],
     "ids with a minimum": ["sketch.family=bottom_k", "sketch.k=32", "match.amplification=at_least(4, 20)"],
 }
 CASES = [
