@@ -1,8 +1,9 @@
 -- name: has_changes
--- Whether there are captured changes of documents; also true for a user who may not take them, whom dispatch_changes
--- refuses. Reads nearsim.change up to the first.
+-- Whether there are captured changes of documents; also true for a user who may not take them, and on a standby, where
+-- dispatch_changes fails with the reason. Reads nearsim.change up to the first.
 SELECT EXISTS (SELECT FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL)
     OR NOT has_table_privilege('nearsim.change', 'DELETE')
+    OR CAST(current_setting('transaction_read_only') AS boolean)
 
 -- name: dispatch_changes
 -- Turn captured changes into work for every generation of their collections: to sign, or to link only. A change is
