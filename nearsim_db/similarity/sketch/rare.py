@@ -51,7 +51,8 @@ class Rare(BottomK):
         owners = np.repeat(np.arange(len(sizes)), sizes)
         order = np.lexsort((points, -weighed, owners))
         are_kept = np.arange(len(order)) - bounds[owners] < self.k
-        are_kept &= _rests(weighed[order], bounds, owners) >= _MARGIN * self.least**2
+        if self.least:
+            are_kept &= _rests(weighed[order], bounds, owners) >= _MARGIN * self.least**2
         kept = np.concatenate((np.zeros(1, np.int64), np.cumsum(are_kept, dtype=np.int64)))[bounds]
         return self._kernels.smallest(points[order[are_kept]], kept, self.k)
 
