@@ -122,7 +122,8 @@ class Engine:
         status = backend.pgconn.transaction_status
         try:
             if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                backend.rollback()
+                # Below psycopg, which would discard all prepared statements; they do not depend on transactions.
+                backend.pgconn.exec_(b"ROLLBACK")
             elif status != TransactionStatus.IDLE:  # a rollback beside a running COPY would wait for ever
                 backend.close()
         except psycopg.Error:
