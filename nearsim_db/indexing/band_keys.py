@@ -73,11 +73,12 @@ class BandKeys:
         )
         for one in read:
             end = at + len(one.doc_ids)
-            doc_ids[at:end] = one.doc_ids
-            keys[at:end] = to_bigint(context.encoder.matrix_keys(one.sketches))
+            rows = slice(at, end) if spool is None else np.searchsorted(spooled, one.doc_ids)
+            doc_ids[rows] = one.doc_ids
+            keys[rows] = to_bigint(context.encoder.matrix_keys(one.sketches))
             if kept:
-                sketches[at:end] = one.sketches
-                digests[at:end] = PackedDigests.of(one.digests).array
+                sketches[rows] = one.sketches
+                digests[rows] = PackedDigests.of(one.digests).array
             at = end
         known = _signatures_of(doc_ids[:at], sketches[:at], digests[:at]) if kept else None
         return cls(doc_ids[:at], keys[:at], known, spool)
@@ -195,8 +196,7 @@ def _spooled_heads(connection: Connection, context: Context, heads: int) -> tupl
     spool, none = context.build.spool, np.zeros(0, np.int64)
     if spool is None or not 0 < heads <= min(len(spool), _MOST_SPOOLED):
         return None, none
-    found = signatures.read_head_digests(connection, context.leaves)
-    doc_ids, digests = found["doc_id"].astype(np.int64), np.ascontiguousarray(found["digest"])
+    doc_ids, digests = signatures.read_head_digests(connection, context.leaves)
     is_whole = spool.has_all(doc_ids, digests) and PackedDigests(digests).are_distinct()
     return (spool, doc_ids) if is_whole else (None, none)
 

@@ -55,10 +55,11 @@ def count_heads(connection: Connection, leaves: Leaves) -> int:
     return int(run(connection, "count_heads", leaves).value())
 
 
-def read_head_digests(connection: Connection, leaves: Leaves) -> NDArray[np.void]:
-    """Return the heads in order: `doc_id`, big-endian int64, and `digest`, void of 16 bytes."""
+def read_head_digests(connection: Connection, leaves: Leaves) -> tuple[Ints, NDArray[np.void]]:
+    """Return the heads in order: doc_ids, int64, and digests, void of 16 bytes."""
     content = run(connection, "read_head_digests", leaves, "binary").value()
-    return np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
+    found = np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
+    return found["doc_id"].astype(np.int64), np.ascontiguousarray(found["digest"])
 
 
 def count_features(connection: Connection, leaves: Leaves) -> tuple[int, FeatureTotals]:
