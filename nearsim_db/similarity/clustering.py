@@ -15,33 +15,31 @@ _EDGES_AT_ONCE = 1 << 20
 def connected_components(edges: Ints) -> tuple[Ints, Ints]:
     """Return the documents on any edge, sorted, and for each the smallest document connected with it.
 
-    `edges` is (m, 2). They are processed in slices, each together with a forest that represents the slices
-    before, so the additional memory is that of the documents and one slice.
+    `edges` is (m, 2). They are processed in slices, so the additional memory is that of the documents and one slice.
     """
-    forest = np.zeros((0, 2), np.int64)
-    for at in range(0, len(edges), _EDGES_AT_ONCE):
-        documents, smallest = _components(np.concatenate((forest, edges[at : at + _EDGES_AT_ONCE])))
-        forest = np.stack((documents, smallest), axis=1)
-    return forest[:, 0], forest[:, 1]
+    slices = [edges[at : at + _EDGES_AT_ONCE] for at in range(0, len(edges), _EDGES_AT_ONCE)]
+    documents = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, slices)]))
+    labels = np.arange(len(documents))
+    for one in slices:
+        labels = _connect(labels, *np.searchsorted(documents, one.T))
+    return documents, documents[labels]
 
 
-def _components(edges: Ints) -> tuple[Ints, Ints]:
+def _connect(labels: Ints, left: Ints, right: Ints) -> Ints:
     """Hook labels to the smaller one of each edge, then shorten them by pointer jumping until nothing changes
     (Shiloach and Vishkin 1982, in whole-array steps).
     """
-    documents = np.unique(edges)
-    left, right = np.searchsorted(documents, edges.T)
-    labels = np.arange(len(documents))
-    while len(left):
+    while True:
+        is_open = labels[left] != labels[right]
+        left, right = left[is_open], right[is_open]
+        if not len(left):
+            return labels
         hooked = labels.copy()
         np.minimum.at(hooked, labels[left], labels[right])
         np.minimum.at(hooked, labels[right], labels[left])
         while not np.array_equal(hooked, shorter := hooked[hooked]):
             hooked = shorter
         labels = hooked
-        is_open = labels[left] != labels[right]
-        left, right = left[is_open], right[is_open]
-    return documents, documents[labels]
 
 
 def constrained_components(edges: Ints, vetoes: Ints) -> tuple[Ints, Ints]:

@@ -1,6 +1,6 @@
 """Clusters of one generation: ties between documents, members and survivors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,9 @@ from nearsim_db.similarity.arrays import Floats, Ints, Mask
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import unpacked_ids
-from nearsim_db.store.driver.statements import Leaves, run
+from nearsim_db.store.driver.statements import Leaves, run, statement
+
+_DOCUMENTS_AT_ONCE = 400_000  # that have ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,10 @@ class Ties:
         """Return all kinds concatenated."""
         return np.concatenate((self.pairs, self.twins, self.pins))
 
-    def joined(self, other: "Ties") -> "Ties":
+    def joined(self, *others: "Ties") -> "Ties":
         """Concatenate with other ties."""
-        kinds = zip(self._kinds, other._kinds, strict=True)
-        return Ties(*(np.concatenate(both) for both in kinds))
+        kinds = zip(self._kinds, *(one._kinds for one in others), strict=True)
+        return Ties(*map(np.concatenate, kinds))
 
     def among(self, doc_ids: Ints) -> "Ties":
         """Return the ties between sorted documents, each once; the smaller document first except for twins."""
@@ -78,12 +80,16 @@ class Members:
 NO_MEMBERS = Members(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
 
 
-def read_ties(
+def stream_ties(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, *, same_numbers: bool
-) -> Ties:
-    """Return all ties of a generation; with `same_numbers` only pairs and twins of equal numbers."""
+) -> Iterator[Ties]:
+    """Yield all ties of a generation in batches; with `same_numbers` only pairs and twins of equal numbers."""
     name = "read_ties_same_numbers" if same_numbers else "read_ties"
-    return _ties(connection, name, leaves, {"collection_id": collection_id})
+    run(connection, "plan_for_all_rows")
+    with connection.backend.cursor(name=f"{connection.cursor_prefix}_{name}", binary=True) as cursor:
+        cursor.execute(statement(name, leaves), {"collection_id": collection_id})
+        while rows := cursor.fetchmany(_DOCUMENTS_AT_ONCE):
+            yield _ties(rows)
 
 
 def read_ties_of(
@@ -92,7 +98,7 @@ def read_ties_of(
     """Return the ties of some documents; some may occur twice."""
     name = "read_ties_of_same_numbers" if same_numbers else "read_ties_of"
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    return _ties(connection, name, leaves, parameters)
+    return _ties(run(connection, name, leaves, "binary", **parameters).rows())
 
 
 def read_similarities(connection: Connection, leaves: Leaves, pairs: Ints) -> Floats:
@@ -176,23 +182,21 @@ def _are_stored(now: Members, stored: Members) -> Mask:
     return same
 
 
-def _ties(connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]) -> Ties:
-    keys, kinds, others = _unpacked(connection, name, leaves, parameters)
+def _ties(rows: Sequence[tuple[int, int, bytes]]) -> Ties:
+    keys, kinds, others = _unpacked(rows)
     edges = np.stack((keys, others), axis=1)
     return Ties(*(edges[kinds == kind] for kind in range(3)))
 
 
 def _members(connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]) -> Members:
-    cluster_ids, survives, doc_ids = _unpacked(connection, name, leaves, parameters)
+    rows = run(connection, name, leaves, "binary", **parameters).rows()
+    cluster_ids, survives, doc_ids = _unpacked(rows)
     order = np.argsort(doc_ids)
     return Members(doc_ids[order], cluster_ids[order], survives[order] > 0)
 
 
-def _unpacked(
-    connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
-) -> tuple[Ints, Ints, Ints]:
-    """Read rows of (id, kind, packed ids) as three arrays of equal length, id and kind repeated."""
-    rows = run(connection, name, leaves, "binary", **parameters).rows()
+def _unpacked(rows: Sequence[tuple[int, int, bytes]]) -> tuple[Ints, Ints, Ints]:
+    """Return rows of (id, kind, packed ids) as three arrays of equal length, id and kind repeated."""
     lengths = np.array([len(row[2]) // 8 for row in rows], np.int64)
     keys = np.array([row[0] for row in rows], np.int64)
     kinds = np.array([row[1] for row in rows], np.int64)

@@ -8,9 +8,18 @@ import pytest
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.indexing.steps import rebuild_clusters
+from nearsim_db.indexing.steps.ties import GenerationTies
+from nearsim_db.store import clusters
+from nearsim_db.store.clusters import Members, Ties
 from nearsim_db.store.driver import Connection
 from tests.builders.cluster_world import MAY, World
 from tests.builders.selection import some_combinations
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the ties of a few documents read in several batches."""
+    monkeypatch.setattr(clusters, "_DOCUMENTS_AT_ONCE", 7)
 
 
 def happen(world: World, rng: random.Random, is_judged: bool) -> None:
@@ -110,6 +119,21 @@ def test_incremental_clusters_equal_a_full_link(
     world.run("DELETE FROM {cluster_member}")
     rebuild_clusters(open_connection, world.context)
     assert world.stored() == world.expected() != {}
+
+
+def test_a_rebuild_may_compute_for_an_hour_between_statements(
+    open_connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, allowed = World(open_connection, []), list[object]()
+    form = GenerationTies.clusters
+
+    def recorded(ties: GenerationTies, found: Ties) -> Members:
+        allowed.extend(world.run("SHOW idle_in_transaction_session_timeout"))
+        return form(ties, found)
+
+    monkeypatch.setattr(GenerationTies, "clusters", recorded)
+    rebuild_clusters(open_connection, world.context)
+    assert allowed == [("1h",)]
 
 
 def rows_touched(world: World, action: Callable[[], object]) -> tuple[int, int]:

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.steps.ties import GenerationTies
+from nearsim_db.indexing.steps.ties import GenerationTies, takes_all_ties
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.clustering import connected_components, find_split_off
-from nearsim_db.similarity.recipe import ClusterRules
 from nearsim_db.store import clusters
 from nearsim_db.store.clusters import NO_EDGES, Members, Ties
 from nearsim_db.store.driver import Connection
@@ -23,11 +22,14 @@ from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
 
 _FIRST_BATCH = 64
+_REBUILD_MINUTES = 60  # between two statements, of a rebuild with tens of millions of members
 
 
 def rebuild_clusters(connection: Connection, context: Context) -> None:
     """Recompute the generation's clusters from its pairs, twins and verdicts."""
-    take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
+    take_transaction_lock(
+        connection, Lock.LINK, context.generation.generation_id, idle_minutes=_REBUILD_MINUTES
+    )
     ties = GenerationTies(connection, context)
     stored = clusters.read_members(connection, context.leaves)
     clusters.replace_members(connection, context.leaves, stored, ties.clusters(ties.all()))
@@ -41,12 +43,7 @@ def lock_clusters(connection: Connection, context: Context) -> None:
 
 def _are_extended(context: Context) -> bool:
     rules = context.encoder.profile.recipe.cluster
-    return not _takes_all_ties(rules) and rules.numbers_differ == "link"
-
-
-def _takes_all_ties(rules: ClusterRules) -> bool:
-    """Whether clusters, or their survivors, depend on all ties, and not only on what these connect."""
-    return rules.linkage != "connected" or rules.keep == "central"
+    return not takes_all_ties(rules) and rules.numbers_differ == "link"
 
 
 def extend_clusters(connection: Connection, context: Context, edges: Ints) -> None:
@@ -69,7 +66,7 @@ def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[
     changed = np.unique(np.array(doc_ids, np.int64))
     if update.ties.same_numbers:
         changed = np.union1d(changed, clusters.read_first_twins(connection, context.leaves, changed))
-    if _takes_all_ties(update.ties.rules):
+    if takes_all_ties(update.ties.rules):
         update.recompute_around(changed)
         return
     known = clusters.read_members_of(connection, context.leaves, changed).doc_ids

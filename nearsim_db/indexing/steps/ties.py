@@ -24,6 +24,11 @@ from nearsim_db.store.driver import Connection
 NO_SCORES: Floats = np.zeros(0)
 
 
+def takes_all_ties(rules: ClusterRules) -> bool:
+    """Whether clusters, or their survivors, depend on all ties, and not only on what these connect."""
+    return rules.linkage != "connected" or rules.keep == "central"
+
+
 class GenerationTies:
     """The ties of one generation, read in one transaction.
 
@@ -45,10 +50,16 @@ class GenerationTies:
         return self.rules.numbers_differ == "keep-apart"
 
     def all(self) -> Ties:
-        """All ties of the generation."""
-        return clusters.read_ties(
+        """All ties of the generation, or some that connect the same documents if no others are needed."""
+        read = clusters.stream_ties(
             self._connection, self._leaves, self._collection_id, same_numbers=self.same_numbers
         )
+        if takes_all_ties(self.rules) or self._has_vetoes:
+            return NO_TIES.joined(*read)
+        forest = NO_EDGES
+        for ties in read:
+            forest = np.stack(connected_components(np.concatenate((forest, ties.edges))), axis=1)
+        return Ties(forest, NO_EDGES, NO_EDGES)
 
     def of(self, doc_ids: Ints) -> Ties:
         """The ties of some documents."""

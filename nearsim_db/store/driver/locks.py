@@ -42,13 +42,15 @@ def release_lock(connection: Connection, kind: Lock, id: int) -> None:
     run(connection, "unlock_session", kind=kind.value, id=id)
 
 
-def take_transaction_lock(connection: Connection, kind: Lock, id: int, *, shared: bool = False) -> None:
+def take_transaction_lock(
+    connection: Connection, kind: Lock, id: int, *, shared: bool = False, idle_minutes: int = 1
+) -> None:
     """Take a lock until the transaction, or the savepoint it is taken under, ends.
 
-    The server ends a process that is idle in such a transaction for a minute, so that it cannot block all others.
+    The server ends a process that is idle in such a transaction for so long, so that it cannot block all others.
     """
     name = "lock_shared" if shared else "lock_exclusively"
-    run(connection, name, kind=kind.value, id=id)
+    run(connection, name, kind=kind.value, id=id, idle=f"{idle_minutes}min")
 
 
 def try_transaction_lock(connection: Connection, kind: Lock, id: int) -> bool:

@@ -82,12 +82,12 @@ SELECT pg_advisory_unlock(%(kind)s, %(id)s)
 -- name: lock_shared
 -- Take a shared advisory lock until the transaction ends; the server ends the session if the transaction is idle for
 -- too long.
-SELECT set_config('idle_in_transaction_session_timeout', '60s', true), pg_advisory_xact_lock_shared(%(kind)s, %(id)s)
+SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true), pg_advisory_xact_lock_shared(%(kind)s, %(id)s)
 
 -- name: lock_exclusively
 -- Take an advisory lock until the transaction ends; the server ends the session if the transaction is idle for too
 -- long.
-SELECT set_config('idle_in_transaction_session_timeout', '60s', true), pg_advisory_xact_lock(%(kind)s, %(id)s)
+SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true), pg_advisory_xact_lock(%(kind)s, %(id)s)
 
 -- name: try_lock
 -- Try to take an advisory lock until the transaction ends.
