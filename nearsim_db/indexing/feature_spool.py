@@ -29,7 +29,7 @@ _PAGE = mmap.ALLOCATIONGRANULARITY
 _MOST_DOCUMENTS = 1 << 25  # for each process that writes
 _MOST_BYTES = 1 << 35
 _PART_BYTES = 2 * _MOST_BYTES
-_LEFT_FREE = 2  # times what all processes have written
+_LEFT_FREE = 4  # times what all processes have written
 _ARRAYS_AT_ONCE = 1_000  # systems take 1,024
 _DOCUMENTS_AT_ONCE = 1_000_000  # 40 MB of entries
 
@@ -86,7 +86,7 @@ class _Part:
 class FeatureSpool:
     """Features and sketches of documents, as long as there is room for them.
 
-    A process takes up to _MOST_DOCUMENTS and _MOST_BYTES, and all together a third of what was free on the disk. The
+    A process takes up to _MOST_DOCUMENTS and _MOST_BYTES, and all together a fifth of what was free on the disk. The
     file has no name, so it ends with the processes that have opened it, however they end. Each of several processes
     reads the parts that are finished. An entry is only valid for its digest. One thread may add documents, until
     `finish`; threads may share it after `gather`. Sketches that differ in size are left out.

@@ -171,7 +171,7 @@ def test_the_pairs_are_found_with_sketches_of_the_spool(
 def test_no_more_than_a_share_of_the_free_disk_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, rows, features = signed(RECIPE)
     used = rows.sketches.nbytes + sum(one.nbytes for one in features)
-    for free, fits in ((2 * used, True), (2 * used - 1, False)):
+    for free, fits in ((4 * used, True), (4 * used - 1, False)):
         disk = SimpleNamespace(f_bavail=free, f_frsize=1)
         monkeypatch.setattr("os.fstatvfs", lambda descriptor, disk=disk: disk)
         spool = FeatureSpool.create(encoder)
