@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
-from nearsim_db.similarity.arrays import Ints
+from nearsim_db.similarity.arrays import Ints, Sketches
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
@@ -213,9 +213,7 @@ def _stream(connection: Connection, context: Context, *, with_digests: bool) -> 
             yield from (Signatures(*batch, ()) for batch in sketches)
 
 
-def _signatures_of(
-    doc_ids: Ints, sketches: NDArray[np.generic], digests: NDArray[np.void]
-) -> Signatures | None:
+def _signatures_of(doc_ids: Ints, sketches: Sketches, digests: NDArray[np.void]) -> Signatures | None:
     """Return the signatures of heads; None if two of them have equal digests."""
     packed = PackedDigests(digests)
     return Signatures(doc_ids, sketches, packed, distinct=True) if packed.are_distinct() else None

@@ -7,13 +7,13 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.indexing import build_plan, profiles
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import k_rule, recipe_warnings
+from nearsim_db.similarity.arrays import Ints, Sketches
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.ragged import Keys, flat, joined
 from nearsim_db.similarity.recipe_warnings import FeatureTotals
@@ -133,7 +133,7 @@ class _Buckets:
         self._bucket_limit = context.bucket_limit
         self._parts: list[LoadedBuckets] = []
 
-    def add(self, doc_ids: NDArray[np.int64], keys: Keys, *, whole: bool) -> BandRows:
+    def add(self, doc_ids: Ints, keys: Keys, *, whole: bool) -> BandRows:
         """Return the band rows of a run; `whole` if it has all rows of its buckets."""
         rows = BandRows.of(doc_ids, keys)
         if whole:
@@ -147,7 +147,7 @@ class _Buckets:
 
 def _runs(
     connection: Connection, context: Context, known: BandKeys, heads: int
-) -> Generator[tuple[NDArray[np.int64], Keys], None, None]:
+) -> Generator[tuple[Ints, Keys], None, None]:
     """Yield doc_ids and band keys of all heads in runs large enough to be worth sorting."""
     if len(known) == heads:
         yield from known.runs(_BAND_ROWS_PER_COPY)
@@ -192,11 +192,9 @@ def _expected(
     return {"expected_candidates_per_document": round(expected, 2)}
 
 
-def _band_keys(
-    context: Context, sketches: Iterator[tuple[NDArray[np.int64], NDArray[np.generic]]]
-) -> Iterator[tuple[NDArray[np.int64], Keys]]:
+def _band_keys(context: Context, sketches: Iterator[tuple[Ints, Sketches]]) -> Iterator[tuple[Ints, Keys]]:
     """Yield the band keys of streamed sketches in runs large enough to be worth sorting."""
-    run: list[tuple[NDArray[np.int64], Keys]] = []
+    run: list[tuple[Ints, Keys]] = []
     rows = 0
     for doc_ids, block in chain(sketches, [(None, None)]):
         if doc_ids is not None and block is not None:

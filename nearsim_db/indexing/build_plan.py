@@ -8,11 +8,11 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, CommonShingles, find_common
 from nearsim_db.similarity.frequencies import Frequencies
 from nearsim_db.similarity.ragged import flat
@@ -118,7 +118,7 @@ def _count_features(connection: Connection, context: Context) -> None:
         return
     doc_ids = documents.sample_documents(connection, context.collection_id, SAMPLE_SIZE, SAMPLE_SEED)
 
-    def read() -> Iterator[list[NDArray[np.uint64]]]:
+    def read() -> Iterator[list[Hashes]]:
         with closing(documents.stream_documents(connection, context.collection_id, doc_ids)) as batches:
             for batch in batches:
                 features = encoder.features([encoder.text_of(one.title, one.body) for one in batch])
@@ -201,7 +201,7 @@ def dated(connection: Connection, context: Context, figures: dict[str, int]) -> 
     }
 
 
-def _sample_keys(connection: Connection, context: Context) -> NDArray[np.int64]:
+def _sample_keys(connection: Connection, context: Context) -> Ints:
     """Return the bucket hashes of a sample of heads, in order."""
     family = context.encoder.family
     sample = signatures.sample_sketches(
@@ -210,7 +210,7 @@ def _sample_keys(connection: Connection, context: Context) -> NDArray[np.int64]:
     return np.sort(to_bigint(flat(context.encoder.band_keys(sample.sketches))))
 
 
-def _quantiles(keys: NDArray[np.int64], rows: int) -> list[int]:
+def _quantiles(keys: Ints, rows: int) -> list[int]:
     """Return the bucket hashes that divide the band rows into slices of about the same size, from sorted ones."""
     per_slice = min(max(rows // _SLICES, _LEAST_ROWS_PER_SLICE), _MOST_ROWS_PER_SLICE)
     places = np.arange(per_slice, rows, per_slice) * len(keys) // max(rows, 1)

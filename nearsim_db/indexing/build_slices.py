@@ -8,11 +8,11 @@ from contextlib import closing, contextmanager
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store import bands, build_slices, documents, pairs, signatures
 from nearsim_db.store.bands import FullBuckets, Links
 from nearsim_db.store.build_slices import Slice, SlicedStage
@@ -107,7 +107,7 @@ class Taker:
         # only this process knows of them.
         queue.queue_work(self._writing, context.leaves, "search", sorted(stale))
 
-    def _first_linked(self, links: Iterable[Links], full: FullBuckets | None) -> Iterator[NDArray[np.int64]]:
+    def _first_linked(self, links: Iterable[Links], full: FullBuckets | None) -> Iterator[Ints]:
         """Yield the pairs, (m, 2), of those links of a slice that are the first of theirs.
 
         They come in long runs sorted by the first document of their bucket: those of a family of copies together, so
@@ -137,7 +137,7 @@ class Taker:
         self._report()
 
 
-def _by_family(run: Sequence[Links]) -> NDArray[np.int64]:
+def _by_family(run: Sequence[Links]) -> Ints:
     """Return the pairs of some links, sorted by the first document of their bucket."""
     links = Links.joined(run)
     order = np.lexsort((links.right, links.left, links.first))

@@ -10,12 +10,12 @@ from functools import partial
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.settle import settle
 from nearsim_db.records import Progress, WorkStage
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.screening import VerifiedPairs
 from nearsim_db.store import documents, events, generation_rows, pairs, signatures
@@ -84,11 +84,7 @@ def _sign_changed(
 
 
 def _store_signed(
-    connection: Connection,
-    context: Context,
-    mine: NDArray[np.int64],
-    rows: SignatureRows,
-    batch: Batch | None,
+    connection: Connection, context: Context, mine: Ints, rows: SignatureRows, batch: Batch | None
 ) -> Batch | None:
     """Store the signatures of the documents that are still under the lease; return the batch to search."""
     if not len(mine):
@@ -139,7 +135,7 @@ def _search_full_buckets(connection: Connection, context: Context, lease_id: int
         _store_pairs(connection, context, verified)
 
 
-def _verify(connection: Connection, context: Context, candidates: NDArray[np.int64]) -> list[VerifiedPairs]:
+def _verify(connection: Connection, context: Context, candidates: Ints) -> list[VerifiedPairs]:
     """Return the pairs among candidates; merge the heads of digests that turn out to have several."""
     verified = [
         steps.verify_candidates(connection, context, candidates[at : at + _CANDIDATES_PER_BATCH])

@@ -18,7 +18,7 @@ from nearsim_db.records import Direction, DocId, Document, Evidence, Match, Matc
 from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.similarity.across import LABEL_BYTES, labels_of
-from nearsim_db.similarity.arrays import Mask
+from nearsim_db.similarity.arrays import Mask, Sketches
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.ragged import Keys
@@ -60,7 +60,7 @@ class Query:
     features: NDArray[Any]
     size: int
     digest: UUID
-    sketch: NDArray[np.generic]
+    sketch: Sketches
     keys: Keys
     label: bytes | None = None
 

@@ -4,13 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError, count_of
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.arrays import FeatureSets, Sketches
 from nearsim_db.similarity.encoder import Content, Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.profile import Profile, resolve
@@ -58,9 +57,7 @@ class PairFigures:
     window: int | None = None
 
     @classmethod
-    def of(
-        cls, encoder: Encoder, sketches: NDArray[np.generic], features: Sequence[NDArray[Any]] | None
-    ) -> "PairFigures":
+    def of(cls, encoder: Encoder, sketches: Sketches, features: FeatureSets | None) -> "PairFigures":
         """Compare two documents by their sketches, (2, k), and their features."""
         shared, enough = encoder.match_bands(sketches[:1], sketches[1:])
         scores = None if features is None else encoder.compare(features, _FIRST, _SECOND)

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.arrays import Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask, Sketches
 
 
 class Columns:
@@ -69,7 +69,7 @@ class SignatureRows(Columns):
     revisions: Ints
     counts: NDArray[np.int32]
     digests: NDArray[np.void]
-    sketches: NDArray[np.generic]
+    sketches: Sketches
     numbers: Hashes
 
     def digest(self, row: int) -> UUID | None:
@@ -122,7 +122,7 @@ class Signatures:
     """
 
     doc_ids: Ints
-    sketches: NDArray[np.generic]
+    sketches: Sketches
     digests: Sequence[UUID]
     distinct: bool = False
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.across import LABEL_BYTES, own_digest
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints
+from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.common_shingles import ignored_ids, without
 from nearsim_db.similarity.frequencies import NOTHING_COUNTED, Frequencies
@@ -43,11 +43,11 @@ class Features:
     order of the text, with repetitions, if the family takes them so.
     """
 
-    ids: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
-    numbers: NDArray[np.uint64]
-    weights: NDArray[np.float64] | None = None
-    sequence: tuple[NDArray[np.uint64], NDArray[np.int64]] | None = None
+    ids: Hashes
+    offsets: Ints
+    numbers: Hashes
+    weights: Floats | None = None
+    sequence: tuple[Hashes, Ints] | None = None
 
     def of(self, index: int) -> NDArray[Any]:
         """Return the features of one document: its uint64 ids, or an array of `FEATURE` if they have weights.
@@ -62,7 +62,7 @@ class Features:
         ids, offsets = self.sequence or (self.ids, self.offsets)
         return ids[offsets[index] : offsets[index + 1]]
 
-    def items(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def items(self) -> tuple[NDArray[Any], Ints]:
         """Return the features of all documents, as `of` does, and their offsets."""
         if self.sequence is not None:
             return self.sequence
@@ -84,8 +84,8 @@ class Encoded(Columns):
 
     counts: NDArray[np.int32]
     digests: NDArray[np.void]
-    sketches: NDArray[np.generic]
-    numbers: NDArray[np.uint64]
+    sketches: Sketches
+    numbers: Hashes
     features: tuple[NDArray[Any], ...] = ()
 
 
@@ -107,7 +107,7 @@ class Encoder:
         self._shingler = Shingler(profile.recipe, self.backend)
         self._ignored_texts = ignored_ids(profile.recipe, self._shingler)
         self.frequencies: Frequencies = NOTHING_COUNTED
-        self.ignored: NDArray[np.uint64] = self._ignored_texts
+        self.ignored: Hashes = self._ignored_texts
         self.metric: Metric = METRICS[self.family.metric]
         self.takes_vectors: bool = profile.recipe.sketch.input == "vector"
         self.is_exact: bool = (
@@ -170,15 +170,13 @@ class Encoder:
         ids = np.ascontiguousarray(items["id"])
         return Features(ids, offsets, numbers, self.frequencies.weights(ids))
 
-    def ordered_features(
-        self, ids: NDArray[np.uint64], offsets: NDArray[np.int64], numbers: NDArray[np.uint64]
-    ) -> Features:
+    def ordered_features(self, ids: Hashes, offsets: Ints, numbers: Hashes) -> Features:
         """Return the features of a family that takes ids in the order of the text, without those ignored."""
         sequence = without(self.ignored, ids, offsets)
         distinct, bounds, _ = text_kernels(self.backend).distinct(*sequence)
         return Features(distinct, bounds, numbers, None, sequence)
 
-    def ignore(self, ids: NDArray[np.uint64]) -> None:
+    def ignore(self, ids: Hashes) -> None:
         """Leave these shingles out of all documents, besides those of the texts that the recipe ignores."""
         self.ignored = np.union1d(self._ignored_texts, ids)
 
@@ -191,35 +189,33 @@ class Encoder:
         """Weight features by these document frequencies from now on."""
         self.frequencies = frequencies
 
-    def sketch(self, features: Features) -> NDArray[np.generic]:
+    def sketch(self, features: Features) -> Sketches:
         """Return the sketches (n, k) of a batch."""
         if features.sequence is not None:
             return self.family.sketch(*features.sequence)
         return self.family.sketch(features.ids, features.offsets, features.weights)
 
-    def band_keys(self, sketches: NDArray[np.generic]) -> Keys:
+    def band_keys(self, sketches: Sketches) -> Keys:
         """Return the bucket hashes of sketches: (n, bands) uint64, or rows of different lengths."""
         return self.family.band_keys(sketches, self._banding)
 
-    def ragged_keys(self, sketches: NDArray[np.generic]) -> Ragged:
+    def ragged_keys(self, sketches: Sketches) -> Ragged:
         """Return the bucket hashes of sketches of a family whose documents have different numbers of them."""
         keys = self.band_keys(sketches)
         assert isinstance(keys, Ragged), "only families that take ids in order have such keys"
         return keys
 
-    def matrix_keys(self, sketches: NDArray[np.generic]) -> NDArray[np.uint64]:
+    def matrix_keys(self, sketches: Sketches) -> Hashes:
         """Return the bucket hashes (n, bands) of sketches of any other family."""
         keys = self.band_keys(sketches)
         assert not isinstance(keys, Ragged), "families that take ids in order have other keys"
         return keys
 
-    def shared_bands(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> NDArray[np.int64]:
+    def shared_bands(self, left: Sketches, right: Sketches) -> Ints:
         """Count the bands that two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
         return self.family.count_shared_bands(left, right, self._banding)
 
-    def match_bands(
-        self, left: NDArray[np.generic], right: NDArray[np.generic]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def match_bands(self, left: Sketches, right: Sketches) -> tuple[Ints, Mask]:
         """Count shared bands, int64 of m, and check them against the profile's amplification, bool of m."""
         amplification = self.profile.amplification
         if amplification.min_shared_bands is not None:
@@ -228,9 +224,7 @@ class Encoder:
         matched = self.family.matched_bands(left, right, self._banding)
         return np.count_nonzero(matched, axis=1), amplification.evaluate(matched)
 
-    def match_rows(
-        self, sketches: NDArray[np.generic], left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> tuple[RowAgreements, NDArray[np.bool_]]:
+    def match_rows(self, sketches: Sketches, left: Ints, right: Ints) -> tuple[RowAgreements, Mask]:
         """Compare m pairs of rows of sketches, and check their bands as `match_bands` does, bool of m."""
         found = self.family.compare_rows(sketches, left, right, self._banding)
         least = self.profile.amplification.min_shared_bands
@@ -239,14 +233,14 @@ class Encoder:
         shared, enough = self.match_bands(sketches[left], sketches[right])
         return found._replace(shared=shared), enough
 
-    def sketch_scores(self, left: NDArray[np.generic], right: NDArray[np.generic]) -> Scores:
+    def sketch_scores(self, left: Sketches, right: Sketches) -> Scores:
         """Score m pairs by their sketches, (m, k) and (m, k); for Jaccard with counts of sketch positions.
 
         A distance is derived from the estimated similarity, to 12 decimals; infinite if no position agrees.
         """
         return self.scores_of(*self.family.agreements(left, right))
 
-    def scores_of(self, agreeing: NDArray[np.int64], compared: NDArray[np.int64]) -> Scores:
+    def scores_of(self, agreeing: Ints, compared: Ints) -> Scores:
         """Score m pairs as `sketch_scores` does, by the agreeing and compared places of their sketches."""
         similarity = self.family.similarities(agreeing, compared)
         if self.metric.name == "euclidean":
@@ -256,9 +250,7 @@ class Encoder:
             return Scores(similarity)
         return Scores(similarity, agreeing, compared)
 
-    def compare(
-        self, features: Sequence[NDArray[Any]], left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> Scores:
+    def compare(self, features: FeatureSets, left: Ints, right: Ints) -> Scores:
         """Return the exact scores of m pairs of documents, given as rows into their features."""
         self._count(len(left) * _CHARACTERS_PER_PAIR)
         scores = self.metric.compare(features, left, right, self.backend)
@@ -270,21 +262,13 @@ class Encoder:
         by_passage[by_passage] = share_runs(features, *rows, recipe.run_length, self.backend)
         return replace(scores, by_passage=by_passage)
 
-    def may_be_pairs(
-        self,
-        features: Sequence[NDArray[Any]],
-        left: NDArray[np.int64],
-        right: NDArray[np.int64],
-        least: float,
-    ) -> NDArray[np.bool_]:
+    def may_be_pairs(self, features: FeatureSets, left: Ints, right: Ints, least: float) -> Mask:
         """Return which of m pairs may have a similarity of `least`, or a passage that makes them a pair."""
         if self.profile.recipe.run_length is not None:
             return np.ones(len(left), np.bool_)
         return self.metric.may_reach(features, left, right, least, self.backend)
 
-    def longest_passages(
-        self, features: Sequence[NDArray[Any]], left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> NDArray[np.int64] | None:
+    def longest_passages(self, features: FeatureSets, left: Ints, right: Ints) -> Ints | None:
         """Return the words of the longest run that both documents have, int64 of m; None without ids in order."""
         if not self.family.ordered:
             return None
@@ -335,7 +319,7 @@ def _chunks(contents: Sequence[Content]) -> Iterator[Sequence[Content]]:
         yield contents[begin:]
 
 
-def _logarithmic(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _logarithmic(counts: Ints) -> Floats:
     """Return 1 + ln(count) rounded to 32-bit floats: the last bits of a logarithm differ between processors."""
     return (1 + np.log(counts)).astype(np.float32).astype(np.float64)
 

@@ -6,20 +6,18 @@ decimals.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
-from nearsim_db.similarity.arrays import Floats, Mask
+from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Mask
 from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.ragged import Ragged
-from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Sums, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import Sums, sketch_kernels
 from nearsim_db.similarity.sketch.kernels.plain import add_up
 from nearsim_db.similarity.text.kernels import text_kernels
 
@@ -44,12 +42,12 @@ class Scores(Columns):
     """
 
     similarity: Floats
-    intersection: Counts | None = None
-    union: Counts | None = None
+    intersection: Ints | None = None
+    union: Ints | None = None
     distance: Floats | None = None
-    smaller: Counts | None = None
+    smaller: Ints | None = None
     by_passage: Mask | None = None
-    longest_passage: Counts | None = None
+    longest_passage: Ints | None = None
 
 
 class Metric(ABC):
@@ -63,21 +61,14 @@ class Metric(ABC):
     """Whether weights may be negative; if not, a document with a negative weight has no features."""
 
     @abstractmethod
-    def compare(
-        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
-    ) -> Scores:
+    def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Score m pairs of documents, given as int64 rows into `features`.
 
         The scores of a pair are bit-identical, whatever else is in the batch.
         """
 
     def may_reach(
-        self,
-        features: Sequence[NDArray[Any]],
-        left: Counts,
-        right: Counts,
-        threshold: float,
-        backend: str | None,
+        self, features: FeatureSets, left: Ints, right: Ints, threshold: float, backend: str | None
     ) -> Mask:
         """Return which of m pairs `compare` may find at a threshold or above; what it excludes is below."""
         return np.ones(len(left), np.bool_)
@@ -97,9 +88,7 @@ class Jaccard(Metric):
     name = "jaccard"
     weighted = False
 
-    def compare(
-        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
-    ) -> Scores:
+    def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Count intersections and unions, and divide them; see `Metric.compare`."""
         intersection, union = count_overlaps(features, left, right, backend)
         return Scores(intersection / union, intersection, union)
@@ -119,9 +108,7 @@ class Containment(Metric):
     name = "containment"
     weighted = False
 
-    def compare(
-        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
-    ) -> Scores:
+    def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Count intersections, and divide them by the smaller sizes; see `Metric.compare`."""
         given = Ragged.of(features)
         ids, offsets, _ = text_kernels(backends.resolve(backend)).distinct(given.values, given.offsets)
@@ -130,12 +117,7 @@ class Containment(Metric):
         return Scores(intersection / smaller, intersection, union, smaller=smaller)
 
     def may_reach(
-        self,
-        features: Sequence[NDArray[Any]],
-        left: Counts,
-        right: Counts,
-        threshold: float,
-        backend: str | None,
+        self, features: FeatureSets, left: Ints, right: Ints, threshold: float, backend: str | None
     ) -> Mask:
         """Compare sets of bits: as many ids of a document as it has bits that the other lacks are not shared."""
         given = Ragged.of(features)
@@ -154,8 +136,8 @@ class Containment(Metric):
 
 
 def intersections(
-    ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets, backend: str | None = None
-) -> Counts:
+    ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints, backend: str | None = None
+) -> Ints:
     """Return the number of ids that two documents of a batch share, for m pairs of documents: int64 of m.
 
     Document i has ids[offsets[i]:offsets[i + 1]], sorted and distinct; `left_rows` and `right_rows` are int64
@@ -165,8 +147,8 @@ def intersections(
 
 
 def count_overlaps(
-    features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None = None
-) -> tuple[Counts, Counts]:
+    features: FeatureSets, left: Ints, right: Ints, backend: str | None = None
+) -> tuple[Ints, Ints]:
     """Return intersection and union sizes of m pairs, given as int64 rows into `features`: two int64 of m."""
     sizes = np.array([len(ids) for ids in features], np.int64)
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
@@ -175,7 +157,7 @@ def count_overlaps(
     return shared, sizes[left] + sizes[right] - shared
 
 
-def reach_mask(intersections: Counts, sizes: Counts, threshold: Threshold) -> Mask:
+def reach_mask(intersections: Ints, sizes: Ints, threshold: Threshold) -> Mask:
     """Return which intersections / sizes, int64 of m, are at least the threshold, taken as an exact decimal.
 
     Two documents without features (size 0) reach no threshold.
@@ -198,7 +180,7 @@ def _fraction(decimal: str) -> Fraction:
     return Fraction(decimal)
 
 
-def containment(left: Ids, right: Ids) -> tuple[float, float]:
+def containment(left: Hashes, right: Hashes) -> tuple[float, float]:
     """Return |A ∩ B| / |A| and |A ∩ B| / |B| of two sorted arrays of distinct ids, each in [0, 1] (Broder 1997).
 
     The share of an empty set is NaN. `BottomK` sketches estimate both.
@@ -215,9 +197,7 @@ class _Compared(NamedTuple):
     squares: Floats
 
 
-def _compare(
-    features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None = None
-) -> _Compared:
+def _compare(features: FeatureSets, left: Ints, right: Ints, backend: str | None = None) -> _Compared:
     """Compute the sums of pairs of documents, given as int64 rows into `features`, each an array of `FEATURE`."""
     sizes = np.array([len(document) for document in features], np.int64)
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
@@ -248,9 +228,7 @@ class WeightedJaccard(Metric):
 
     name = "weighted_jaccard"
 
-    def compare(
-        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
-    ) -> Scores:
+    def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Compute the ratios to 12 decimals; see `Metric.compare`."""
         sums = _compare(features, left, right, backend).sums
         return Scores(_rounded(sums.least / sums.most))
@@ -262,9 +240,7 @@ class Cosine(Metric):
     name = "cosine"
     signed = True
 
-    def compare(
-        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
-    ) -> Scores:
+    def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Compute the cosines to 12 decimals; see `Metric.compare`."""
         compared = _compare(features, left, right, backend)
         products = compared.sums.products
@@ -291,9 +267,7 @@ class Euclidean(Metric):
     name = "euclidean"
     signed = True
 
-    def compare(
-        self, features: Sequence[NDArray[Any]], left: Counts, right: Counts, backend: str | None
-    ) -> Scores:
+    def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Compute the distances to 12 decimals, and the similarities, in (0, 1]; see `Metric.compare`."""
         squares = _compare(features, left, right, backend).sums.squares
         distance = _rounded(np.sqrt(squares))

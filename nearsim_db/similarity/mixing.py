@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+from nearsim_db.similarity.arrays import Hashes
 
 # MurmurHash3's finalisers (Appleby 2011).
 FMIX64_FIRST = 0xFF51AFD7ED558CCD
@@ -17,7 +17,7 @@ _SPLIT_FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SPLIT_SECOND = np.uint64(0x94D049BB133111EB)
 
 
-def fmix64(values: Words) -> Words:
+def fmix64(values: Hashes) -> Hashes:
     """Mix values into a new array: a bijection of uint64 in which every bit depends on every other."""
     mixed = values ^ (values >> np.uint64(33))
     mixed *= np.uint64(FMIX64_FIRST)
@@ -37,7 +37,7 @@ def fmix32(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return mixed
 
 
-def random_words(seed: int, purpose: str, count: int) -> Words:
+def random_words(seed: int, purpose: str, count: int) -> Hashes:
     """Return the first `count` uint64 of the SplitMix64 stream seeded by seed and purpose.
 
     The state is the first 8 bytes, little-endian, of SHA-256 of "purpose:seed" in UTF-8. A longer stream begins

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.errors import count_of
 from nearsim_db.similarity.amplification import Amplification
+from nearsim_db.similarity.arrays import Sketches
 from nearsim_db.similarity.candidates import links
 from nearsim_db.similarity.common_shingles import CommonShingles
 from nearsim_db.similarity.profile import Profile, make_family
@@ -239,7 +239,7 @@ def of_common(percent: float, common: CommonShingles) -> list[str]:
     ]
 
 
-def of_sketches(profile: Profile, sketches: NDArray[np.generic]) -> list[str]:
+def of_sketches(profile: Profile, sketches: Sketches) -> list[str]:
     """Return warnings about a recipe for these sketches, (n, k) of a sample."""
     if profile.recipe.sketch.family == "rare":
         return _of_keys(profile.recipe.sketch.k, sketches)
@@ -256,7 +256,7 @@ def of_sketches(profile: Profile, sketches: NDArray[np.generic]) -> list[str]:
     ]
 
 
-def _of_keys(k: int, sketches: NDArray[np.generic]) -> list[str]:
+def _of_keys(k: int, sketches: Sketches) -> list[str]:
     """Return a warning if many documents have as many rare shingles as sketches have room for, or more."""
     share = float((sketches[:, -1:] != sketches[:, -2:-1]).mean()) if k > 1 and len(sketches) else 0.0
     if share < NOTABLE_SHARE:

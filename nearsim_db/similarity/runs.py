@@ -1,12 +1,8 @@
 """Runs of consecutive shingles that two texts have in common."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from nearsim_db.similarity.arrays import Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import FeatureSets, Hashes, Ints, Mask
 from nearsim_db.similarity.backend import resolve
 from nearsim_db.similarity.metrics import count_overlaps
 from nearsim_db.similarity.mixing import GOLDEN, fmix64
@@ -15,7 +11,7 @@ from nearsim_db.similarity.sketch.kernels import sketch_kernels
 
 
 def share_runs(
-    sequences: Sequence[NDArray[Any]], left: Ints, right: Ints, length: int, backend: str | None = None
+    sequences: FeatureSets, left: Ints, right: Ints, length: int, backend: str | None = None
 ) -> Mask:
     """Return which of m pairs have a run of `length` consecutive ids in common, given as int64 rows into sequences.
 
@@ -27,9 +23,7 @@ def share_runs(
     return shared > 0
 
 
-def longest_runs(
-    sequences: Sequence[NDArray[Any]], left: Ints, right: Ints, backend: str | None = None
-) -> Ints:
+def longest_runs(sequences: FeatureSets, left: Ints, right: Ints, backend: str | None = None) -> Ints:
     """Return the length of the longest run of consecutive ids of each of m pairs, given as rows into sequences."""
     order = [np.argsort(one, kind="stable") for one in sequences]
     offsets = np.cumsum([0, *map(len, sequences)])

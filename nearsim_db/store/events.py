@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from nearsim_db.records import CollectionId, ProfileId
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves, run
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 Kind = Literal[
     "pair_found",
@@ -105,7 +105,7 @@ def prune(connection: Connection, age_seconds: int, most: int) -> int:
     return int(run(connection, "prune_events", age=age_seconds, most=most).value())
 
 
-def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: "NDArray[np.int64]") -> int:
+def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: "Ints") -> int:
     """Delete events that record the similarity of documents; return their number."""
     return run(connection, "purge_events", collection_id=collection_id, doc_ids=packed_ids(doc_ids)).count
 

@@ -10,14 +10,12 @@ from psycopg.types.json import Jsonb
 
 from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
+from nearsim_db.similarity.arrays import Hashes
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, run, statement
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from nearsim_db.similarity.profile import Profile
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]
@@ -58,7 +56,7 @@ class Generation:
     frequencies: bytes | None
 
     @property
-    def common(self) -> "NDArray[np.uint64]":
+    def common(self) -> "Hashes":
         """The ids of `common_shingles`."""
         import numpy as np
 
@@ -189,7 +187,7 @@ def set_stage(connection: Connection, generation: Generation, stage: Stage) -> N
     run(connection, "set_stage", generation_id=generation.generation_id, stage=stage)
 
 
-def set_common_shingles(connection: Connection, generation: Generation, ids: "NDArray[np.uint64]") -> None:
+def set_common_shingles(connection: Connection, generation: Generation, ids: "Hashes") -> None:
     """Store the ids of the shingles that a generation leaves out, ascending."""
     common = ids.astype("<u8").tobytes()
     run(connection, "set_common_shingles", generation_id=generation.generation_id, common=common)

@@ -7,11 +7,10 @@ from uuid import UUID
 
 import numpy as np
 import psycopg
-from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, Evidence, WorkStage
-from nearsim_db.similarity.arrays import Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
@@ -56,7 +55,7 @@ class StoredBands:
 
     doc_ids: Ints
     are_heads: Mask
-    sketches: NDArray[np.generic]
+    sketches: Sketches
     rows: Ints
     sums: Hashes
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
-from nearsim_db.similarity.arrays import Hashes, Ints
+from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.similarity.ragged import Keys, flat, lengths
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
@@ -31,7 +31,7 @@ class Anchors:
     """Heads to compare with a text: doc_ids int64 of n, sketches (n, k), digests void of 16 bytes."""
 
     doc_ids: Ints
-    sketches: NDArray[np.generic]
+    sketches: Sketches
     digests: NDArray[np.void]
 
     def digests_at(self, chosen: Ints) -> list[UUID]:

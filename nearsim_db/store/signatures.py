@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
-from nearsim_db.similarity.arrays import Hashes, Ints
+from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.store import partitions
@@ -84,7 +84,7 @@ def stream_head_sketches(
     k: int,
     batch: int,
     doc_ids: tuple[int, int] = (-(2**63), 2**63 - 1),
-) -> Generator[tuple[Ints, NDArray[np.generic]], None, None]:
+) -> Generator[tuple[Ints, Sketches], None, None]:
     """Yield doc_ids and sketches of the heads in a range, with both ends, in order, `batch` at a time."""
     with connection.backend.cursor(name="nearsim_sketches", binary=True) as cursor:
         cursor.execute(statement("read_head_sketches", leaves), {"low": doc_ids[0], "high": doc_ids[1]})

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.arrays import Hashes
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.sketch import Banding, band_keys, matched_bands
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
-from nearsim_db.similarity.text.kernels import Ids, text_kernels
+from nearsim_db.similarity.text.kernels import text_kernels
 from tests.builders.selection import NEEDS_NUMBA, every_backend, examples
 
 every_scheme = pytest.mark.parametrize("scheme", ["mix64", "xor", "djb2a-joined"])
@@ -81,7 +82,7 @@ def test_invalid_arguments_are_refused(bands: int, rows: int, scheme: str) -> No
         matched_bands(sketches, sketches, Banding(bands, rows, scheme))
 
 
-DISTRIBUTIONS: dict[str, Callable[[Ids], Ids]] = {
+DISTRIBUTIONS: dict[str, Callable[[Hashes], Hashes]] = {
     "uniform": lambda ids: ids,
     "32 bits": lambda ids: ids >> np.uint64(32),
     "repeated": lambda ids: ids[np.arange(len(ids)) % max(1, len(ids) // 3)],

@@ -4,15 +4,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.readers.values import value_digest
 from nearsim_db.similarity.across import LABEL_BYTES, with_labels
+from nearsim_db.similarity.arrays import FeatureSets, Ints, Mask
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoded
 from nearsim_db.store import bands, clusters, documents, lookups, pairs, signatures
@@ -59,7 +58,7 @@ def labelled(connection: Connection, context: Context, rows: SignatureRows) -> S
     )
 
 
-def _keep(context: Context, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> None:
+def _keep(context: Context, rows: SignatureRows, features: FeatureSets) -> None:
     if context.encoder.across is not None:  # their digests are not known yet
         return
     if context.build.spool is not None and features and context.build.spool.add(rows, features):
@@ -89,7 +88,7 @@ class _Plan:
 
     kept: SignatureRows
     fresh: SignatureRows
-    heads: NDArray[np.int64]
+    heads: Ints
     removed: list[int]
     changing: list[UUID]
 
@@ -156,7 +155,7 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
 
 def _find_heads(
     connection: Connection, context: Context, fresh: SignatureRows, orphaned: Collection[UUID | None]
-) -> tuple[NDArray[np.int64], set[UUID]]:
+) -> tuple[Ints, set[UUID]]:
     """Return the head of each of these documents, and the digests that one of them precedes as head.
 
     Where a digest gets another head, every document is its own head until heads are chosen.
@@ -202,7 +201,7 @@ def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch |
     return batch
 
 
-def _has_other_digest(rows: SignatureRows, digests: Collection[UUID]) -> NDArray[np.bool_]:
+def _has_other_digest(rows: SignatureRows, digests: Collection[UUID]) -> Mask:
     """Return a mask of the rows that have none of `digests`."""
     return np.array([rows.digest(row) not in digests for row in range(len(rows.doc_ids))], bool)
 

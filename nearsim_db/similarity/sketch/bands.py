@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError, count_of
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch.kernels import PRIME, sketch_kernels
 
 MAX_BANDS = 256
 BAND_SCHEME_VERSION = 1  # increment when the keys of a scheme change
 SCHEMES = ("mix64", "xor", "djb2a-joined")
-
-Keys = NDArray[np.uint64]
 
 HASH_MASK = np.uint64((1 << 56) - 1)
 _BAND_SHIFT = np.uint64(56)
@@ -42,7 +41,7 @@ class Banding(NamedTuple):
     seed: int = 1
 
 
-def band_keys(sketches: NDArray[Any], banding: Banding, *, backend: str | None = None) -> Keys:
+def band_keys(sketches: NDArray[Any], banding: Banding, *, backend: str | None = None) -> Hashes:
     """Return the keys (n, bands) of sketches (n, k) of uint8, uint32, int32, or uint64 below 2^32 + 15.
 
     Raises RecipeError for an unknown scheme, more than 256 bands, or more rows than the sketch has.
@@ -62,14 +61,14 @@ def band_keys(sketches: NDArray[Any], banding: Banding, *, backend: str | None =
     return hashes
 
 
-def matched_bands(left: NDArray[Any], right: NDArray[Any], banding: Banding) -> NDArray[np.bool_]:
+def matched_bands(left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Mask:
     """Return which bands two sketches share, row by row: (m, k) and (m, k) to bool of (m, bands).
 
     mix64 compares the rows themselves, which is faster and excludes keys that are equal by chance (2^-56); in
     the other schemes equal keys define a shared band.
     """
     bands, rows, scheme, _ = banding
-    matched: NDArray[np.bool_]
+    matched: Mask
     if scheme != "mix64":
         matched = band_keys(left, banding) == band_keys(right, banding)
         return matched
@@ -92,7 +91,7 @@ def _check(banding: Banding, k: int) -> None:
 
 
 @cache
-def _numbers(bands: int) -> Keys:
+def _numbers(bands: int) -> Hashes:
     """Return the numbers of the bands in the top bytes of their keys."""
     return np.arange(bands, dtype=np.uint64) << _BAND_SHIFT
 
@@ -116,18 +115,18 @@ def _draw_coefficients(seed: int) -> tuple[int, int]:
     return 1 + int(words[0]) % (2**32 - 1), int(words[1]) % PRIME
 
 
-def exclusive_or(table: NDArray[np.uint64], multiplier: int, addend: int) -> Keys:
+def exclusive_or(table: Hashes, multiplier: int, addend: int) -> Hashes:
     """Hash bands (n, bands, rows) as xor does, with A in 1..2^32 - 1 and B given."""
     low = table & np.uint64(2**32 - 1)
     hashes = (low * np.uint64(multiplier) + np.uint64(addend % PRIME)) % _PRIME
     # A position may reach 2^32 + 14, whose product overflows: its upper part is added separately.
     hashes += (table >> np.uint64(32)) * np.uint64((multiplier << 32) % PRIME)
     hashes %= _PRIME
-    combined: Keys = np.bitwise_xor.reduce(hashes, axis=2)
+    combined: Hashes = np.bitwise_xor.reduce(hashes, axis=2)
     return combined
 
 
-def _djb2a_joined(table: NDArray[np.int64]) -> Keys:
+def _djb2a_joined(table: Ints) -> Hashes:
     """Hash digit by digit over all bands at once, modulo 2^32: only these bits of the 64-bit djb2a are kept."""
     hashes = np.full(table.shape[:2], _DJB2A_START, np.uint32)
     for row in range(table.shape[2]):

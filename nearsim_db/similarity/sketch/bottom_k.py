@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.mixing import fmix32, fmix64, random_words
 from nearsim_db.similarity.sketch.bands import HASH_MASK, MAX_BANDS, Banding, mix_start
 from nearsim_db.similarity.sketch.family import Family, least_agreeing
-from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights
+from nearsim_db.similarity.sketch.kernels import KnownPairs
 
 
 class BottomK(Family):
@@ -42,24 +43,24 @@ class BottomK(Family):
         self.dtype = np.dtype(np.uint32 if id_bits == 32 else np.uint64)
         self._mask = random_words(seed, "bottom_k mask", 1).astype(self.dtype) if seed else None
 
-    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
+    def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> Sketches:
         """Return the sketches of a batch; see `Family.sketch`."""
         points = self._points(ids[offsets[0] : offsets[-1]])
         return self._kernels.smallest(points, offsets - offsets[0], self.k)
 
-    def _points(self, ids: Ids) -> NDArray[Any]:
+    def _points(self, ids: Hashes) -> NDArray[Any]:
         """Return the ids in the random order."""
         points = ids.astype(self.dtype, copy=False)
         if self._mask is None:
             return points
         return fmix32(points ^ self._mask) if self.dtype == np.uint32 else fmix64(points ^ self._mask)
 
-    def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
+    def agreements(self, left: Sketches, right: Sketches) -> tuple[Ints, Ints]:
         """Return |S ∩ A ∩ B| and |S|; see `Family.agreements`."""
         merged = self._kernels.merged(left, right, self.k)
         return merged.both, merged.left + merged.right - merged.both
 
-    def containment(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+    def containment(self, left: Sketches, right: Sketches) -> Floats:
         """Estimate the share of left's ids that are in right, row by row; exact for two sets of fewer than k ids.
 
         If right is many times larger, few of left's ids are in the sample; NaN if none is.
@@ -70,7 +71,7 @@ class BottomK(Family):
         np.divide(merged.both, merged.left, out=shares, where=known)
         return shares
 
-    def band_keys(self, sketches: NDArray[Any], banding: Banding) -> NDArray[np.uint64]:
+    def band_keys(self, sketches: Sketches, banding: Banding) -> Hashes:
         """Hash each of the `bands` smallest ids as a band of one row, with band number 0.
 
         A smaller set gets hashes of its whole sketch for the missing ids, which only an equal set shares; so
@@ -86,7 +87,7 @@ class BottomK(Family):
         keys[row, band] = mixed(np.stack((whole, band.astype(np.uint64)), axis=1), 1, 2, start)[:, 0]
         return keys & HASH_MASK
 
-    def count_shared_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Counts:
+    def count_shared_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Ints:
         """Count the ids among the `bands` smallest that two sketches share; all if the sketches are equal."""
         bands = check_keys(banding, self.k)
         # A limit larger than any union: rows are merged to the end.
@@ -94,7 +95,7 @@ class BottomK(Family):
         shared[(left == right).all(axis=1)] = bands
         return shared
 
-    def matched_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> NDArray[np.bool_]:
+    def matched_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Mask:
         """Return which of left's `bands` smallest ids are among right's; all if the sketches are equal."""
         bands = check_keys(banding, self.k)
         mine, other = left[:, :bands], right[:, :bands]
@@ -106,8 +107,8 @@ class BottomK(Family):
         return matched
 
     def first_similar(
-        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: KnownPairs
-    ) -> Counts:
+        self, sketches: Sketches, present: Mask, threshold: Fraction, decided: KnownPairs
+    ) -> Ints:
         """Stop merging a pair once the rest cannot change the result; see `Family.first_similar`."""
         need, needs = least_agreeing(threshold, self.k), _least_shared(threshold, self.k)
         return self._kernels.first_similar_sorted(sketches, present, need, needs, decided)
@@ -143,7 +144,7 @@ def check_keys(banding: Banding, k: int) -> int:
 
 
 @lru_cache(maxsize=16)
-def _least_shared(threshold: Fraction, k: int) -> Counts:
+def _least_shared(threshold: Fraction, k: int) -> Ints:
     """Return how many ids two completely known sets must share to be similar, by the sum of their sizes, up to 2
     k.
     """

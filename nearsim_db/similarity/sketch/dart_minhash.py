@@ -22,9 +22,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Family, window
-from nearsim_db.similarity.sketch.kernels import Darts, Ids, Offsets, Weights
+from nearsim_db.similarity.sketch.kernels import Darts
 
 
 class DartMinHash(Family):
@@ -43,13 +44,13 @@ class DartMinHash(Family):
         super().__init__(k, seed, id_bits, backend)
         self._darts = Darts(random_words(seed, "dart_minhash mask", 1)[0], _count_thresholds())
 
-    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint32]:
+    def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> NDArray[np.uint32]:
         """Return the sketches of a batch; see `Family.sketch`."""
         ids, offsets, weights = window(ids, offsets, weights)
         limits = self._rank_limits(offsets, weights)
         return self._kernels.dart_minhash(ids, weights, offsets, limits, self._darts, self.k)
 
-    def _rank_limits(self, offsets: Offsets, weights: Weights) -> NDArray[np.float64]:
+    def _rank_limits(self, offsets: Ints, weights: Floats) -> Floats:
         """Return the rank below which to search for darts first: float64 of n, 0 for documents without ids."""
         sizes = np.diff(offsets)
         totals = np.bincount(np.repeat(np.arange(len(sizes)), sizes), weights, len(sizes))
@@ -59,7 +60,7 @@ class DartMinHash(Family):
 
 
 @cache
-def _count_thresholds() -> NDArray[np.uint64]:
+def _count_thresholds() -> Hashes:
     """Return 2^64 times the probability of at most 0, 1, 2 ... darts in a cell: the Poisson distribution of mean
     1.
 

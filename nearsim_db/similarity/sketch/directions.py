@@ -18,9 +18,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch.kernels import Counts, Directions, Ids, Offsets, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import Directions, sketch_kernels
 from nearsim_db.similarity.sketch.kernels.plain import components
 
 FRACTION_BITS = 13  # of a gaussian component
@@ -45,7 +46,7 @@ class Projector:
         self._dense, self._backend = dense, backend
         self._cached = np.zeros((0, k))
 
-    def sums(self, ids: Ids, offsets: Offsets, whole: Counts) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    def sums(self, ids: Hashes, offsets: Ints, whole: Ints) -> Iterator[tuple[slice, Ints]]:
         """Yield slices of the batch's documents with their sums (n, k), modulo 2^64; `whole` is as long as ids."""
         kernels = sketch_kernels(self._backend)
         at_once = min(max(1, _SUMS_AT_ONCE // self.k), _DOCUMENTS_AT_ONCE)
@@ -57,7 +58,7 @@ class Projector:
                 product = kernels.projections(ids, own, whole, self._directions, self.k)
             yield documents, product
 
-    def _product(self, ids: Ids, offsets: Offsets, whole: Counts) -> NDArray[np.int64] | None:
+    def _product(self, ids: Hashes, offsets: Ints, whole: Ints) -> Ints | None:
         """Return the sums as a matrix product; None if it might be inexact or need too much memory."""
         own = slice(int(offsets[0]), int(offsets[-1]))
         dimensions = int(ids[own].max(initial=0)) + 1
@@ -71,7 +72,7 @@ class Projector:
             return None
         return (weights @ self._components(dimensions)).astype(np.int64)
 
-    def _components(self, dimensions: int) -> NDArray[np.float64]:
+    def _components(self, dimensions: int) -> Floats:
         """Return the components of the first dimensions.
 
         Concurrent threads may draw them twice, but never see a partial result.

@@ -8,22 +8,14 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.ragged import Keys
 from nearsim_db.similarity.sketch import bands as cut
 from nearsim_db.similarity.sketch.bands import Banding
-from nearsim_db.similarity.sketch.kernels import (
-    Counts,
-    Ids,
-    KnownPairs,
-    Offsets,
-    SketchKernels,
-    Weights,
-    sketch_kernels,
-)
+from nearsim_db.similarity.sketch.kernels import KnownPairs, SketchKernels, sketch_kernels
 
 MAX_K = 65536
 INPUTS, WEIGHTS = ("terms", "vector"), ("count", "log", "idf")
@@ -33,9 +25,9 @@ _BYTES_AT_ONCE = 1 << 24  # of sketches on each side
 class RowAgreements(NamedTuple):
     """Of m pairs of sketches, int64 each: shared band keys, agreeing places, compared places."""
 
-    shared: Counts
-    agreeing: Counts
-    compared: Counts
+    shared: Ints
+    agreeing: Ints
+    compared: Ints
 
 
 class Family(ABC):
@@ -83,7 +75,7 @@ class Family(ABC):
         return sketch_kernels(self._backend)
 
     @abstractmethod
-    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
+    def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> Sketches:
         """Return the sketches of n documents: (n, k) of `dtype`.
 
         `ids` is flat, `offsets` int64 of n + 1: document i has ids[offsets[i]:offsets[i + 1]]. For a metric
@@ -92,23 +84,21 @@ class Family(ABC):
         sketch: its row is all zeros and must be ignored.
         """
 
-    def estimate(self, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+    def estimate(self, left: Sketches, right: Sketches) -> Floats:
         """Return the estimated similarity, row by row: (m, k) and (m, k) to float64 of m, each at most 1."""
         return self.similarities(*self.agreements(left, right))
 
-    def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
+    def agreements(self, left: Sketches, right: Sketches) -> tuple[Ints, Ints]:
         """Count agreeing and compared places, row by row; for Jaccard the estimate is their ratio."""
-        equal: Counts = (left == right).sum(axis=1, dtype=np.int64)
+        equal: Ints = (left == right).sum(axis=1, dtype=np.int64)
         return equal, np.full(len(equal), self.k, np.int64)
 
-    def similarities(self, agreeing: Counts, compared: Counts) -> NDArray[np.float64]:
+    def similarities(self, agreeing: Ints, compared: Ints) -> Floats:
         """Return the estimated similarities of pairs with these `agreements`: float64 of m."""
-        shares: NDArray[np.float64] = agreeing / compared
+        shares: Floats = agreeing / compared
         return shares
 
-    def compare_rows(
-        self, sketches: NDArray[Any], left: Counts, right: Counts, banding: Banding
-    ) -> RowAgreements:
+    def compare_rows(self, sketches: Sketches, left: Ints, right: Ints, banding: Banding) -> RowAgreements:
         """Return shared bands and agreements of m pairs, given as int64 rows into `sketches`.
 
         Rows are compared in place, unless the band hash requires the keys; else a part of the pairs is copied at a
@@ -128,25 +118,25 @@ class Family(ABC):
             found.agreeing[part], found.compared[part] = self.agreements(*sides)
         return found
 
-    def band_keys(self, sketches: NDArray[Any], banding: Banding) -> Keys:
+    def band_keys(self, sketches: Sketches, banding: Banding) -> Keys:
         """Return the bucket hashes (n, bands): the band's number in the top byte, a hash of its content below.
 
         Raises RecipeError for a banding or a scheme that the family does not support.
         """
         return cut.band_keys(sketches, banding, backend=self._backend)
 
-    def count_shared_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Counts:
+    def count_shared_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Ints:
         """Count the band keys that two sketches share, row by row: (m, k) and (m, k) to int64 of m."""
-        counts: Counts = self.matched_bands(left, right, banding).sum(axis=1, dtype=np.int64)
+        counts: Ints = self.matched_bands(left, right, banding).sum(axis=1, dtype=np.int64)
         return counts
 
-    def matched_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> NDArray[np.bool_]:
+    def matched_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Mask:
         """Return which of left's band keys right has too, row by row: (m, k) and (m, k) to bool of (m, bands)."""
         return cut.matched_bands(left, right, banding)
 
     def first_similar(
-        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: KnownPairs
-    ) -> Counts:
+        self, sketches: Sketches, present: Mask, threshold: Fraction, decided: KnownPairs
+    ) -> Ints:
         """Return for each sketch the row of the first earlier kept sketch that is similar, -1 if there is none.
 
         A row without a similar one is kept. Rows are similar if their estimate reaches the threshold, which is
@@ -173,7 +163,7 @@ class Family(ABC):
         """
         return binomial_standard_error(similarity, self.k)
 
-    def may_reach(self, found: RowAgreements, similarity: float, errors: float) -> NDArray[np.bool_]:
+    def may_reach(self, found: RowAgreements, similarity: float, errors: float) -> Mask:
         """Return which of m pairs agree as often as a pair of this similarity, less so many standard errors."""
         # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
         share = self.collision_probability(similarity)
@@ -187,7 +177,7 @@ class Curved(Family):
     def similarity_of(self, agreeing: int) -> float:
         """Return the similarity estimated from this number of equal positions; 1 if all are equal."""
 
-    def similarities(self, agreeing: Counts, compared: Counts) -> NDArray[np.float64]:
+    def similarities(self, agreeing: Ints, compared: Ints) -> Floats:
         """Map the numbers of equal positions to similarities; see `Family.similarities`."""
         counts, indexes = np.unique(agreeing, return_inverse=True)
         similarities = np.array([self.similarity_of(count) for count in counts.tolist()], np.float64)
@@ -207,7 +197,7 @@ def binomial_standard_error(similarity: float, k: int) -> float:
     return math.sqrt(similarity * (1 - similarity) / k)
 
 
-def window(ids: Ids, offsets: Offsets, weights: Weights | None) -> tuple[Ids, Offsets, Weights]:
+def window(ids: Hashes, offsets: Ints, weights: Floats | None) -> tuple[Hashes, Ints, Floats]:
     """Return the ids and weights between the first and last offset, and offsets from 0; weights default to 1."""
     begin, end = int(offsets[0]), int(offsets[-1])
     selected = np.ones(end - begin) if weights is None else weights[begin:end]

@@ -11,9 +11,10 @@ Sketches can be neither merged nor truncated.
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch.family import Family
-from nearsim_db.similarity.sketch.kernels import HashRounds, Ids, Offsets, Weights
+from nearsim_db.similarity.sketch.kernels import HashRounds
 
 ROUNDS = 16
 
@@ -31,7 +32,7 @@ class FastSimilarity(Family):
         self._mix_ids = id_bits == 32
         self._rounds = _draw_rounds(k, seed)
 
-    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint32]:
+    def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> NDArray[np.uint32]:
         """Return the sketches of a batch; see `Family.sketch`."""
         return self._kernels.fast_similarity(ids, offsets, self._rounds, self._mix_ids)
 

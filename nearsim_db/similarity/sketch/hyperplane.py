@@ -18,10 +18,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 from nearsim_db.similarity.mixing import fmix64, random_words
 from nearsim_db.similarity.sketch.directions import Projector
 from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Curved, binomial_standard_error, window
-from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
 
 NAME = "hyperplane"
 WEIGHT_BITS = 24
@@ -55,7 +55,7 @@ class Hyperplane(Curved):
         self._tie_breaker = Projector(k, seed, f"{NAME} ties", "sign", False, self._backend)
         self._tie_mask = random_words(seed, f"{NAME} uneven", 1)[0]
 
-    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.uint8]:
+    def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> NDArray[np.uint8]:
         """Return the sketches of a batch; see `Family.sketch`.
 
         A vector and its multiple by a positive power of 2 have the same sketch; a vector and its negative have
@@ -71,7 +71,7 @@ class Hyperplane(Curved):
         return sketches
 
     def _break_ties(
-        self, sketches: NDArray[np.uint8], ties: NDArray[np.bool_], ids: Ids, offsets: Offsets, whole: Counts
+        self, sketches: NDArray[np.uint8], ties: Mask, ids: Hashes, offsets: Ints, whole: Ints
     ) -> None:
         lengths = np.diff(offsets)
         tied = ties.any(axis=1) & (lengths > 0)
@@ -101,7 +101,7 @@ class Hyperplane(Curved):
         return slope * binomial_standard_error(probability, self.k)
 
 
-def whole_weights(offsets: Offsets, weights: Weights) -> Counts:
+def whole_weights(offsets: Ints, weights: Floats) -> Ints:
     """Round weights to units of 2^-24 of the power of 2 above the document's largest."""
     lengths = np.diff(offsets)
     filled = lengths > 0
@@ -109,5 +109,5 @@ def whole_weights(offsets: Offsets, weights: Weights) -> Counts:
     if filled.any():
         largest[filled] = np.maximum.reduceat(np.abs(weights), offsets[:-1][filled])
     exponents = WEIGHT_BITS - np.frexp(largest)[1]
-    whole: Counts = np.rint(np.ldexp(weights, np.repeat(exponents, lengths))).astype(np.int64)
+    whole: Ints = np.rint(np.ldexp(weights, np.repeat(exponents, lengths))).astype(np.int64)
     return whole

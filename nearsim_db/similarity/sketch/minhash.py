@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Sketches
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch.family import Family
-from nearsim_db.similarity.sketch.kernels import PRIME, Ids, Offsets, Weights
+from nearsim_db.similarity.sketch.kernels import PRIME
 
 Coefficients = tuple[NDArray[Any], NDArray[Any]]
 
@@ -56,7 +57,7 @@ class MinHash(Family):
         self.dtype = np.dtype(np.int32 if is_java else np.uint64)
         self._shift = id_bits - 32
 
-    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
+    def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> Sketches:
         """Return the sketches of a batch; see `Family.sketch`."""
         is_java = self.functions == "java32"
         minimum = self._kernels.minimum_java32 if is_java else self._kernels.minimum_prime32

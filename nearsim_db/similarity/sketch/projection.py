@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.mixing import fmix64, random_words
 from nearsim_db.similarity.sketch.directions import FRACTION_BITS, Projector
 from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Curved, binomial_standard_error, window
-from nearsim_db.similarity.sketch.kernels import Counts, Ids, Offsets, Weights
 
 NAME = "projection"
 WEIGHT_BITS = 32 - FRACTION_BITS  # a bucket is the upper half of a sum
@@ -58,7 +58,7 @@ class Projection(Curved):
         self._projector = Projector(k, seed, NAME, "gaussian", input == "vector", self._backend)
         self._starts = (random_words(seed, f"{NAME} offsets", k) >> np.uint64(32)).astype(np.int64)
 
-    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[np.int32]:
+    def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> NDArray[np.int32]:
         """Return the sketches of a batch; see `Family.sketch`."""
         ids, offsets, weights = window(ids, offsets, weights)
         sketches = np.zeros((len(offsets) - 1, self.k), np.int32)
@@ -92,7 +92,7 @@ class Projection(Curved):
         slope = (1 - similarity) ** 2 / (self.width * _slope(self.width / distance))
         return slope * binomial_standard_error(same_bucket(distance, self.width), self.k)
 
-    def _whole_weights(self, weights: Weights) -> Counts:
+    def _whole_weights(self, weights: Floats) -> Ints:
         """Round weights to units of 2^-19 of a width; hash huge ones."""
         scaled = np.ldexp(weights / self.width, WEIGHT_BITS)
         huge = np.abs(scaled) >= _HUGE

@@ -15,16 +15,15 @@ keys. The shared share of them, which is the estimate, is no estimate of the cos
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.arrays import Floats, Ints, Mask
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.sketch.bottom_k import BottomK
 from nearsim_db.similarity.sketch.family import RowAgreements, window
-from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights
+from nearsim_db.similarity.sketch.kernels import KnownPairs
 
 _UNITS = 1 << 20  # of a squared weight
 _MARGIN = 1 - 1e-4  # of a squared length, more than is lost by rounding to units
@@ -44,7 +43,7 @@ class Rare(BottomK):
         super().__init__(k, seed, id_bits, backend)
         self.least = least
 
-    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
+    def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> Sketches:
         """Return the sketches of a batch; see `Family.sketch`."""
         given, bounds, weighed = window(ids, offsets, weights)
         points, sizes = self._points(given), np.diff(bounds)
@@ -57,8 +56,8 @@ class Rare(BottomK):
         return self._kernels.smallest(points[order[are_kept]], kept, self.k)
 
     def first_similar(
-        self, sketches: NDArray[Any], present: Mask, threshold: Fraction, decided: KnownPairs
-    ) -> Counts:
+        self, sketches: Sketches, present: Mask, threshold: Fraction, decided: KnownPairs
+    ) -> Ints:
         """Raise RecipeError: the keys do not estimate a similarity."""
         raise RecipeError(
             "sketches of rare do not estimate similarities; use a profile of another family for result sets"

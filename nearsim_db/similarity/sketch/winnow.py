@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.mixing import fmix64, random_words
 from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
-from nearsim_db.similarity.sketch.kernels import Counts, Ids, KnownPairs, Offsets, Weights
+from nearsim_db.similarity.sketch.kernels import KnownPairs
 
 _WIDTH = np.dtype("<u8")
 _MOST_SHARED = 2**15 - 1  # of a column of 16 bits
@@ -69,7 +70,7 @@ class Winnow(Family):
         self._mask = random_words(seed, "winnow mask", 1)[0] if seed else None
         self._mixes = seed > 0 or id_bits == 32
 
-    def sketch(self, ids: Ids, offsets: Offsets, weights: Weights | None = None) -> NDArray[Any]:
+    def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> Sketches:
         """Return the sketches (n, 1) of documents whose ids are in the order of the text, with repetitions."""
         points = ids[offsets[0] : offsets[-1]]
         if self._mixes:
@@ -78,18 +79,16 @@ class Winnow(Family):
         values, ends = self._kernels.window_minima(points, offsets - offsets[0], windows)
         return _packed(windows, [values[begin:end] for begin, end in pairwise(ends.tolist())])
 
-    def band_keys(self, sketches: NDArray[Any], banding: Banding) -> Keys:
+    def band_keys(self, sketches: Sketches, banding: Banding) -> Keys:
         """Return the fingerprints, which are the band keys."""
         return fingerprints(sketches)
 
-    def agreements(self, left: NDArray[Any], right: NDArray[Any]) -> tuple[Counts, Counts]:
+    def agreements(self, left: Sketches, right: Sketches) -> tuple[Ints, Ints]:
         """Return twice the shingles estimated in both, and in the smaller text; see `Family.agreements`."""
         found = self._compared(left, right)
         return found.agreeing, found.compared
 
-    def compare_rows(
-        self, sketches: NDArray[Any], left: Counts, right: Counts, banding: Banding
-    ) -> RowAgreements:
+    def compare_rows(self, sketches: Sketches, left: Ints, right: Ints, banding: Banding) -> RowAgreements:
         """Count shared fingerprints; see `Family.compare_rows`."""
         used, places = np.unique(np.concatenate((left, right)), return_inverse=True)
         one, other = places[: len(left)], places[len(left) :]
@@ -100,21 +99,21 @@ class Winnow(Family):
         agreeing = np.minimum(shared * np.maximum(steps[one], steps[other]), compared)
         return RowAgreements(np.minimum(shared, _MOST_SHARED), agreeing, compared)
 
-    def count_shared_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Counts:
+    def count_shared_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Ints:
         """Count the fingerprints that two sketches share, row by row."""
         return self._compared(left, right).shared
 
-    def _compared(self, left: NDArray[Any], right: NDArray[Any]) -> RowAgreements:
+    def _compared(self, left: Sketches, right: Sketches) -> RowAgreements:
         rows = np.arange(len(left))
         return self.compare_rows(np.concatenate((left, right)), rows, rows + len(left), Banding(1, 1))
 
-    def matched_bands(self, left: NDArray[Any], right: NDArray[Any], banding: Banding) -> NDArray[np.bool_]:
+    def matched_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Mask:
         """Raise RecipeError: fingerprints have no fixed number, so only a minimum of shared ones is supported."""
         raise RecipeError("winnow supports match.min_shared_bands only")
 
     def first_similar(
-        self, sketches: NDArray[Any], present: NDArray[np.bool_], threshold: Fraction, decided: KnownPairs
-    ) -> Counts:
+        self, sketches: Sketches, present: Mask, threshold: Fraction, decided: KnownPairs
+    ) -> Ints:
         """Compare each row with the kept ones before it; see `Family.first_similar`."""
         known = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
         first, kept = np.full(len(sketches), -1, np.int64), np.zeros(0, np.int64)
@@ -129,7 +128,7 @@ class Winnow(Family):
                 kept = np.append(kept, row)
         return first
 
-    def may_reach(self, found: RowAgreements, similarity: float, errors: float) -> NDArray[np.bool_]:
+    def may_reach(self, found: RowAgreements, similarity: float, errors: float) -> Mask:
         """Rule out pairs that share less than a quarter of the fingerprints expected, where these are 6 or more.
 
         How many are shared depends on the words around equal ones, so `errors` are not binomial.
@@ -156,19 +155,19 @@ def run_probability(shingles: float, window: int) -> float:
     return shingles / size * (1 + 2 * beyond / (size + 1) + 2 * beyond**2 / ((size + 1) * (size + 2)))
 
 
-def window_lengths(shingles: Counts, longest: int, min_fingerprints: int) -> Counts:
+def window_lengths(shingles: Ints, longest: int, min_fingerprints: int) -> Ints:
     """Return the windows, int64 of n, of texts of so many shingles: `longest`, or shorter where those would give fewer
     fingerprints.
     """
     return np.clip(2 * shingles // min_fingerprints - 1, 1, longest)
 
 
-def expected_fingerprints(shingles: Counts, longest: int, min_fingerprints: int) -> NDArray[np.float64]:
+def expected_fingerprints(shingles: Ints, longest: int, min_fingerprints: int) -> Floats:
     """Return the fingerprints expected of texts of so many shingles, 2 / (w + 1) of them, float64 of n."""
     return 2 * shingles / (window_lengths(shingles, longest, min_fingerprints) + 1)
 
 
-def windows_of(sketches: NDArray[Any]) -> Counts:
+def windows_of(sketches: Sketches) -> Ints:
     """Return the windows of sketches (n, 1), int64 of n; 0 for a document without features."""
     return np.array(
         [int.from_bytes((one or b"")[: _WIDTH.itemsize], "little") for one in sketches[:, 0].tolist()],
@@ -176,12 +175,12 @@ def windows_of(sketches: NDArray[Any]) -> Counts:
     )
 
 
-def fingerprints(sketches: NDArray[Any]) -> Ragged:
+def fingerprints(sketches: Sketches) -> Ragged:
     """Return the fingerprints of sketches (n, 1); none for a document without features."""
     return Ragged.of([np.frombuffer(one or b"", _WIDTH)[1:] for one in sketches[:, 0].tolist()])
 
 
-def _packed(windows: Counts, rows: Sequence[NDArray[np.uint64]]) -> NDArray[Any]:
+def _packed(windows: Ints, rows: Sequence[Hashes]) -> NDArray[Any]:
     sketches = np.empty((len(rows), 1), object)
     heads = windows.astype(_WIDTH)
     sketches[:, 0] = [

@@ -11,6 +11,8 @@ from psycopg.abc import PyFormat
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
+from nearsim_db.similarity.arrays import Ints
+
 # Modules that only read rows are imported without NumPy.
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +62,7 @@ def row_type(dtype: "np.dtype[np.generic]") -> "np.dtype[np.void]":
     return np.dtype([("length", ">i4"), ("value", dtype.newbyteorder(">"))])
 
 
-def packed_ids(ids: "Sequence[int] | NDArray[np.int64]") -> PackedArray:
+def packed_ids(ids: "Sequence[int] | Ints") -> PackedArray:
     """Pack ids as bigint[]."""
     import numpy as np
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, cast
 from psycopg import sql
 
 from nearsim_db.records import WorkStage
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
 from nearsim_db.store.work.queue import Batch
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 
 def take(connection: Connection, leaves: Leaves, lease_id: int, most: int) -> Batch | None:
@@ -33,7 +33,7 @@ def lock(connection: Connection, leaves: Leaves, batch: Batch) -> list[int]:
 
 
 def continue_with_search(
-    connection: Connection, leaves: Leaves, batch: Batch, doc_ids: "Sequence[int] | NDArray[np.int64]"
+    connection: Connection, leaves: Leaves, batch: Batch, doc_ids: "Sequence[int] | Ints"
 ) -> Batch:
     """Have a locked batch of signed documents search for these; without any it is finished."""
     if not len(doc_ids):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, GenerationId, WorkStage
+from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import autocommitting
@@ -15,8 +16,7 @@ from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_trans
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 STAGES: tuple[WorkStage, ...] = get_args(WorkStage)  # in the order in which each queues work for the next
 
@@ -126,7 +126,7 @@ def queue_work(
     connection: Connection,
     leaves: Leaves,
     stage: WorkStage,
-    doc_ids: "Sequence[int] | NDArray[np.int64]",
+    doc_ids: "Sequence[int] | Ints",
     delay_seconds: float = 0.0,
 ) -> None:
     """Queue documents for a stage, due after a delay."""

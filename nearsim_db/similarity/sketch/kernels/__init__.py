@@ -5,12 +5,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 from nearsim_db.similarity.backend import Backend, load_kernels
-
-Ids = NDArray[np.uint64]
-Offsets = NDArray[np.int64]
-Counts = NDArray[np.int64]
-Weights = NDArray[np.float64]
 
 PRIME = 4294967311  # the smallest prime above 2^32
 BITS = 2048
@@ -25,8 +21,8 @@ class HashRounds(NamedTuple):
     forced_multipliers[j] * x + forced_addends[j] mod 2^32.
     """
 
-    masks: NDArray[np.uint64]
-    multipliers: NDArray[np.uint64]
+    masks: Hashes
+    multipliers: Hashes
     forced_multipliers: NDArray[np.uint32]
     forced_addends: NDArray[np.uint32]
 
@@ -42,7 +38,7 @@ class Darts(NamedTuple):
     """
 
     mask: np.uint64
-    counts: NDArray[np.uint64]
+    counts: Hashes
 
 
 class Directions(NamedTuple):
@@ -68,8 +64,8 @@ class KnownPairs(NamedTuple):
     `pairs` is int64, the larger row times n plus the smaller one, ascending; `alike` is bool.
     """
 
-    pairs: NDArray[np.int64]
-    alike: NDArray[np.bool_]
+    pairs: Ints
+    alike: Mask
 
 
 NO_KNOWN_PAIRS = KnownPairs(np.zeros(0, np.int64), np.zeros(0, np.bool_))
@@ -78,9 +74,9 @@ NO_KNOWN_PAIRS = KnownPairs(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 class Merged(NamedTuple):
     """Of m pairs of sorted sketches, int64 each: the number of merged ids in each, and in both."""
 
-    left: Counts
-    right: Counts
-    both: Counts
+    left: Ints
+    right: Ints
+    both: Ints
 
 
 class Sums(NamedTuple):
@@ -90,35 +86,29 @@ class Sums(NamedTuple):
     the squared differences.
     """
 
-    products: NDArray[np.float64]
-    least: NDArray[np.float64]
-    most: NDArray[np.float64]
-    squares: NDArray[np.float64]
+    products: Floats
+    least: Floats
+    most: Floats
+    squares: Floats
 
 
 class FullRows(NamedTuple):
     """Buckets over the limit: their keys, ascending, and the row from which on members are no anchors; int64 of n."""
 
-    keys: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    keys: Ints
+    ends: Ints
 
 
 class SketchKernels(Protocol):
     """The kernels that a back end implements. The sketch of a document without ids is all zeros."""
 
     def fast_similarity(
-        self, ids: Ids, offsets: Offsets, hash_rounds: HashRounds, mix_ids: bool
+        self, ids: Hashes, offsets: Ints, hash_rounds: HashRounds, mix_ids: bool
     ) -> NDArray[np.uint32]:
         """Return the positions (n, k): the value, exclusive-or'd with the round times ROUND_MIX."""
 
     def dart_minhash(
-        self,
-        ids: Ids,
-        weights: Weights,
-        offsets: Offsets,
-        limits: NDArray[np.float64],
-        darts: Darts,
-        k: int,
+        self, ids: Hashes, weights: Floats, offsets: Ints, limits: Floats, darts: Darts, k: int
     ) -> NDArray[np.uint32]:
         """Return the values (n, k) of the darts of lowest rank; of equal ranks the lowest value.
 
@@ -127,56 +117,45 @@ class SketchKernels(Protocol):
         """
 
     def minimum_prime32(
-        self,
-        ids: Ids,
-        offsets: Offsets,
-        multipliers: NDArray[np.uint32],
-        addends: NDArray[np.uint64],
-        shift: int,
-    ) -> NDArray[np.uint64]:
+        self, ids: Hashes, offsets: Ints, multipliers: NDArray[np.uint32], addends: Hashes, shift: int
+    ) -> Hashes:
         """Return the least (a x + b) mod PRIME of each document and function, x = the low 32 bits of id >> shift."""
 
     def minimum_java32(
         self,
-        ids: Ids,
-        offsets: Offsets,
+        ids: Hashes,
+        offsets: Ints,
         multipliers: NDArray[np.int32],
         addends: NDArray[np.int32],
         shift: int,
     ) -> NDArray[np.int32]:
         """Return the least a x + b, wrapped to int32, of each document and function, x as for prime32."""
 
-    def projections(
-        self, ids: Ids, offsets: Offsets, whole: Counts, directions: Directions, k: int
-    ) -> NDArray[np.int64]:
+    def projections(self, ids: Hashes, offsets: Ints, whole: Ints, directions: Directions, k: int) -> Ints:
         """Return the products (n, k) of each document's integer weights with k random vectors, modulo 2^64."""
 
-    def mixed_bands(
-        self, positions: NDArray[Any], bands: int, rows: int, start: np.uint64
-    ) -> NDArray[np.uint64]:
+    def mixed_bands(self, positions: NDArray[Any], bands: int, rows: int, start: np.uint64) -> Hashes:
         """Return a 64-bit hash of each band (n, bands) of unsigned positions (n, k); `start` seeds it."""
 
-    def intersections(self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
+    def intersections(self, ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> Ints:
         """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
 
-    def shared_bits(
-        self, ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets
-    ) -> tuple[Counts, Counts]:
+    def shared_bits(self, ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> tuple[Ints, Ints]:
         """Return the bits of each document, and those that documents left_rows[i] and right_rows[i] share.
 
         An id sets the bit of its lowest digits, of BITS in all.
         """
 
     def longest_runs(
-        self, ids: Ids, order: Counts, offsets: Offsets, left_rows: Counts, right_rows: Counts
-    ) -> Counts:
+        self, ids: Hashes, order: Ints, offsets: Ints, left_rows: Ints, right_rows: Ints
+    ) -> Ints:
         """Return the length of the longest run of ids that documents left_rows[i] and right_rows[i] share, or -1.
 
         `order` sorts the ids of each document, as places in `ids`. -1 leaves the pair to `runs.longest_run`: for ids
         that repeat, time would grow with the product of both lengths.
         """
 
-    def sums(self, ids: Ids, weights: Weights, offsets: Offsets, left: Counts, right: Counts) -> Sums:
+    def sums(self, ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) -> Sums:
         """Compute the sums of m pairs, given as rows: document i has ids[offsets[i]:offsets[i + 1]], sorted and
         distinct.
 
@@ -185,22 +164,16 @@ class SketchKernels(Protocol):
         """
 
     def count_agreements(
-        self, sketches: NDArray[Any], left: Counts, right: Counts, bands: int, rows: int
-    ) -> tuple[Counts, Counts]:
+        self, sketches: NDArray[Any], left: Ints, right: Ints, bands: int, rows: int
+    ) -> tuple[Ints, Ints]:
         """Count the equal positions of m pairs of sketches, and the equal runs of `rows` among the first `bands`.
 
         `left` and `right` are rows of `sketches`, (n, k).
         """
 
     def first_links(
-        self,
-        keys: NDArray[np.int64],
-        by_band: bool,
-        buckets: Counts,
-        left: Counts,
-        right: Counts,
-        full: FullRows,
-    ) -> NDArray[np.bool_]:
+        self, keys: Ints, by_band: bool, buckets: Ints, left: Ints, right: Ints, full: FullRows
+    ) -> Mask:
         """Return which of m links are the first of their pair: no bucket before `buckets[i]` links its two rows.
 
         The order of buckets is that of their products with GOLDEN, modulo 2^64, in which each band is as often first.
@@ -211,17 +184,17 @@ class SketchKernels(Protocol):
         """
 
     def first_ragged_links(
-        self, keys: Ids, offsets: Offsets, buckets: Counts, left: Counts, right: Counts, full: FullRows
-    ) -> NDArray[np.bool_]:
+        self, keys: Hashes, offsets: Ints, buckets: Ints, left: Ints, right: Ints, full: FullRows
+    ) -> Mask:
         """Return what `first_links` returns for rows keys[offsets[i]:offsets[i + 1]], each ascending, below 2^63."""
 
-    def window_minima(self, points: Ids, offsets: Offsets, windows: Counts) -> tuple[Ids, Offsets]:
+    def window_minima(self, points: Hashes, offsets: Ints, windows: Ints) -> tuple[Hashes, Ints]:
         """Return the least point of each `windows[i]` consecutive ones of document i: distinct and ascending, ragged.
 
         Of each the low 56 bits. A document with fewer points is one window.
         """
 
-    def smallest(self, points: NDArray[Any], offsets: Offsets, k: int) -> NDArray[Any]:
+    def smallest(self, points: NDArray[Any], offsets: Ints, k: int) -> NDArray[Any]:
         """Return the k smallest distinct points of each document, ascending, (n, k), padded with the last one.
 
         `points` is uint32 or uint64.
@@ -234,13 +207,8 @@ class SketchKernels(Protocol):
         """
 
     def first_similar_sorted(
-        self,
-        sketches: NDArray[Any],
-        present: NDArray[np.bool_],
-        need: int,
-        needs: Counts,
-        decided: KnownPairs,
-    ) -> Counts:
+        self, sketches: NDArray[Any], present: Mask, need: int, needs: Ints, decided: KnownPairs
+    ) -> Ints:
         """Implement `Family.first_similar` for rows as made by `smallest`.
 
         Rows are similar if they share `need` of the k smallest ids of their union; or, if both have fewer than
@@ -248,8 +216,8 @@ class SketchKernels(Protocol):
         """
 
     def first_similar_positions(
-        self, sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: KnownPairs
-    ) -> Counts:
+        self, sketches: NDArray[Any], present: Mask, need: int, decided: KnownPairs
+    ) -> Ints:
         """Implement `Family.first_similar` for rows that are similar if `need` of their positions are equal."""
 
 

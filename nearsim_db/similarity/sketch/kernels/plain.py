@@ -6,16 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.mixing import FMIX64_FIRST, GOLDEN, Words, fmix64
-from nearsim_db.similarity.sketch.kernels import (
-    Counts,
-    Directions,
-    FullRows,
-    Ids,
-    Offsets,
-    Sums,
-    Weights,
-)
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
+from nearsim_db.similarity.mixing import FMIX64_FIRST, GOLDEN, fmix64
+from nearsim_db.similarity.sketch.kernels import Directions, FullRows, Sums
 from nearsim_db.similarity.sketch.kernels.plain_comparison import count_agreements as count_agreements
 from nearsim_db.similarity.sketch.kernels.plain_comparison import (
     first_similar_positions as first_similar_positions,
@@ -34,7 +27,7 @@ _HALF = np.uint64(32)
 _LOW_56 = np.uint64((1 << 56) - 1)
 
 
-def mixed_bands(positions: NDArray[Any], bands: int, rows: int, start: np.uint64) -> NDArray[np.uint64]:
+def mixed_bands(positions: NDArray[Any], bands: int, rows: int, start: np.uint64) -> Hashes:
     table = positions[:, : bands * rows].reshape(len(positions), bands, rows)
     hashes = np.full((len(positions), bands), start, np.uint64)
     for row in range(rows):
@@ -44,7 +37,7 @@ def mixed_bands(positions: NDArray[Any], bands: int, rows: int, start: np.uint64
     return fmix64(hashes)
 
 
-def intersections(ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> Counts:
+def intersections(ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> Ints:
     counts = np.zeros(len(left_rows), np.int64)
     order = np.argsort(left_rows, kind="stable")
     changes = np.flatnonzero(np.diff(left_rows[order])) + 1
@@ -58,11 +51,11 @@ def intersections(ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Of
     return counts
 
 
-def longest_runs(ids: Ids, order: Counts, offsets: Offsets, left_rows: Counts, right_rows: Counts) -> Counts:
+def longest_runs(ids: Hashes, order: Ints, offsets: Ints, left_rows: Ints, right_rows: Ints) -> Ints:
     return np.full(len(left_rows), -1, np.int64)
 
 
-def _shared_with(left: Ids, ids: Ids, offsets: Offsets, right_rows: Offsets) -> Counts:
+def _shared_with(left: Hashes, ids: Hashes, offsets: Ints, right_rows: Ints) -> Ints:
     if not len(left):
         return np.zeros(len(right_rows), np.int64)
     right = np.concatenate([ids[offsets[row] : offsets[row + 1]] for row in right_rows])
@@ -75,7 +68,7 @@ def _shared_with(left: Ids, ids: Ids, offsets: Offsets, right_rows: Offsets) -> 
 _FEATURES_AT_ONCE = 1 << 17
 
 
-def sums(ids: Ids, weights: Weights, offsets: Offsets, left: Counts, right: Counts) -> Sums:
+def sums(ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) -> Sums:
     found = np.zeros((4, len(left)))
     sizes = np.diff(offsets)
     ends = np.cumsum(sizes[left] + sizes[right])
@@ -88,9 +81,7 @@ def sums(ids: Ids, weights: Weights, offsets: Offsets, left: Counts, right: Coun
     return Sums(*found)
 
 
-def _sums(
-    ids: Ids, weights: Weights, offsets: Offsets, left: Counts, right: Counts
-) -> list[NDArray[np.float64]]:
+def _sums(ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) -> list[Floats]:
     pairs = len(left)
     left_at, left_of = _feature_places(offsets, left)
     right_at, right_of = _feature_places(offsets, right)
@@ -108,13 +99,13 @@ def _sums(
     return [add_up(pair_of[is_first], term, pairs) for term in terms]
 
 
-def add_up(owners: Counts, terms: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def add_up(owners: Ints, terms: Floats, count: int) -> Floats:
     """Sum the terms of each owner, one after the other; np.sum would add pairwise."""
     added: NDArray[Any] = np.bincount(owners, terms, count)
     return added
 
 
-def _feature_places(offsets: Offsets, rows: Counts) -> tuple[Counts, Counts]:
+def _feature_places(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Return the positions of the features of some documents, and each one's index into `rows`."""
     sizes = offsets[rows + 1] - offsets[rows]
     of = np.repeat(np.arange(len(rows)), sizes)
@@ -124,9 +115,7 @@ def _feature_places(offsets: Offsets, rows: Counts) -> tuple[Counts, Counts]:
 _LINKS_AT_ONCE = 1 << 14
 
 
-def first_links(
-    keys: NDArray[np.int64], by_band: bool, buckets: Counts, left: Counts, right: Counts, full: FullRows
-) -> NDArray[np.bool_]:
+def first_links(keys: Ints, by_band: bool, buckets: Ints, left: Ints, right: Ints, full: FullRows) -> Mask:
     first = np.ones(len(buckets), bool)
     for at in range(0, len(buckets), _LINKS_AT_ONCE):
         part = slice(at, at + _LINKS_AT_ONCE)
@@ -137,13 +126,8 @@ def first_links(
 
 
 def _linked_before(
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    by_band: bool,
-    buckets: Counts,
-    left_rows: Counts,
-    full: FullRows,
-) -> NDArray[np.bool_]:
+    left: Ints, right: Ints, by_band: bool, buckets: Ints, left_rows: Ints, full: FullRows
+) -> Mask:
     shared = _places(left) < _places(buckets)[:, None]
     if by_band:
         shared &= left == right
@@ -160,8 +144,8 @@ def _linked_before(
 
 
 def first_ragged_links(
-    keys: Ids, offsets: Offsets, buckets: Counts, left: Counts, right: Counts, full: FullRows
-) -> NDArray[np.bool_]:
+    keys: Hashes, offsets: Ints, buckets: Ints, left: Ints, right: Ints, full: FullRows
+) -> Mask:
     first = np.empty(len(buckets), bool)
     for link, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         mine, others = (keys[offsets[row] : offsets[row + 1]] for row in (one, other))
@@ -171,7 +155,7 @@ def first_ragged_links(
     return first
 
 
-def window_minima(points: Ids, offsets: Offsets, windows: Counts) -> tuple[Ids, Offsets]:
+def window_minima(points: Hashes, offsets: Ints, windows: Ints) -> tuple[Hashes, Ints]:
     found = [
         np.unique(_least_of_windows(points[begin:end], min(window, end - begin)) & _LOW_56)
         for (begin, end), window in zip(pairwise(offsets.tolist()), windows.tolist(), strict=True)
@@ -181,7 +165,7 @@ def window_minima(points: Ids, offsets: Offsets, windows: Counts) -> tuple[Ids, 
     return np.concatenate([points[:0], *found]), ends
 
 
-def _least_of_windows(points: Ids, window: int) -> Ids:
+def _least_of_windows(points: Hashes, window: int) -> Hashes:
     """Combine windows of half the length, or of what remains, until they are as long."""
     least, covered = points, 1
     while covered < window:
@@ -191,14 +175,14 @@ def _least_of_windows(points: Ids, window: int) -> Ids:
     return least
 
 
-def _places(buckets: NDArray[np.int64]) -> Words:
+def _places(buckets: Ints) -> Hashes:
     return np.ascontiguousarray(buckets).view(np.uint64) * np.uint64(GOLDEN)
 
 
 _COMPONENTS_AT_ONCE = 1 << 19
 
 
-def components(ids: Ids, directions: Directions, k: int) -> NDArray[Any]:
+def components(ids: Hashes, directions: Directions, k: int) -> NDArray[Any]:
     """Return the components (n, k) of n ids: int8 or int16."""
     per_word = directions.per_word
     steps = np.arange(1, -(-k // per_word) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
@@ -210,9 +194,7 @@ def components(ids: Ids, directions: Directions, k: int) -> NDArray[Any]:
     return chosen
 
 
-def projections(
-    ids: Ids, offsets: Offsets, whole: Counts, directions: Directions, k: int
-) -> NDArray[np.int64]:
+def projections(ids: Hashes, offsets: Ints, whole: Ints, directions: Directions, k: int) -> Ints:
     sums = np.zeros((len(offsets) - 1, k), np.int64)
     at_once = max(1, _COMPONENTS_AT_ONCE // k)
     for low in range(int(offsets[0]), int(offsets[-1]), at_once):

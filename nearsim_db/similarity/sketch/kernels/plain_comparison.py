@@ -7,21 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.sketch.kernels import (
-    BITS,
-    Counts,
-    Ids,
-    KnownPairs,
-    Merged,
-    Offsets,
-)
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
+from nearsim_db.similarity.sketch.kernels import BITS, KnownPairs, Merged
 
 _PAIRS_AT_ONCE = 4_096
 
 
 def first_similar_sorted(
-    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, needs: Counts, decided: KnownPairs
-) -> Counts:
+    sketches: NDArray[Any], present: Mask, need: int, needs: Ints, decided: KnownPairs
+) -> Ints:
     width = sketches.shape[1]
     own = first_of_equals(sketches)
     sizes = own.sum(axis=1)
@@ -30,13 +24,13 @@ def first_similar_sorted(
     ids, indexes = _numbered(sketches, first_ids.is_repeated)
     in_row = np.zeros(ids, bool)
 
-    def share_enough(row: int, others: Counts) -> NDArray[np.bool_]:
+    def share_enough(row: int, others: Ints) -> Mask:
         in_row[indexes[row]] = True
         shared = in_row.take(indexes[others])
         shared &= own[others]
         in_row[indexes[row]] = False
         small = (sizes[row] < width) & (sizes[others] < width)
-        enough: NDArray[np.bool_] = np.count_nonzero(shared, axis=1) >= np.where(
+        enough: Mask = np.count_nonzero(shared, axis=1) >= np.where(
             small, needs[sizes[row] + sizes[others]], need
         )
         if (large := enough & ~small).any():
@@ -45,14 +39,14 @@ def first_similar_sorted(
             enough[large] = before + place + 2 - need <= width
         return enough
 
-    def alike(row: int, others: Counts) -> Counts:
+    def alike(row: int, others: Ints) -> Ints:
         places = first_ids.places_in_common(row, others)
         return places[share_enough(row, others[places])] if len(places) else places
 
     return _first_similar(len(sketches), decided, alike)
 
 
-def _least_shared(sizes: Counts, width: int, need: int, needs: Counts) -> Counts:
+def _least_shared(sizes: Ints, width: int, need: int, needs: Ints) -> Ints:
     """Return how many ids each row shares at least with any similar one, whatever the size of that."""
     least = np.full(width + 1, need, np.int64)
     others = np.arange(1, width)
@@ -62,7 +56,7 @@ def _least_shared(sizes: Counts, width: int, need: int, needs: Counts) -> Counts
     return least[sizes]
 
 
-def _numbered(sketches: NDArray[Any], rows: NDArray[np.bool_]) -> tuple[int, Counts]:
+def _numbered(sketches: NDArray[Any], rows: Mask) -> tuple[int, Ints]:
     """Number the ids of some rows from 0; return how many there are, and their numbers in the place of the ids."""
     numbers = np.zeros(sketches.shape, np.int64)
     ids, inverse = np.unique(sketches[rows], return_inverse=True)
@@ -78,7 +72,7 @@ class _FirstIds:
     that have one in common with any other row.
     """
 
-    def __init__(self, sketches: NDArray[Any], read: NDArray[np.bool_]) -> None:
+    def __init__(self, sketches: NDArray[Any], read: Mask) -> None:
         rows, ids = np.nonzero(read)[0], sketches[read]
         order = np.argsort(ids)
         equal = ids[order[1:]] == ids[order[:-1]]
@@ -94,7 +88,7 @@ class _FirstIds:
         self._places: dict[int, list[int]] = {}
         self._known = 0
 
-    def places_in_common(self, row: int, others: Counts) -> Counts:
+    def places_in_common(self, row: int, others: Ints) -> Ints:
         """Return the places in `others` of the rows that may have a first id in common with a row, ascending.
 
         From call to call `others` may only get longer.
@@ -109,17 +103,15 @@ class _FirstIds:
         return np.array(sorted(set().union(*places)), np.int64)
 
 
-def first_similar_positions(
-    sketches: NDArray[Any], present: NDArray[np.bool_], need: int, decided: KnownPairs
-) -> Counts:
-    def alike(row: int, others: Counts) -> Counts:
+def first_similar_positions(sketches: NDArray[Any], present: Mask, need: int, decided: KnownPairs) -> Ints:
+    def alike(row: int, others: Ints) -> Ints:
         enough = (sketches[others] == sketches[row]).sum(axis=1) >= need
         return np.flatnonzero(enough & present[others] & present[row])
 
     return _first_similar(len(sketches), decided, alike)
 
 
-def _first_similar(size: int, decided: KnownPairs, alike: Callable[[int, Counts], Counts]) -> Counts:
+def _first_similar(size: int, decided: KnownPairs, alike: Callable[[int, Ints], Ints]) -> Ints:
     """Compare each row with the rows kept before it; `alike` returns the places of the similar ones."""
     known = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
     first, kept = np.full(size, -1, np.int64), np.empty(size, np.int64)
@@ -141,8 +133,8 @@ _BYTES_AT_ONCE = 1 << 24  # of sketches on each side
 
 
 def count_agreements(
-    sketches: NDArray[Any], left: Counts, right: Counts, bands: int, rows: int
-) -> tuple[Counts, Counts]:
+    sketches: NDArray[Any], left: Ints, right: Ints, bands: int, rows: int
+) -> tuple[Ints, Ints]:
     equal, runs = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
     step = max(1, _BYTES_AT_ONCE // max(1, sketches[:1].nbytes))
     for at in range(0, len(left), step):
@@ -157,7 +149,7 @@ def count_agreements(
 _ROWS_AT_ONCE = 256
 
 
-def smallest(points: NDArray[Any], offsets: Offsets, k: int) -> NDArray[Any]:
+def smallest(points: NDArray[Any], offsets: Ints, k: int) -> NDArray[Any]:
     sketches = np.zeros((len(offsets) - 1, k), points.dtype)
     for document, (begin, end) in enumerate(pairwise(offsets.tolist())):
         if begin < end:
@@ -189,13 +181,13 @@ def _merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
     return Merged(of_left, of_right, of_left + of_right - np.minimum(rank[:, -1], bound))
 
 
-def first_of_equals(rows: NDArray[Any]) -> NDArray[np.bool_]:
+def first_of_equals(rows: NDArray[Any]) -> Mask:
     first = np.ones(rows.shape, bool)
     first[:, 1:] = rows[:, 1:] != rows[:, :-1]
     return first
 
 
-def shared_bits(ids: Ids, offsets: Offsets, left_rows: Offsets, right_rows: Offsets) -> tuple[Counts, Counts]:
+def shared_bits(ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> tuple[Ints, Ints]:
     bits = np.zeros((len(offsets) - 1, BITS), np.bool_)
     bits[np.repeat(np.arange(len(bits)), np.diff(offsets)), ids & np.uint64(BITS - 1)] = True
     maps = np.packbits(bits, axis=1).view(np.uint64)

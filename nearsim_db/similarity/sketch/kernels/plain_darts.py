@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.mixing import GOLDEN, Words, fmix64
-from nearsim_db.similarity.sketch.kernels import Counts, Darts, Ids, Offsets, Weights
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
+from nearsim_db.similarity.mixing import GOLDEN, fmix64
+from nearsim_db.similarity.sketch.kernels import Darts
 
 _IDS_AT_ONCE = 1 << 15
 _POSITIONS_AT_ONCE = 1 << 14
@@ -20,24 +21,24 @@ _UNIT = 2.0**-32
 class _Rows(NamedTuple):
     """Ids of some documents: their hashes, weights, the rows of their documents, and these documents' limits."""
 
-    points: Words
-    weights: Weights
-    rows: Counts
-    limits: NDArray[np.float64]
+    points: Hashes
+    weights: Floats
+    rows: Ints
+    limits: Floats
 
-    def take(self, chosen: NDArray[np.bool_] | Counts) -> "_Rows":
+    def take(self, chosen: Mask | Ints) -> "_Rows":
         return _Rows(self.points[chosen], self.weights[chosen], self.rows[chosen], self.limits[chosen])
 
 
 class _Best(NamedTuple):
     """The lowest ranks (n, k), infinite if no dart was thrown, and the values of their darts."""
 
-    ranks: NDArray[np.float64]
+    ranks: Floats
     values: NDArray[np.uint32]
 
 
 def dart_minhash(
-    ids: Ids, weights: Weights, offsets: Offsets, limits: NDArray[np.float64], darts: Darts, k: int
+    ids: Hashes, weights: Floats, offsets: Ints, limits: Floats, darts: Darts, k: int
 ) -> NDArray[np.uint32]:
     documents = len(offsets) - 1
     sketches = np.zeros((documents, k), np.uint32)
@@ -55,12 +56,7 @@ def dart_minhash(
 
 
 def _throw_all(
-    points: Words,
-    weights: Weights,
-    lengths: Counts,
-    limits: NDArray[np.float64],
-    counts: NDArray[np.uint64],
-    k: int,
+    points: Hashes, weights: Floats, lengths: Ints, limits: Floats, counts: Hashes, k: int
 ) -> NDArray[np.uint32]:
     """Return the winning values (n, k); documents with an empty position are thrown again below twice the limit."""
     values = np.zeros((len(lengths), k), np.uint32)
@@ -92,7 +88,7 @@ def _blocks(own: _Rows) -> Iterator[tuple[int, int, _Rows]]:
         own = own.take(2.0**a - 1 < own.weights)
 
 
-def _throw(block: _Rows, a: int, b: int, counts: NDArray[np.uint64], best: _Best) -> None:
+def _throw(block: _Rows, a: int, b: int, counts: Hashes, best: _Best) -> None:
     """Throw the darts of block (a, b) for some ids."""
     breadth, height = 2.0**a, 2.0**b
     slices = np.ceil((block.weights - (breadth - 1)) / (breadth / height)).clip(max=height).astype(np.int64)
@@ -117,16 +113,16 @@ def _throw(block: _Rows, a: int, b: int, counts: NDArray[np.uint64], best: _Best
 class _Ranges(NamedTuple):
     """The numbers 0, 1, 2 ... of each of several owners, concatenated, with the owner of each."""
 
-    places: Counts
-    owners: Counts
+    places: Ints
+    owners: Ints
 
 
-def _ranges(sizes: Counts) -> _Ranges:
+def _ranges(sizes: Ints) -> _Ranges:
     owners = np.repeat(np.arange(len(sizes)), sizes)
     return _Ranges(np.arange(len(owners)) - (np.cumsum(sizes) - sizes)[owners], owners)
 
 
-def _keep_least(places: Counts, ranks: NDArray[np.float64], values: NDArray[np.uint32], best: _Best) -> None:
+def _keep_least(places: Ints, ranks: Floats, values: NDArray[np.uint32], best: _Best) -> None:
     """Keep the lowest rank of each place; of equal ranks the lowest value."""
     least_ranks, least_values = best.ranks.reshape(-1), best.values.reshape(-1)
     before = least_ranks[places]

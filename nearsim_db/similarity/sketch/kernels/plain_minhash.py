@@ -6,15 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.mixing import fmix64
-from nearsim_db.similarity.sketch.kernels import (
-    PRIME,
-    ROUND_MIX,
-    Counts,
-    HashRounds,
-    Ids,
-    Offsets,
-)
+from nearsim_db.similarity.sketch.kernels import PRIME, ROUND_MIX, HashRounds
 
 # Sizes that keep the temporaries of a step within about a megabyte, so in the second-level cache.
 _IDS_AT_ONCE = 1 << 15
@@ -23,17 +17,13 @@ _PRIME = np.uint64(PRIME)
 
 
 def minimum_prime32(
-    ids: Ids,
-    offsets: Offsets,
-    multipliers: NDArray[np.uint32],
-    addends: NDArray[np.uint64],
-    shift: int,
-) -> NDArray[np.uint64]:
+    ids: Hashes, offsets: Ints, multipliers: NDArray[np.uint32], addends: Hashes, shift: int
+) -> Hashes:
     factors = multipliers.astype(np.uint64)
 
-    def hashes(points: Ids, function: int) -> NDArray[np.uint64]:
+    def hashes(points: Hashes, function: int) -> Hashes:
         # At most (2^32 - 1)^2 + 2^32 + 14, which fits. NumPy divides by a scalar faster than it folds.
-        values: NDArray[np.uint64] = points * factors[function]
+        values: Hashes = points * factors[function]
         values += addends[function]
         quotients = values // _PRIME
         quotients *= _PRIME
@@ -44,13 +34,9 @@ def minimum_prime32(
 
 
 def minimum_java32(
-    ids: Ids,
-    offsets: Offsets,
-    multipliers: NDArray[np.int32],
-    addends: NDArray[np.int32],
-    shift: int,
+    ids: Hashes, offsets: Ints, multipliers: NDArray[np.int32], addends: NDArray[np.int32], shift: int
 ) -> NDArray[np.int32]:
-    def hashes(points: Ids, function: int) -> NDArray[np.int32]:
+    def hashes(points: Hashes, function: int) -> NDArray[np.int32]:
         values = points.astype(np.int32)
         values *= multipliers[function]
         values += addends[function]
@@ -60,11 +46,11 @@ def minimum_java32(
 
 
 def _minima(
-    ids: Ids,
-    offsets: Offsets,
+    ids: Hashes,
+    offsets: Ints,
     shift: int,
     k: int,
-    hashes: Callable[[Ids, int], NDArray[Any]],
+    hashes: Callable[[Hashes, int], NDArray[Any]],
     dtype: np.dtype[Any],
 ) -> NDArray[Any]:
     filled = np.flatnonzero(offsets[1:] > offsets[:-1])
@@ -79,7 +65,7 @@ def _minima(
     return sketches
 
 
-def _stretches(starts: Offsets, begin: int, end: int) -> Iterator[tuple[int, int, slice, Offsets]]:
+def _stretches(starts: Ints, begin: int, end: int) -> Iterator[tuple[int, int, slice, Ints]]:
     """Yield stretches of ids: begin, end, the documents touched, and where each begins in the stretch."""
     for low in range(begin, end, _IDS_AT_ONCE):
         high = min(low + _IDS_AT_ONCE, end)
@@ -94,7 +80,7 @@ _EMPTY = np.uint64(2**64 - 1)
 _HALF = np.uint64(32)
 
 
-def fast_similarity(ids: Ids, offsets: Offsets, hash_rounds: HashRounds, mix_ids: bool) -> NDArray[np.uint32]:
+def fast_similarity(ids: Hashes, offsets: Ints, hash_rounds: HashRounds, mix_ids: bool) -> NDArray[np.uint32]:
     documents, k = len(offsets) - 1, len(hash_rounds.forced_addends)
     sketches = np.zeros((documents, k), np.uint32)
     begin = 0
@@ -110,7 +96,7 @@ def fast_similarity(ids: Ids, offsets: Offsets, hash_rounds: HashRounds, mix_ids
     return sketches
 
 
-def _hash_all(points: Ids, lengths: Counts, hash_rounds: HashRounds) -> NDArray[np.uint64]:
+def _hash_all(points: Hashes, lengths: Ints, hash_rounds: HashRounds) -> Hashes:
     """Return the winners (documents, k) as round << 32 | value; zeros for documents without ids."""
     k = len(hash_rounds.forced_addends)
     cells = np.full((len(lengths), k), _EMPTY)
@@ -131,7 +117,7 @@ def _hash_all(points: Ids, lengths: Counts, hash_rounds: HashRounds) -> NDArray[
 
 
 def _hash(
-    points: Ids, first_cell: Counts, hash_rounds: HashRounds, round_no: int, cells: NDArray[np.uint64], k: int
+    points: Hashes, first_cell: Ints, hash_rounds: HashRounds, round_no: int, cells: Hashes, k: int
 ) -> None:
     hashes = points ^ hash_rounds.masks[round_no]
     hashes *= hash_rounds.multipliers[round_no]
@@ -144,7 +130,7 @@ def _hash(
     np.minimum.at(cells, positions.view(np.int64) + first_cell, hashes)
 
 
-def _force(points: Ids, lengths: Counts, hash_rounds: HashRounds, cells: NDArray[np.uint64]) -> None:
+def _force(points: Hashes, lengths: Ints, hash_rounds: HashRounds, cells: Hashes) -> None:
     """Fill the positions that no throw has reached, in place."""
     documents = np.flatnonzero(lengths)
     starts = np.cumsum(lengths[documents]) - lengths[documents]

@@ -5,12 +5,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.backend import Backend, load_kernels
 
 Bytes = NDArray[np.uint8]
-Offsets = NDArray[np.int64]
-Ids = NDArray[np.uint64]
-Counts = NDArray[np.int64]
 
 
 class TextKernels(Protocol):
@@ -22,25 +20,23 @@ class TextKernels(Protocol):
     shingle. `base` is poly64, crc32, djb2a or djb2a-signed. With `single_bytes` every byte is a character.
     """
 
-    def squeeze(self, data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
+    def squeeze(self, data: Bytes, offsets: Ints, table: Bytes) -> tuple[Bytes, Ints]:
         """Collapse runs of separators to one space, strip them at the ends, replace bytes below 128 by their table
         entry.
         """
 
     def char_ids(
-        self, data: Bytes, offsets: Offsets, k: int, base: str, single_bytes: bool
-    ) -> tuple[Ids, Offsets]:
+        self, data: Bytes, offsets: Ints, k: int, base: str, single_bytes: bool
+    ) -> tuple[Hashes, Ints]:
         """Return the ids of each document's k-character shingles in order, with repetitions: uint64, ragged."""
 
-    def unit_ids(
-        self, data: Bytes, offsets: Offsets, k: int, base: str, separator: int
-    ) -> tuple[Ids, Offsets]:
+    def unit_ids(self, data: Bytes, offsets: Ints, k: int, base: str, separator: int) -> tuple[Hashes, Ints]:
         """Return the ids of each document's k-unit shingles in order, with repetitions: uint64, ragged."""
 
-    def number_sums(self, data: Bytes, offsets: Offsets) -> Ids:
+    def number_sums(self, data: Bytes, offsets: Ints) -> Hashes:
         """Return per document the sum mod 2^64 of poly64 over its runs of ASCII digits: uint64 of n, 0 for none."""
 
-    def distinct(self, ids: Ids, offsets: Offsets) -> tuple[Ids, Offsets, Counts]:
+    def distinct(self, ids: Hashes, offsets: Ints) -> tuple[Hashes, Ints, Ints]:
         """Return the distinct ids of each document, sorted, their offsets, and the number of times each occurs."""
 
 

@@ -5,12 +5,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.mixing import fmix64
-from nearsim_db.similarity.text.kernels import Bytes, Counts, Ids, Offsets
+from nearsim_db.similarity.text.kernels import Bytes
 from nearsim_db.similarity.text.kernels.plain_hashes import (
     HASHES,
     SEGMENT,
-    Positions,
     inverse_powers,
     poly64_of,
     prefix_sums,
@@ -21,7 +21,7 @@ from nearsim_db.similarity.text.separators import SEPARATOR
 _CHARACTERS_AT_ONCE = SEGMENT // 8
 
 
-def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, single_bytes: bool) -> tuple[Ids, Offsets]:
+def char_ids(data: Bytes, offsets: Ints, k: int, base: str, single_bytes: bool) -> tuple[Hashes, Ints]:
     if base == "poly64" and single_bytes and k <= _CHARACTERS_AT_ONCE:
         return _char_poly64(data, None, offsets, k)
     begins = np.arange(len(data)) if single_bytes else np.flatnonzero((data & 0xC0) != 0x80)
@@ -32,7 +32,7 @@ def char_ids(data: Bytes, offsets: Offsets, k: int, base: str, single_bytes: boo
     return _ids_of_units(data, bounds[:-1], bounds[1:], first_unit, k, base)
 
 
-def _char_poly64(data: Bytes, bounds: Positions | None, first_unit: Positions, k: int) -> tuple[Ids, Offsets]:
+def _char_poly64(data: Bytes, bounds: Ints | None, first_unit: Ints, k: int) -> tuple[Hashes, Ints]:
     """Hash k characters at a time, character c being data[bounds[c]:bounds[c + 1]], or one byte without `bounds`."""
     units = np.diff(first_unit)
     out = np.zeros(len(first_unit), np.int64)
@@ -52,7 +52,7 @@ def _char_poly64(data: Bytes, bounds: Positions | None, first_unit: Positions, k
     return np.insert(hashes, out[short] - np.arange(len(short)), poly64_of(data, starts, ends)), out
 
 
-def _all_windows(data: Bytes, bounds: Positions | None, windows: int, k: int) -> Ids:
+def _all_windows(data: Bytes, bounds: Ints | None, windows: int, k: int) -> Hashes:
     """Hash every k consecutive characters, across document borders too."""
     hashes = np.empty(windows, np.uint64)
     for begin in range(0, windows, _CHARACTERS_AT_ONCE):
@@ -72,7 +72,7 @@ def _all_windows(data: Bytes, bounds: Positions | None, windows: int, k: int) ->
     return hashes
 
 
-def unit_ids(data: Bytes, offsets: Offsets, k: int, base: str, separator: int) -> tuple[Ids, Offsets]:
+def unit_ids(data: Bytes, offsets: Ints, k: int, base: str, separator: int) -> tuple[Hashes, Ints]:
     if not len(data):
         return np.zeros(0, np.uint64), np.zeros(len(offsets), np.int64)
     word = data != separator
@@ -87,8 +87,8 @@ def unit_ids(data: Bytes, offsets: Offsets, k: int, base: str, separator: int) -
 
 
 def _ids_of_units(
-    data: Bytes, starts: Positions, ends: Positions, first_unit: Positions, k: int, base: str
-) -> tuple[Ids, Offsets]:
+    data: Bytes, starts: Ints, ends: Ints, first_unit: Ints, k: int, base: str
+) -> tuple[Hashes, Ints]:
     """Hash k-unit windows, given each unit's byte range and each document's first unit (n + 1)."""
     units = np.diff(first_unit)
     windows = np.maximum(units - k + 1, units > 0)
@@ -99,7 +99,7 @@ def _ids_of_units(
     return HASHES[base](data, starts[first], ends[last]), out
 
 
-def number_sums(data: Bytes, offsets: Offsets) -> Ids:
+def number_sums(data: Bytes, offsets: Ints) -> Hashes:
     digit = np.zeros(len(data) + 2, bool)
     digit[1:-1] = (data >= 48) & (data <= 57)
     sums = np.zeros(len(offsets) - 1, np.uint64)
@@ -114,7 +114,7 @@ def number_sums(data: Bytes, offsets: Offsets) -> Ids:
     return sums
 
 
-def distinct(ids: Ids, offsets: Offsets) -> tuple[Ids, Offsets, Counts]:
+def distinct(ids: Hashes, offsets: Ints) -> tuple[Hashes, Ints, Ints]:
     ids = ids.copy()
     bounds = offsets.tolist()
     for begin, end in pairwise(bounds):
@@ -131,7 +131,7 @@ def distinct(ids: Ids, offsets: Offsets) -> tuple[Ids, Offsets, Counts]:
 _SPACE = 32
 
 
-def squeeze(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
+def squeeze(data: Bytes, offsets: Ints, table: Bytes) -> tuple[Bytes, Ints]:
     if not len(data):
         return data, offsets
     if data.max() < 128:
@@ -148,7 +148,7 @@ def squeeze(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets
     return out, np.concatenate(([0], np.cumsum(_widths(kept))))[kept_offsets]
 
 
-def _squeeze_ascii(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, Offsets]:
+def _squeeze_ascii(data: Bytes, offsets: Ints, table: Bytes) -> tuple[Bytes, Ints]:
     separators = table[:256] == SEPARATOR
     text = data.tobytes()
     separates = np.frombuffer(text.translate(separators.tobytes()), np.bool_)
@@ -157,7 +157,7 @@ def _squeeze_ascii(data: Bytes, offsets: Offsets, table: Bytes) -> tuple[Bytes, 
     return np.frombuffer(written, np.uint8)[keep], kept_offsets
 
 
-def _collapse(separates: NDArray[np.bool_], offsets: Offsets) -> tuple[NDArray[np.bool_], Offsets]:
+def _collapse(separates: Mask, offsets: Ints) -> tuple[Mask, Ints]:
     """Return what is kept: of a run of separators the last, if words of the same document surround it."""
     follows = ~separates
     follows &= ~document_starts(offsets, len(separates))
@@ -177,11 +177,11 @@ def _collapse(separates: NDArray[np.bool_], offsets: Offsets) -> tuple[NDArray[n
     return keep, offsets - np.searchsorted(np.flatnonzero(~keep), offsets)
 
 
-def document_starts(offsets: Offsets, total: int) -> NDArray[np.bool_]:
+def document_starts(offsets: Ints, total: int) -> Mask:
     starts = np.zeros(total + 1, bool)
     starts[offsets[:-1]] = True
     return starts[:total]
 
 
-def _widths(points: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+def _widths(points: NDArray[np.unsignedinteger]) -> Ints:
     return 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)

@@ -11,10 +11,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.mixing import fmix64
-from nearsim_db.similarity.text.kernels import Bytes, Ids
-
-Positions = NDArray[np.int64]
+from nearsim_db.similarity.text.kernels import Bytes
 
 BASE = 0x9E3779B97F4A7C15
 INVERSE = pow(BASE, -1, 1 << 64)
@@ -22,21 +21,21 @@ SEGMENT = 1 << 16  # bytes of text for which powers are precomputed
 
 
 @cache
-def powers() -> NDArray[np.uint64]:
+def powers() -> Hashes:
     """Return BASE^0 .. BASE^(SEGMENT-1), uint64."""
     return _powers_of(BASE)
 
 
 @cache
-def inverse_powers() -> NDArray[np.uint64]:
+def inverse_powers() -> Hashes:
     """Return BASE^-0 .. BASE^-(SEGMENT-1), uint64."""
     return _powers_of(INVERSE)
 
 
-def _powers_of(base: int) -> NDArray[np.uint64]:
+def _powers_of(base: int) -> Hashes:
     factors = np.full(SEGMENT, base, np.uint64)
     factors[0] = 1
-    table: NDArray[np.uint64] = np.multiply.accumulate(factors)
+    table: Hashes = np.multiply.accumulate(factors)
     table.flags.writeable = False
     return table
 
@@ -45,13 +44,13 @@ _LONG_WINDOW = 4096  # bytes; stepping through longer ones costs a NumPy call pe
 _DJB2A_START = 5381
 
 
-def prefix_sums(text: Bytes) -> Ids:
+def prefix_sums(text: Bytes) -> Hashes:
     sums = np.zeros(len(text) + 1, np.uint64)
     np.multiply(text, powers()[: len(text)], out=sums[1:])
     return np.cumsum(sums, out=sums)
 
 
-def poly64_of(data: Bytes, starts: Positions, ends: Positions) -> Ids:
+def poly64_of(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
     """Hash windows, in order of their starts and ends, a segment of the text at a time."""
     sums = np.empty(len(starts), np.uint64)
     done = 0
@@ -90,7 +89,7 @@ def crc_table() -> NDArray[np.uint32]:
     return table
 
 
-def _crc32(data: Bytes, starts: Positions, ends: Positions) -> Ids:
+def _crc32(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
     def step(state: NDArray[np.uint32], byte: Bytes) -> NDArray[np.uint32]:
         entries: NDArray[np.uint32] = crc_table()[(state ^ byte) & 0xFF]
         return entries ^ (state >> np.uint32(8))
@@ -102,15 +101,15 @@ def _crc32(data: Bytes, starts: Positions, ends: Positions) -> Ids:
     return hashes.astype(np.uint64)
 
 
-def _djb2a(data: Bytes, starts: Positions, ends: Positions) -> Ids:
+def _djb2a(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
     return _djb2a_of(data, starts, ends, np.dtype(np.uint8))
 
 
-def _signed_djb2a(data: Bytes, starts: Positions, ends: Positions) -> Ids:
+def _signed_djb2a(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
     return _djb2a_of(data, starts, ends, np.dtype(np.int8))
 
 
-def _djb2a_of(data: Bytes, starts: Positions, ends: Positions, of_byte: np.dtype[np.integer]) -> Ids:
+def _djb2a_of(data: Bytes, starts: Ints, ends: Ints, of_byte: np.dtype[np.integer]) -> Hashes:
     """Hash with bytes of this type: a signed one is extended to 32 bits with its sign, as the JVM does."""
 
     def step(state: NDArray[np.uint32], byte: Bytes) -> NDArray[np.uint32]:
@@ -127,8 +126,8 @@ def _djb2a_of(data: Bytes, starts: Positions, ends: Positions, of_byte: np.dtype
 
 def _stepwise(
     data: Bytes,
-    starts: Positions,
-    ends: Positions,
+    starts: Ints,
+    ends: Ints,
     initial: int,
     step: Callable[[NDArray[np.uint32], Bytes], NDArray[np.uint32]],
 ) -> NDArray[np.uint32]:
@@ -148,7 +147,7 @@ def _stepwise(
     return hashes
 
 
-HASHES: dict[str, Callable[[Bytes, Positions, Positions], Ids]] = {
+HASHES: dict[str, Callable[[Bytes, Ints, Ints], Hashes]] = {
     "poly64": poly64_of,
     "crc32": _crc32,
     "djb2a": _djb2a,
