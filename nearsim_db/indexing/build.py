@@ -188,7 +188,7 @@ def build_few(engine: Engine, context: Context) -> bool:
     generation, leaves = context.generation, context.leaves
     with engine.connect() as connection:
         # A purge waits for this transaction, or this for the purge.
-        take_transaction_lock(connection, Lock.STORE, leaves.generation_id, shared=True)
+        take_transaction_lock(connection, Lock.STORE, leaves.generation_id, shared=True, idle_minutes=5)
         counted = _count_documents(connection, context)
         if counted is None:
             return False

@@ -61,7 +61,7 @@ def extend_clusters(connection: Connection, context: Context, edges: Ints) -> No
 
 def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
     """Update the clusters around documents that lost a tie, became twins, got a verdict, or may rank differently."""
-    take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
+    take_transaction_lock(connection, Lock.LINK, context.generation.generation_id, idle_minutes=5)
     update = _ClusterUpdate(connection, context)
     changed = np.unique(np.array(doc_ids, np.int64))
     if update.ties.same_numbers:
