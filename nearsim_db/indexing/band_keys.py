@@ -12,6 +12,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.similarity.arrays import Ints, Sketches
 from nearsim_db.similarity.batches import PackedDigests, Signatures
+from nearsim_db.similarity.candidates import are_by_band
 from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store import signatures
@@ -44,7 +45,7 @@ class BandKeys:
         self._spool = spool
         self._doc_ids = doc_ids
         self._keys = keys
-        self._by_band = _is_by_band(keys)
+        self._by_band = not isinstance(keys, Ragged) and are_by_band(keys[:1].view(np.uint64))
         if not self._by_band and not isinstance(keys, Ragged):
             keys.sort(axis=1)
         self._table = _table_of(doc_ids)
@@ -177,11 +178,11 @@ class BandKeys:
     def _of(self, connection: Connection, context: Context, doc_ids: Ints) -> "BandKeys":
         """Return the keys of the heads among some documents, sorted."""
         rows = self._rows(doc_ids)
-        known, family = rows >= 0, context.encoder.family
+        known = rows >= 0
         missing = doc_ids[~known]
         read = None if self._spool is None else self._spool.read_signatures(missing)
         if read is None:
-            read = signatures.read_sketches(connection, context.leaves, missing, family.dtype, family.k)
+            read = signatures.read_sketches(connection, context.leaves, missing, context.encoder.family)
         found = np.concatenate((doc_ids[known], read.doc_ids))
         order = np.argsort(found)
         if isinstance(self._keys, Ragged):
@@ -203,13 +204,12 @@ def _spooled_heads(connection: Connection, context: Context, heads: int) -> tupl
 
 def _stream(connection: Connection, context: Context, *, with_digests: bool) -> Iterator[Signatures]:
     """Yield the signatures of all heads in order, in batches; without digests these are empty."""
-    leaves, family = context.leaves, context.encoder.family
-    layout = (family.dtype, family.k, _SKETCHES_PER_BATCH)
+    read = connection, context.leaves, context.encoder.family, _SKETCHES_PER_BATCH
     if with_digests:
-        with closing(signatures.stream_heads(connection, leaves, *layout)) as batches:
+        with closing(signatures.stream_heads(*read)) as batches:
             yield from batches
     else:
-        with closing(signatures.stream_head_sketches(connection, leaves, *layout)) as sketches:
+        with closing(signatures.stream_head_sketches(*read)) as sketches:
             yield from (Signatures(*batch, ()) for batch in sketches)
 
 
@@ -226,10 +226,3 @@ def _table_of(doc_ids: Ints) -> Ints | None:
     table = np.full(int(doc_ids[-1] - doc_ids[0]) + 1, -1, np.int64)
     table[doc_ids - doc_ids[0]] = np.arange(len(doc_ids))
     return table
-
-
-def _is_by_band(keys: Ints | Ragged) -> bool:
-    """Whether each column has the keys of its own band, by the top byte; not so for bottom_k, rare, winnow."""
-    return not isinstance(keys, Ragged) and bool(
-        ((keys[:1].view(np.uint64) >> np.uint64(56)) == np.arange(keys.shape[1], dtype=np.uint64)).all()
-    )

@@ -77,10 +77,7 @@ def plan(connection: Connection, context: Context) -> None:
 
 def load_slice(reading: Connection, writing: Connection, context: Context, part: Slice) -> None:
     """Load the band rows of the heads of a slice, without a commit."""
-    doc_ids = (part.low, part.high)
-    with closing(
-        signatures.stream_head_sketches(reading, context.leaves, *_layout(context), doc_ids)
-    ) as sketches:
+    with closing(_stream(reading, context, (part.low, part.high))) as sketches:
         for run in _band_keys(context, sketches):
             bands.write_bands(writing, context.leaves, *run)
 
@@ -111,9 +108,8 @@ class FewHeads:
 
 def load_few(connection: Connection, context: Context) -> FewHeads:
     """Find the heads among few signed documents, and load their band rows, without a commit."""
-    family = context.encoder.family
     heads, totals = signatures.count_features(connection, context.leaves)
-    read = signatures.sample_sketches(connection, context.leaves, family.dtype, family.k, heads)
+    read = signatures.sample_sketches(connection, context.leaves, context.encoder.family, heads)
     if len(set(read.digests)) < heads:  # twins are signed as heads
         signatures.index_signatures(connection, context.leaves)
         return load_few(connection, context)
@@ -152,21 +148,24 @@ def _runs(
     if len(known) == heads:
         yield from known.runs(_BAND_ROWS_PER_COPY)
         return
-    with closing(signatures.stream_head_sketches(connection, context.leaves, *_layout(context))) as sketches:
+    with closing(_stream(connection, context)) as sketches:
         yield from _band_keys(context, sketches)
 
 
-def _layout(context: Context) -> tuple[np.dtype[np.generic], int, int]:
-    """Return the type and the size of a sketch, and how many are read at a time."""
-    return context.encoder.family.dtype, context.encoder.family.k, _SKETCHES_PER_BATCH
+def _stream(
+    connection: Connection, context: Context, *doc_ids: tuple[int, int]
+) -> Generator[tuple[Ints, Sketches], None, None]:
+    """Yield doc_ids and sketches of the heads, of a range if it is given, some at a time."""
+    return signatures.stream_head_sketches(
+        connection, context.leaves, context.encoder.family, _SKETCHES_PER_BATCH, *doc_ids
+    )
 
 
 def _forecast(connection: Connection, context: Context) -> dict[str, Any]:
     """Return the expected number of candidates as a figure, and warn of it before the long stage."""
-    family = context.encoder.family
     heads, totals = signatures.count_features(connection, context.leaves)
     sample = signatures.sample_sketches(
-        connection, context.leaves, family.dtype, family.k, recipe_warnings.SAMPLE_SIZE
+        connection, context.leaves, context.encoder.family, recipe_warnings.SAMPLE_SIZE
     )
     return _expected(connection, context, heads, totals, sample)
 

@@ -203,9 +203,8 @@ def dated(connection: Connection, context: Context, figures: dict[str, int]) -> 
 
 def _sample_keys(connection: Connection, context: Context) -> Ints:
     """Return the bucket hashes of a sample of heads, in order."""
-    family = context.encoder.family
     sample = signatures.sample_sketches(
-        connection, context.leaves, family.dtype, family.k, recipe_warnings.SAMPLE_SIZE
+        connection, context.leaves, context.encoder.family, recipe_warnings.SAMPLE_SIZE
     )
     return np.sort(to_bigint(flat(context.encoder.band_keys(sample.sketches))))
 

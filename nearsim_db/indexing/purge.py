@@ -260,8 +260,7 @@ def _is_unfinished(generation: Generation) -> bool:
 
 def _remove_exactly(connection: Connection, context: Context, ids: Ints) -> Traces:
     """Remove documents as after a deletion, and update the clusters at once instead of queueing them."""
-    family = context.encoder.family
-    heads = signatures.read_sketches(connection, context.leaves, ids, family.dtype, family.k)
+    heads = signatures.read_sketches(connection, context.leaves, ids, context.encoder.family)
     keys = context.encoder.band_keys(heads.sketches)
     traces = purges.count_traces(connection, context.leaves, ids, heads.doc_ids, keys)
     steps.store_signatures(connection, context, ids.tolist(), steps.sign_documents(context, []))

@@ -102,15 +102,14 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
     candidates after them are not verified. Documents committed before are found, unless their text is newer than their
     signature.
     """
-    context, family = index.context, index.context.encoder.family
+    context = index.context
     candidates = lookups.look_up_anchors(
         connection,
         context.leaves,
         context.bucket_limit,
         query.digest,
         query.keys,
-        family.dtype,
-        family.k,
+        context.encoder.family,
         index.purged_at,
     )
     if candidates is None:

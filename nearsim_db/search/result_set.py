@@ -241,8 +241,8 @@ def _key(doc_ids: list[int], revisions: list[int], threshold: Fraction) -> bytes
 
 def _compare(state: _State, doc_ids: list[int], signed: list[_Signed], threshold: Fraction) -> Ints:
     family = state.family
-    blank = empty_sketch(family.dtype, family.k)
-    sketches = sketches_from([sketch or blank for _, sketch in signed], family.dtype, family.k)
+    blank = empty_sketch(family)
+    sketches = sketches_from([sketch or blank for _, sketch in signed], family)
     present = np.array([sketch is not None for _, sketch in signed], bool)
     first = family.first_similar(sketches, present, threshold, _known_pairs(state, doc_ids))
     return np.stack((first, np.array([revision > 0 for revision, _ in signed], np.int64)))

@@ -7,7 +7,9 @@ from typing import cast
 import numpy as np
 from psycopg import sql
 
-from nearsim_db.similarity.arrays import Ints, Mask
+from nearsim_db.similarity.arrays import Ints
+from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.candidates import are_fresh
 from nearsim_db.similarity.ragged import Keys, Ragged, flat, lengths
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
@@ -24,7 +26,7 @@ BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left
 
 
 @dataclass(frozen=True, slots=True)
-class FullBuckets:
+class FullBuckets(Columns):
     """Buckets over the limit, sorted, each with its last anchor: int64 of n."""
 
     hashes: Ints
@@ -32,12 +34,11 @@ class FullBuckets:
 
     def between(self, low: int, high: int) -> "FullBuckets":
         """Return those of a range, with both ends."""
-        inside = (self.hashes >= low) & (self.hashes <= high)
-        return FullBuckets(self.hashes[inside], self.last_anchors[inside])
+        return self.take((self.hashes >= low) & (self.hashes <= high))
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class Links(Columns):
     """Links: bucket hashes, the first head of each bucket, and the two heads that each links, the smaller doc_id left.
 
     int64 of m each.
@@ -47,18 +48,6 @@ class Links:
     first: Ints
     left: Ints
     right: Ints
-
-    def take(self, chosen: Mask) -> "Links":
-        """Return the links selected by a mask."""
-        return Links(*(column[chosen] for column in self._columns()))
-
-    @classmethod
-    def joined(cls, parts: Sequence["Links"]) -> "Links":
-        """Concatenate at least one batch of links."""
-        return cls(*map(np.concatenate, zip(*(part._columns() for part in parts), strict=True)))
-
-    def _columns(self) -> tuple[Ints, Ints, Ints, Ints]:
-        return self.buckets, self.first, self.left, self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +73,7 @@ class BandRows:
 
     def full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
         """Return the buckets over the limit, and the figures BUCKET_FIGURES; the rows of a bucket must all be here."""
-        starts = np.flatnonzero(np.append(True, self.hashes[1:] != self.hashes[:-1])[: len(self.hashes)])
+        starts = np.flatnonzero(are_fresh(self.hashes))
         sizes = np.diff(np.append(starts, len(self.hashes)))
         full = (sizes > bucket_limit) & (bucket_limit > 0)
         last_anchors = self.doc_ids[starts[full] + bucket_limit - 1]
@@ -114,14 +103,8 @@ class LoadedBuckets:
         """Combine those of ascending ranges of buckets."""
         figures = {name: sum(part.figures[name] for part in parts) for name in BUCKET_FIGURES}
         figures["largest_bucket"] = max(part.figures["largest_bucket"] for part in parts)
-        return cls(
-            FullBuckets(
-                np.concatenate([part.full.hashes for part in parts]),
-                np.concatenate([part.full.last_anchors for part in parts]),
-            ),
-            figures,
-            np.concatenate([part.sample for part in parts]),
-        )
+        full = FullBuckets.joined([part.full for part in parts])
+        return cls(full, figures, np.concatenate([part.sample for part in parts]))
 
 
 def _is_by_band(doc_ids: Ints, keys: Ints) -> bool:

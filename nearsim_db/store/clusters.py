@@ -7,6 +7,7 @@ import numpy as np
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Floats, Ints, Mask
+from nearsim_db.similarity.batches import Columns
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import unpacked_ids
@@ -16,7 +17,7 @@ _DOCUMENTS_AT_ONCE = 400_000  # that have ties
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
+class Ties(Columns):
     """Ties between documents: `pairs` (m, 2) int64 of heads, `twins` (t, 2) of (head, twin), `pins` (p, 2).
 
     If numbers must be equal, the first twin of each number stands for the head. Ties read from both ends occur twice.
@@ -31,19 +32,11 @@ class Ties:
         """Return all kinds concatenated."""
         return np.concatenate((self.pairs, self.twins, self.pins))
 
-    def joined(self, *others: "Ties") -> "Ties":
-        """Concatenate with other ties."""
-        kinds = zip(self._kinds, *(one._kinds for one in others), strict=True)
-        return Ties(*map(np.concatenate, kinds))
-
     def among(self, doc_ids: Ints) -> "Ties":
         """Return the ties between sorted documents, each once; the smaller document first except for twins."""
-        pairs, twins, pins = (edges[np.isin(edges, doc_ids).all(axis=1)] for edges in self._kinds)
+        kinds = self.pairs, self.twins, self.pins
+        pairs, twins, pins = (edges[np.isin(edges, doc_ids).all(axis=1)] for edges in kinds)
         return Ties(*(np.unique(edges, axis=0) for edges in (np.sort(pairs), twins, np.sort(pins))))
-
-    @property
-    def _kinds(self) -> tuple[Ints, Ints, Ints]:
-        return self.pairs, self.twins, self.pins
 
 
 NO_EDGES: Ints = np.zeros((0, 2), np.int64)
@@ -51,7 +44,7 @@ NO_TIES = Ties(NO_EDGES, NO_EDGES, NO_EDGES)
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class Members(Columns):
     """Members of clusters, sorted by doc_id: doc_ids and cluster_ids int64, survives bool, all of one length."""
 
     doc_ids: Ints
@@ -63,18 +56,10 @@ class Members:
         """Return each member with its cluster_id, (m, 2)."""
         return np.stack((self.doc_ids, self.cluster_ids), axis=1)
 
-    def take(self, chosen: Mask) -> "Members":
-        """Return the rows selected by a mask."""
-        return Members(self.doc_ids[chosen], self.cluster_ids[chosen], self.survives[chosen])
-
-    def joined(self, other: "Members") -> "Members":
+    def merged(self, other: "Members") -> "Members":
         """Merge with other members, disjoint from these."""
-        order = np.argsort(np.concatenate((self.doc_ids, other.doc_ids)))
-        return Members(
-            np.concatenate((self.doc_ids, other.doc_ids))[order],
-            np.concatenate((self.cluster_ids, other.cluster_ids))[order],
-            np.concatenate((self.survives, other.survives))[order],
-        )
+        both = Members.joined([self, other])
+        return both.take(np.argsort(both.doc_ids))
 
 
 NO_MEMBERS = Members(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))

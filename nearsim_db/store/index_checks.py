@@ -12,6 +12,7 @@ from psycopg import sql
 from nearsim_db.records import CollectionId, Evidence, WorkStage
 from nearsim_db.similarity.arrays import Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.ragged import Keys, flat, lengths
+from nearsim_db.similarity.sketch.family import Family
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
@@ -118,18 +119,16 @@ def find_missing_bands(connection: Connection, leaves: Leaves, doc_ids: Ints, ke
     return sorted({doc_id for _, result in found for doc_id in result.values()})
 
 
-def stream_bands(
-    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
-) -> Iterator[StoredBands]:
+def stream_bands(connection: Connection, leaves: Leaves, family: Family, batch: int) -> Iterator[StoredBands]:
     """Yield all heads and documents with band rows, in order of doc_id."""
     with connection.backend.cursor(name="nearsim_bands", binary=True) as cursor:
-        cursor.execute(statement("read_bands_of_all", leaves), {"empty": empty_sketch(dtype, k)})
+        cursor.execute(statement("read_bands_of_all", leaves), {"empty": empty_sketch(family)})
         while rows := cursor.fetchmany(batch):
             doc_ids, are_heads, sketches, numbers, sums = zip(*rows, strict=True)
             yield StoredBands(
                 np.array(doc_ids, np.int64),
                 np.array(are_heads, np.bool_),
-                sketches_from(list(sketches), dtype, k),
+                sketches_from(list(sketches), family),
                 np.array(numbers, np.int64),
                 from_bigint(np.array(sums, np.int64)),
             )
@@ -212,11 +211,9 @@ def _change_index(connection: Connection, command: str, name: str) -> None:
     autocommitting(connection).execute(statement(command, index=sql.Identifier(INDEX_SCHEMA, name)))
 
 
-def find_malformed_sketches(
-    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int
-) -> list[int]:
+def find_malformed_sketches(connection: Connection, leaves: Leaves, family: Family) -> list[int]:
     """Return the documents whose sketch has another size in bytes."""
-    size = len(empty_sketch(dtype, k))
+    size = len(empty_sketch(family))
     return run(connection, "find_malformed_sketches", leaves, "binary", bytes=size).values()
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.similarity.ragged import Keys, flat, lengths
+from nearsim_db.similarity.sketch.family import Family
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
@@ -49,13 +50,12 @@ def look_up_anchors(
     bucket_limit: int,
     digest: UUID,
     keys: Keys,
-    dtype: np.dtype[np.generic],
-    k: int,
+    family: Family,
     purged_at: datetime | None,
 ) -> Anchors | None:
     """Return the heads to compare with a text that is not in the index.
 
-    `keys` are its bucket hashes, uint64; `dtype` and `k` those of sketches. None if the generation is no longer live,
+    `keys` are its bucket hashes, uint64; `family` that of sketches. None if the generation is no longer live,
     or if texts were purged from its collection after `purged_at`.
     """
     parameters = {
@@ -69,8 +69,8 @@ def look_up_anchors(
         return None
     doc_ids, sketches, digests, sizes = (one or b"" for one in rows[0])
     ends = np.cumsum(np.frombuffer(sizes, ">i4")).tolist()
-    blobs = [sketches[begin:end] for begin, end in pairwise([0, *ends])] if dtype.kind == "O" else [sketches]
-    return Anchors(unpacked_ids(doc_ids), sketches_from(blobs, dtype, k), np.frombuffer(digests, "V16"))
+    blobs = [sketches[begin:end] for begin, end in pairwise([0, *ends])] if family.ordered else [sketches]
+    return Anchors(unpacked_ids(doc_ids), sketches_from(blobs, family), np.frombuffer(digests, "V16"))
 
 
 def read_twins(

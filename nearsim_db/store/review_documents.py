@@ -8,6 +8,7 @@ import numpy as np
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Floats, Ints
+from nearsim_db.similarity.batches import Columns
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 
@@ -59,7 +60,7 @@ _TIE = np.dtype([("left", ">i8"), ("right", ">i8"), ("similarity", ">f8"), ("kin
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
+class Ties(Columns):
     """The ties of a cluster, in arrays, as 1,000 documents may have half a million; the strongest first."""
 
     left: Ints
@@ -81,8 +82,7 @@ class Ties:
 
     def among(self, doc_ids: Sequence[int]) -> "Ties":
         """Return the ties between some documents."""
-        kept = np.isin(self.left, doc_ids) & np.isin(self.right, doc_ids)
-        return Ties(self.left[kept], self.right[kept], self.similarity[kept], self.kind[kept])
+        return self.take(np.isin(self.left, doc_ids) & np.isin(self.right, doc_ids))
 
     def __iter__(self) -> Iterator[Tie]:
         for at in range(len(self)):

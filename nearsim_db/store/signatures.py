@@ -12,6 +12,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.recipe_warnings import FeatureTotals
+from nearsim_db.similarity.sketch.family import Family
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
@@ -80,8 +81,7 @@ def index_signatures(connection: Connection, leaves: Leaves) -> None:
 def stream_head_sketches(
     connection: Connection,
     leaves: Leaves,
-    dtype: np.dtype[np.generic],
-    k: int,
+    family: Family,
     batch: int,
     doc_ids: tuple[int, int] = (-(2**63), 2**63 - 1),
 ) -> Generator[tuple[Ints, Sketches], None, None]:
@@ -90,24 +90,22 @@ def stream_head_sketches(
         cursor.execute(statement("read_head_sketches", leaves), {"low": doc_ids[0], "high": doc_ids[1]})
         while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
             blobs = [row[1] for row in rows]
-            yield np.array([row[0] for row in rows], np.int64), sketches_from(blobs, dtype, k)
+            yield np.array([row[0] for row in rows], np.int64), sketches_from(blobs, family)
 
 
 def stream_heads(
-    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, batch: int
+    connection: Connection, leaves: Leaves, family: Family, batch: int
 ) -> Generator[Signatures, None, None]:
     """Yield the signatures of all heads in order, `batch` at a time."""
     with connection.backend.cursor(name="nearsim_heads", binary=True) as cursor:
         cursor.execute(statement("stream_heads", leaves))
         while rows := cursor.fetchmany(batch):
-            yield _signatures(rows, dtype, k)
+            yield _signatures(rows, family)
 
 
-def sample_sketches(
-    connection: Connection, leaves: Leaves, dtype: np.dtype[np.generic], k: int, size: int
-) -> Signatures:
+def sample_sketches(connection: Connection, leaves: Leaves, family: Family, size: int) -> Signatures:
     """Return the signatures of a random sample of up to `size` heads, in the order of their digests."""
-    return _signatures(run(connection, "sample_sketches", leaves, "binary", size=size).rows(), dtype, k)
+    return _signatures(run(connection, "sample_sketches", leaves, "binary", size=size).rows(), family)
 
 
 def sample_heads(connection: Connection, leaves: Leaves, size: int) -> list[int]:
@@ -116,26 +114,24 @@ def sample_heads(connection: Connection, leaves: Leaves, size: int) -> list[int]
 
 
 def read_sketches(
-    connection: Connection, leaves: Leaves, doc_ids: Sequence[int] | Ints, dtype: np.dtype[np.generic], k: int
+    connection: Connection, leaves: Leaves, doc_ids: Sequence[int] | Ints, family: Family
 ) -> Signatures:
     """Return the signatures of the heads among some documents."""
     rows = run(connection, "read_sketches", leaves, "binary", doc_ids=packed_ids(doc_ids)).rows()
-    return _signatures(rows, dtype, k)
+    return _signatures(rows, family)
 
 
-def read_heads(
-    connection: Connection, leaves: Leaves, digests: Sequence[UUID], dtype: np.dtype[np.generic], k: int
-) -> Signatures:
+def read_heads(connection: Connection, leaves: Leaves, digests: Sequence[UUID], family: Family) -> Signatures:
     """Return the heads of some digests."""
     if not digests:
-        return _signatures([], dtype, k)
+        return _signatures([], family)
     rows = run(connection, "read_heads", leaves, "binary", digests=list(digests)).rows()
-    return _signatures(rows, dtype, k)
+    return _signatures(rows, family)
 
 
-def _signatures(rows: list[tuple[Any, ...]], dtype: np.dtype[np.generic], k: int) -> Signatures:
+def _signatures(rows: list[tuple[Any, ...]], family: Family) -> Signatures:
     doc_ids = np.array([row[0] for row in rows], np.int64)
-    return Signatures(doc_ids, sketches_from([row[1] for row in rows], dtype, k), [row[2] for row in rows])
+    return Signatures(doc_ids, sketches_from([row[1] for row in rows], family), [row[2] for row in rows])
 
 
 def read_signed(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, Signed]:

@@ -115,8 +115,7 @@ def heads_of(index: Index) -> tuple[Encoder, list[int], NDArray[Any]]:
     encoder = live.context.encoder
     with index.database.engine.begin() as connection:
         doc_ids = signatures.read_head_digests(connection, live.context.leaves)[0].tolist()
-        family = encoder.family
-        found = signatures.read_sketches(connection, live.context.leaves, doc_ids, family.dtype, family.k)
+        found = signatures.read_sketches(connection, live.context.leaves, doc_ids, encoder.family)
     return encoder, found.doc_ids.tolist(), found.sketches
 
 

@@ -193,8 +193,7 @@ class _MissingPairs:
                 f"unknown: this version cannot read generation {self._generation.generation_id}",
             )
         features = [self._features[one.doc_id] for one in both if one.doc_id in self._features]
-        family = self._encoder.family
-        sketches = sketches_from([one.sketch or b"" for one in both], family.dtype, family.k)
+        sketches = sketches_from([one.sketch or b"" for one in both], self._encoder.family)
         figures = PairFigures.of(self._encoder, sketches, features if len(features) == len(both) else None)
         if self._encoder.is_exact and figures.scores is None:
             changed = next(_name(one) for one in both if one.doc_id not in self._features)

@@ -119,8 +119,7 @@ def _finding_unreadable(connection: Connection, findings: Findings, table: str) 
 
 def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
     """Check that all sketches have the right size; return whether any has not, so that nothing can be compared."""
-    family = context.encoder.family
-    found = index_checks.find_malformed_sketches(connection, context.leaves, family.dtype, family.k)
+    found = index_checks.find_malformed_sketches(connection, context.leaves, context.encoder.family)
     for doc_id in found:
         findings.add("wrong_sketch", [doc_id])
     return bool(found)
@@ -132,9 +131,9 @@ _HEADS_AT_ONCE = 20_000
 def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
     """Compare band rows with sketches, both read in order of doc_id in one snapshot."""
     index_checks.set_scan_method(connection, context.leaves, by_index=False)
-    family, done = context.encoder.family, 0
+    done = 0
     for stored in index_checks.stream_bands(
-        connection, context.leaves, family.dtype, family.k, _HEADS_AT_ONCE
+        connection, context.leaves, context.encoder.family, _HEADS_AT_ONCE
     ):
         keys = context.encoder.band_keys(stored.sketches)
         expected_rows = np.where(stored.are_heads, lengths(keys), 0)

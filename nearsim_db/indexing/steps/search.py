@@ -26,8 +26,7 @@ def search_candidates(connection: Connection, context: Context, doc_ids: Sequenc
 
     Also returns those of the documents that are anchors of buckets over the limit; `search_full_buckets` searches them.
     """
-    family = context.encoder.family
-    heads = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
+    heads = signatures.read_sketches(connection, context.leaves, doc_ids, context.encoder.family)
     if not len(heads.doc_ids):
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
     # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
@@ -55,8 +54,7 @@ def search_full_buckets(
 
     At most `batch`; fewer are the last.
     """
-    family = context.encoder.family
-    head = signatures.read_sketches(connection, context.leaves, [anchor], family.dtype, family.k)
+    head = signatures.read_sketches(connection, context.leaves, [anchor], context.encoder.family)
     if not len(head.doc_ids):
         return np.zeros((0, 2), np.int64)
     keys = context.encoder.band_keys(head.sketches)
@@ -76,8 +74,7 @@ def require_bands(connection: Connection, context: Context, doc_ids: Sequence[in
         return
     hidden = doc_ids
     for _ in range(2):  # a document that was signed again in between has other keys
-        family = context.encoder.family
-        heads = signatures.read_sketches(connection, context.leaves, hidden, family.dtype, family.k)
+        heads = signatures.read_sketches(connection, context.leaves, hidden, context.encoder.family)
         if not len(heads.doc_ids):
             return
         keys = context.encoder.band_keys(heads.sketches)
@@ -178,9 +175,8 @@ def current_features(
 
 def _signatures_of(connection: Connection, context: Context, candidates: Ints) -> tuple[Signatures, Ints]:
     """Return signatures, and the rows of candidates in them, (m, 2), -1 for those that are no longer heads."""
-    family = context.encoder.family
     doc_ids = np.unique(candidates)
-    signed = signatures.read_sketches(connection, context.leaves, doc_ids, family.dtype, family.k)
+    signed = signatures.read_sketches(connection, context.leaves, doc_ids, context.encoder.family)
     if not len(signed.doc_ids):
         return signed, np.full(candidates.shape, -1, np.int64)
     rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)

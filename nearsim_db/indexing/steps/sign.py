@@ -220,8 +220,7 @@ def _choose_heads(
 
 
 def _read_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> Signatures:
-    family = context.encoder.family
-    return signatures.read_heads(connection, context.leaves, digests, family.dtype, family.k)
+    return signatures.read_heads(connection, context.leaves, digests, context.encoder.family)
 
 
 def _exchange_bands(

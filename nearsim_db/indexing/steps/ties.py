@@ -55,7 +55,7 @@ class GenerationTies:
             self._connection, self._leaves, self._collection_id, same_numbers=self.same_numbers
         )
         if takes_all_ties(self.rules) or self._has_vetoes:
-            return NO_TIES.joined(*read)
+            return Ties.joined([NO_TIES, *read])
         forest = NO_EDGES
         for ties in read:
             forest = np.stack(connected_components(np.concatenate((forest, ties.edges))), axis=1)
@@ -76,7 +76,7 @@ class GenerationTies:
             mates = clusters.read_clusters_of(
                 self._connection, self._leaves, np.setdiff1d(frontier, stored.doc_ids)
             )
-            ties, stored = ties.joined(found), stored.joined(mates)
+            ties, stored = Ties.joined([ties, found]), stored.merged(mates)
             frontier = np.setdiff1d(np.union1d(found.edges, mates.doc_ids), seen)
             seen = np.union1d(seen, frontier)
         return ties, stored

@@ -6,7 +6,7 @@ The dtype of a structured array is the row of COPY BINARY, field lengths include
 import struct
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -17,10 +17,13 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
-from nearsim_db.similarity.arrays import Hashes, Ints
+from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.store.driver.arrays import packed, row_type
 from nearsim_db.store.driver.connection import Connection
 from nearsim_db.store.driver.statements import Leaves
+
+if TYPE_CHECKING:
+    from nearsim_db.similarity.sketch.family import Family
 
 
 def to_bigint(values: Hashes) -> Ints:
@@ -46,23 +49,19 @@ def sketch_bytes(sketches: NDArray[Any]) -> NDArray[Any]:
     return little.view(np.dtype((np.void, little.shape[1] * little.itemsize))).reshape(len(little))
 
 
-def sketches_from(blobs: list[bytes], dtype: np.dtype[np.generic], k: int) -> NDArray[np.generic]:
-    """Return the (n, k) sketch matrix of stored bytes."""
-    if dtype.kind == "O":
+def sketches_from(blobs: list[bytes], family: "Family") -> Sketches:
+    """Return the (n, k) sketch matrix of stored bytes, of one sketch or of several in a row each."""
+    if family.ordered:
         sketches = np.empty((len(blobs), 1), object)
         sketches[:, 0] = blobs
         return sketches
-    return sketches_packed(b"".join(blobs), dtype, k)
+    little = np.frombuffer(b"".join(blobs), family.dtype.newbyteorder("<"))
+    return little.reshape(-1, family.k).astype(family.dtype, copy=False)
 
 
-def empty_sketch(dtype: np.dtype[np.generic], k: int) -> bytes:
+def empty_sketch(family: "Family") -> bytes:
     """Return the bytes of a sketch of zeros, of no values if their number depends on the text."""
-    return b"" if dtype.kind == "O" else bytes(k * dtype.itemsize)
-
-
-def sketches_packed(content: bytes, dtype: np.dtype[np.generic], k: int) -> NDArray[np.generic]:
-    """Return the (n, k) sketch matrix of stored bytes, one after the other."""
-    return np.frombuffer(content, dtype.newbyteorder("<")).reshape(-1, k).astype(dtype, copy=False)
+    return b"" if family.ordered else bytes(family.k * family.dtype.itemsize)
 
 
 def digest_uuid(digest: bytes) -> uuid.UUID:
