@@ -6,14 +6,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from nearsim_db.records import CollectionId, ProfileId
-from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves, run
 
 if TYPE_CHECKING:
-    pass
+    from nearsim_db.similarity.arrays import Ints
 
 Kind = Literal[
     "pair_found",

@@ -10,12 +10,12 @@ from psycopg.types.json import Jsonb
 
 from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
-from nearsim_db.similarity.arrays import Hashes
 from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, run, statement
 
 if TYPE_CHECKING:
+    from nearsim_db.similarity.arrays import Hashes
     from nearsim_db.similarity.profile import Profile
 
 State = Literal["building", "catching_up", "ready", "live", "retired", "paused", "abandoned"]

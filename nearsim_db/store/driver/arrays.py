@@ -11,12 +11,12 @@ from psycopg.abc import PyFormat
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from nearsim_db.similarity.arrays import Ints
-
 # Modules that only read rows are imported without NumPy.
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from nearsim_db.similarity.arrays import Ints
 
 # kind and size of a dtype -> (type of an element, type of the array), as pg_type numbers them
 _OIDS = {

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, cast
 from psycopg import sql
 
 from nearsim_db.records import WorkStage
-from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
 from nearsim_db.store.work.queue import Batch
 
 if TYPE_CHECKING:
-    pass
+    from nearsim_db.similarity.arrays import Ints
 
 
 def take(connection: Connection, leaves: Leaves, lease_id: int, most: int) -> Batch | None:

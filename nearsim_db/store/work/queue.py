@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, get_args
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, GenerationId, WorkStage
-from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.engine import autocommitting
@@ -16,7 +15,7 @@ from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_trans
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
 if TYPE_CHECKING:
-    pass
+    from nearsim_db.similarity.arrays import Ints
 
 STAGES: tuple[WorkStage, ...] = get_args(WorkStage)  # in the order in which each queues work for the next
 
