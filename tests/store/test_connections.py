@@ -91,6 +91,30 @@ def test_a_failed_statement_leaves_nothing_in_its_session(engine: Engine) -> Non
         assert run(connection, "SELECT 1").value() == 1
 
 
+def test_prepared_statements_outlive_transactions_but_not_failures(engine: Engine, table: str) -> None:
+    prepared = b"SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%kept%'"
+
+    def read_all() -> list[tuple[object, ...]]:
+        with engine.connect() as connection:
+            return run(connection, b"SELECT * FROM public.kept", None, "prepared").rows()
+
+    def count() -> int:
+        with engine.connect() as connection:
+            return int(run(connection, prepared).value())
+
+    read_all()
+    assert count() == 1
+    with engine.begin() as connection:
+        connection.execute("ALTER TABLE public.kept ALTER number TYPE text")
+    assert count() == 0
+    read_all()
+    with psycopg.connect(engine.url, autocommit=True) as other:
+        other.execute("ALTER TABLE public.kept ALTER number TYPE bigint USING 1")
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="result type"):
+        read_all()
+    assert read_all() == []
+
+
 def test_options_of_a_connection_end_with_it(engine: Engine, table: str) -> None:
     with engine.connect(autocommit=True) as connection:
         autocommitting(connection).execute("VACUUM public.kept")

@@ -121,9 +121,11 @@ class Engine:
         """Keep a session for the next use, without its transaction, or close it."""
         status = backend.pgconn.transaction_status
         try:
-            if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            if status == TransactionStatus.INTRANS:
                 # Below psycopg, which would discard all prepared statements; they do not depend on transactions.
                 backend.pgconn.exec_(b"ROLLBACK")
+            elif status == TransactionStatus.INERROR:  # perhaps as a prepared statement has other columns now
+                backend.rollback()
             elif status != TransactionStatus.IDLE:  # a rollback beside a running COPY would wait for ever
                 backend.close()
         except psycopg.Error:
