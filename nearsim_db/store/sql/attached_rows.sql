@@ -124,34 +124,24 @@ ORDER BY value
 -- read_documents for an attached table: texts from the table, and whether a text differs from the revision's digest.
 -- Document and text come from one snapshot. Relies on document_pkey and on the table's key, probed once per document
 -- (LIMIT prevents a join).
-SELECT attached.doc_id, attached.revision, attached.title,
-    CASE WHEN attached.body_digest IS NULL THEN attached.body ELSE source_row.body END, CAST(NULL AS real[]),
-    attached.body_digest <> CAST(md5(coalesce(source_row.body, '')) AS uuid)
+SELECT {source_document}
 FROM nearsim.document AS attached
-LEFT JOIN LATERAL (
-    SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1
-) AS source_row ON attached.body_digest IS NOT NULL
+{with_source_row}
 WHERE attached.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND attached.collection_id IS NOT DISTINCT FROM %(collection_id)s
-    AND coalesce(attached.published_at, attached.created_at)
-        >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+    AND {is_within_age}
 ORDER BY attached.doc_id
 
 -- name: read_unsigned_source_documents
 -- read_unsigned_documents for an attached table, limited to the first documents: texts from the table, and whether a text
 -- differs from the revision's digest. Relies on document_collection_doc and on the table's key, probed once per
 -- document (LIMIT prevents a join).
-SELECT attached.doc_id, attached.revision, attached.title,
-    CASE WHEN attached.body_digest IS NULL THEN attached.body ELSE source_row.body END, CAST(NULL AS real[]),
-    attached.body_digest <> CAST(md5(coalesce(source_row.body, '')) AS uuid)
+SELECT {source_document}
 FROM (
     SELECT doc_id, revision, title, body, body_digest, external_id FROM nearsim.document
     WHERE collection_id = %(collection_id)s AND doc_id > %(after)s AND doc_id <= %(through)s
-        AND coalesce(published_at, created_at)
-            >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+        AND {is_within_age}
         AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
     ORDER BY doc_id LIMIT %(amount)s
 ) AS attached
-LEFT JOIN LATERAL (
-    SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1
-) AS source_row ON attached.body_digest IS NOT NULL
+{with_source_row}
 ORDER BY attached.doc_id

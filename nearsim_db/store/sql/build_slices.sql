@@ -7,8 +7,7 @@ SELECT {generation_id}, 'sign', (place - 1) / %(documents)s, min(doc_id), max(do
 FROM (
     SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM nearsim.document
     WHERE NOT CAST(%(all_signed)s AS boolean) AND collection_id = %(collection_id)s
-        AND coalesce(published_at, created_at)
-            >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+        AND {is_within_age}
         AND (CAST(%(age)s AS double precision) IS NULL OR coalesce(published_at, created_at) <= 'infinity')
         AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
 ) AS unsigned

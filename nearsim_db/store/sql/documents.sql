@@ -121,8 +121,7 @@ SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WH
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
 WHERE collection_id = %(collection_id)s AND doc_id > %(after)s AND doc_id <= %(through)s
-    AND coalesce(published_at, created_at)
-        >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+    AND {is_within_age}
     AND (NOT CAST(%(by_age)s AS boolean) OR coalesce(published_at, created_at) <= 'infinity')
     AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
 ORDER BY doc_id
@@ -135,8 +134,7 @@ SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WH
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
-    AND coalesce(published_at, created_at)
-        >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+    AND {is_within_age}
 ORDER BY doc_id
 
 -- name: list_changed_documents

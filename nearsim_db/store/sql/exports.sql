@@ -41,8 +41,7 @@ SELECT (SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection
 -- document_collection_doc and on the leaf's key.
 SELECT count(*) FROM nearsim.document
 WHERE collection_id = %(collection_id)s
-    AND coalesce(published_at, created_at)
-        >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+    AND {is_within_age}
     AND NOT EXISTS (
         SELECT FROM {signature} AS signature
         WHERE signature.doc_id = document.doc_id AND signature.revision = document.revision)

@@ -22,9 +22,7 @@ ORDER BY hashint8extended(doc_id, CAST(%(seed)s AS bigint)), doc_id LIMIT %(amou
 -- name: read_signed_documents
 -- Documents with their signatures: existence, retention, signature, and the first document with the same digest.
 -- Relies on the keys and on the index on (feature_digest, doc_id).
-SELECT requested.doc_id, document.doc_id IS NOT NULL, coalesce(
-        coalesce(document.published_at, document.created_at)
-            >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity'), false),
+SELECT requested.doc_id, document.doc_id IS NOT NULL, coalesce({is_within_age}, false),
     document.revision, signed.doc_id IS NOT NULL, signed.revision, signed.feature_count, signed.feature_digest,
     signed.sketch, signed.numbers_digest, signed.head_id, (
         SELECT twin.doc_id FROM {signature} AS twin WHERE twin.feature_digest = signed.feature_digest

@@ -112,3 +112,20 @@ pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.sh
 -- The cluster of `pair`, as `member`, and the verdict on it, if there are any.
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
 LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
+
+-- name: is_within_age
+-- Condition on a document: within the retention age, if there is one.
+coalesce(published_at, created_at)
+    >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+
+-- name: with_source_row
+-- The text of `attached` in its attached table, if it is there.
+LEFT JOIN LATERAL (
+    SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1
+) AS source_row ON attached.body_digest IS NOT NULL
+
+-- name: source_document
+-- The document `attached` to be signed, with its text, and whether that differs from what was recorded.
+attached.doc_id, attached.revision, attached.title,
+    CASE WHEN attached.body_digest IS NULL THEN attached.body ELSE source_row.body END, CAST(NULL AS real[]),
+    attached.body_digest <> CAST(md5(coalesce(source_row.body, '')) AS uuid)

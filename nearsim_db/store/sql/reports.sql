@@ -275,9 +275,7 @@ SELECT attached.doc_id, attached.external_id, attached.title, left(text.body, %(
         OR coalesce(attached.body_digest <> CAST(md5(coalesce(text.body, '')) AS uuid), false)
 FROM nearsim.document AS attached
 JOIN {signature} AS signature USING (doc_id)
-LEFT JOIN LATERAL (
-    SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1
-) AS source_row ON attached.body_digest IS NOT NULL
+{with_source_row}
 CROSS JOIN LATERAL (
     SELECT CASE WHEN attached.body_digest IS NULL THEN attached.body ELSE source_row.body END
 ) AS text (body)

@@ -95,8 +95,7 @@ CROSS JOIN LATERAL (
 SELECT document.doc_id FROM nearsim.document AS document JOIN {signature} AS signature USING (doc_id)
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
     AND signature.revision = document.revision
-    AND coalesce(document.published_at, document.created_at)
-        >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+    AND {is_within_age}
 
 -- name: update_revisions
 -- Update revision and numbers of signatures whose features did not change. Relies on the leaf's key.

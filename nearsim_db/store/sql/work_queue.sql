@@ -103,8 +103,7 @@ SELECT {generation_id}, coalesce(document.doc_id, signature.doc_id), 'sign'
 FROM (
     SELECT doc_id, revision FROM nearsim.document
     WHERE collection_id = %(collection_id)s
-        AND coalesce(published_at, created_at)
-            >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+        AND {is_within_age}
 ) AS document
 FULL JOIN {signature} AS signature USING (doc_id)
 WHERE document.revision IS DISTINCT FROM signature.revision
