@@ -5,21 +5,24 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from psycopg import errors as pg
+from psycopg import sql
 
 from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import run
+from nearsim_db.store.driver.statements import SCHEMA, run, statement
 
 Pair = tuple[int, int]  # two doc_ids, the smaller first
 Decision = Literal["pin", "veto", "undo"]
-_STATEMENTS: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "undo": "undo_verdict"}
+_JUDGES: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "undo": "undo_verdict"}
 
 
-def change_verdicts(connection: Connection, name: str, /, **parameters: object) -> list[tuple[Any, ...]]:
+def change_verdicts(
+    connection: Connection, command: str | sql.Composed, /, **parameters: object
+) -> list[tuple[Any, ...]]:
     """Run a statement that changes verdicts. Raises NotFoundError and NearsimError, with the reason."""
     try:
-        return run(connection, name, **parameters).rows()
+        return run(connection, command, **parameters).rows()
     except pg.NoDataFound as error:
         raise NotFoundError(str(error.diag.message_primary)) from error
     except pg.InvalidParameterValue as error:
@@ -34,15 +37,17 @@ def judge(
     `by` defaults to the database user. Raises NotFoundError for a missing document, or a missing verdict to undo, and
     NearsimError for an invalid verdict.
     """
-    change_verdicts(connection, _STATEMENTS[decision], collection=collection, a=a, b=b, why=why, by=by)
+    command = statement("judge_pair", None, judge=sql.Identifier(SCHEMA, _JUDGES[decision]))
+    change_verdicts(connection, command, collection=collection, a=a, b=b, why=why, by=by)
 
 
 def keep(
     connection: Connection, collection: str, document: str, why: str, by: str | None, *, undo: bool
 ) -> None:
     """Choose a document to keep in its cluster, or with `undo` undo that. Raises as `judge` does."""
-    parameters = {"collection": collection, "document": document, "why": why, "by": by}
-    change_verdicts(connection, "unpin_survivor" if undo else "pin_survivor", **parameters)
+    judge = sql.Identifier(SCHEMA, "unpin_survivor" if undo else "pin_survivor")
+    command = statement("judge_survivor", None, judge=judge)
+    change_verdicts(connection, command, collection=collection, document=document, why=why, by=by)
 
 
 def ends_of(pairs: Sequence[Pair]) -> dict[str, object]:

@@ -56,28 +56,14 @@ DELETE FROM nearsim.verdict
 WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 RETURNING verdict = 'vetoed'
 
--- name: pin_pair
--- Pin two documents of a collection by external_id: always in one cluster.
-SELECT verdict_id FROM nearsim.pin_pair(
+-- name: judge_pair
+-- Pin or veto two documents of a collection by external_id, or undo the verdict about them.
+SELECT verdict_id FROM {judge}(
     CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
 
--- name: undo_verdict
--- Undo the verdict about two documents of a collection by external_id.
-SELECT verdict_id FROM nearsim.undo_verdict(
-    CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
-
--- name: veto_pair
--- Veto two documents of a collection by external_id: never in one cluster.
-SELECT verdict_id FROM nearsim.veto_pair(
-    CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
-
--- name: pin_survivor
--- Keep a document of a collection by external_id.
-SELECT pin_id FROM nearsim.pin_survivor(CAST(%(document)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
-
--- name: unpin_survivor
--- Undo the newest choice of a document of a collection to keep, by external_id.
-SELECT pin_id FROM nearsim.unpin_survivor(CAST(%(document)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
+-- name: judge_survivor
+-- Choose a document of a collection to keep, by external_id, or undo the newest choice of it.
+SELECT pin_id FROM {judge}(CAST(%(document)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
 
 -- name: list_labels
 -- Verdicts in force on existing documents, as labelled pairs, in the order of the verdicts. Relies on
