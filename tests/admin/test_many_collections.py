@@ -14,6 +14,7 @@ from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.worker.worker import Worker
 from tests.builders.many_collections import DOCUMENTS, fill
+from tests.builders.plan_log import explained
 from tests.builders.workers import ask
 
 FEW, MANY = 25, 60
@@ -82,6 +83,17 @@ def count_locks(session: psycopg.Connection[tuple[object, ...]]) -> dict[str, in
         )
         found[view] = ask(session, "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
     return found
+
+
+def test_pairs_of_a_document_are_looked_for_in_its_collection_only(database_url: str) -> None:
+    fill(database_url, MANY)
+    with psycopg.connect(database_url) as session:
+        session.execute("SET jit = off")
+        document = int(ask(session, "SELECT min(left_id) FROM nearsim.similar_pair"))
+        found = explained(session, f"SELECT * FROM nearsim.pairs WHERE left_id = {document}")  # noqa: S608
+    assert found[0]["Actual Rows"] == 2
+    loops = [node["Actual Loops"] for node in found if node.get("Relation Name") == "signature_shared"]
+    assert 0 < max(loops) < MANY / 10
 
 
 def test_an_error_names_some_of_many_collections(database_url: str) -> None:

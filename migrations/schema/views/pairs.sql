@@ -68,12 +68,17 @@ CROSS JOIN LATERAL (
 ) AS found
 WHERE found.generation_id = live.generation_id;
 
+-- A condition on left_id alone selects the document first, so that of all collections only its own is looked into.
 CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
-SELECT collection, profile, collection_id, generation_id, left_id, right_id, left_external_id, right_external_id, left_title,
-    right_title, left_source, right_source, left_published_at, right_published_at, similarity, intersection_size,
-    union_size, estimate, shared_bands, are_twins, are_heads, numbers_differ, verdict, verified_at, distance, verified,
-    left_in_right, right_in_left, longest_passage
-FROM nearsim.stored_pairs WHERE NOT in_review;
+SELECT stored.collection, stored.profile, stored.collection_id, stored.generation_id, stored.left_id, stored.right_id,
+    stored.left_external_id, stored.right_external_id, stored.left_title, stored.right_title, stored.left_source,
+    stored.right_source, stored.left_published_at, stored.right_published_at, stored.similarity, stored.intersection_size,
+    stored.union_size, stored.estimate, stored.shared_bands, stored.are_twins, stored.are_heads, stored.numbers_differ,
+    stored.verdict, stored.verified_at, stored.distance, stored.verified, stored.left_in_right, stored.right_in_left,
+    stored.longest_passage
+FROM nearsim.stored_pairs AS stored
+JOIN nearsim.document AS l ON l.doc_id = stored.left_id AND l.collection_id = stored.collection_id
+WHERE NOT stored.in_review;
 
 CREATE VIEW nearsim.review_pairs WITH (security_invoker = true) AS
 SELECT collection, profile, collection_id, generation_id, left_id, right_id, left_external_id, right_external_id, left_title,
