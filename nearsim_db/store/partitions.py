@@ -233,10 +233,11 @@ def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
 
 
 def read_bytes(connection: Connection, leaves: Leaves) -> int:
-    """Return the size of a generation's tables with indexes as of their last VACUUM; takes no locks."""
+    """Return the size of a generation's tables with indexes: of own ones as of their last VACUUM, without a lock."""
     total = 0
     for parent in PARENTS:
-        size = run(connection, "read_leaf_bytes", tables=[leaves.qualified(parent)]).value()
+        measure = "measure_leaf" if leaves.is_shared(parent) else "read_leaf_bytes"
+        size = run(connection, measure, leaf=leaves.qualified(parent)).value()
         total += int(float(size) * _share(connection, leaves, parent))
     return total
 

@@ -109,6 +109,21 @@ def test_tables_are_analyzed_when_they_have_doubled(engine: Engine) -> None:
         assert all(200 <= node["Plan Rows"] <= 400 for node in scans) and scans
 
 
+def test_sizes_of_generations_add_up_before_the_first_analyze(engine: Engine) -> None:
+    with engine.connect(autocommit=True) as connection:
+        connection.execute(
+            "ALTER TABLE nearsim_index.signature_shared SET (autovacuum_enabled = false);"
+            "INSERT INTO nearsim_index.signature_shared"
+            " (generation_id, doc_id, revision, feature_count, numbers_digest)"
+            " SELECT 1 + (n % 10) / 7, n, 1, 0, 0 FROM generate_series(1, 10000) AS n"
+        )
+        partitions.report_changes(connection)
+        large, small, none = (partitions.read_bytes(connection, Leaves(GenerationId(n))) for n in (1, 2, 3))
+        row = connection.execute("SELECT pg_total_relation_size('nearsim_index.signature_shared')").fetchone()
+        assert row and (large + small) / row[0] == pytest.approx(1, abs=0.02)
+        assert (large / row[0], none) == (pytest.approx(0.7, abs=0.02), 0)
+
+
 def test_a_drop_that_was_killed_is_finished(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "_ROWS_AT_ONCE", 10)
     delete_some, slices = partitions._delete_some, []

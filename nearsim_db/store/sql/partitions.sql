@@ -105,9 +105,11 @@ SELECT pg_catalog.pg_stat_get_mod_since_analyze(oid) > 1000 + greatest(reltuples
 FROM pg_catalog.pg_class WHERE oid = CAST(%(leaf)s AS regclass)
 
 -- name: read_share
--- The share that a generation has of the rows of a table, as far as statistics know. Relies on the key.
+-- The share that a generation has of the rows of a table, as far as statistics know: those of ANALYZE and, before and
+-- after it, of the rows that were written. Relies on the key.
 SELECT count(*) / greatest(count(*), 1, (
-    SELECT reltuples FROM pg_catalog.pg_class WHERE oid = CAST(%(leaf)s AS regclass)))
+    SELECT greatest(reltuples, pg_catalog.pg_stat_get_live_tuples(oid)) FROM pg_catalog.pg_class
+    WHERE oid = CAST(%(leaf)s AS regclass)))
 FROM {rows} AS own
 
 -- name: count_generation
@@ -133,6 +135,10 @@ FROM {signature} AS signature
 -- name: measure_bands
 -- Size of a table of band rows. Catalog only.
 SELECT pg_total_relation_size(CAST(%(band)s AS regclass))
+
+-- name: measure_leaf
+-- Size of a table with indexes and TOAST. Catalog only.
+SELECT pg_total_relation_size(CAST(%(leaf)s AS regclass))
 
 -- name: vacuum_leaf
 -- Set visibility for index-only scans and collect planner statistics.
@@ -183,9 +189,9 @@ SELECT pg_catalog.pg_stat_force_next_flush()
 ANALYZE (SKIP_LOCKED) {table}
 
 -- name: read_leaf_bytes
--- Size of tables with indexes and TOAST as of their last VACUUM; measuring it would wait for a running load. Missing
--- tables count 0. Catalog only.
-WITH leaf AS (SELECT to_regclass(name) AS id FROM unnest(CAST(%(tables)s AS text[])) AS named (name))
+-- Size of a table with indexes and TOAST as of its last VACUUM; measuring it would wait for a running load. A missing
+-- table counts 0. Catalog only.
+WITH leaf AS (SELECT to_regclass(%(leaf)s) AS id)
 SELECT coalesce(sum(CAST(relpages AS bigint)), 0) * CAST(current_setting('block_size') AS bigint)
 FROM pg_catalog.pg_class
 WHERE oid IN (
