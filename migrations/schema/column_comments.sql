@@ -12,6 +12,7 @@ BEGIN
             ('nearsim.verdicts', 'nearsim.verdict'),
             ('nearsim_index.queued_work', 'nearsim.work'),
             ('nearsim_index.visible_changes', 'nearsim.change'),
+            ('nearsim_index.pair_ends', 'nearsim.similar_pair'),
             ('nearsim_index.signed', 'nearsim.signature'),
             ('nearsim_index.signed_document', 'nearsim.signature')
         ) AS given (relation, origin)

@@ -41,7 +41,8 @@ class GenerationTables:
         """Return the table names for statements on both."""
         parents = {"signature": "signature", "pair": "similar_pair", "member": "cluster_member"}
         sides = {"live": self.live, "new": self.new}
-        return {
+        ends: dict[str, sql.Composable] = {f"{side}_end": leaves.ends for side, leaves in sides.items()}
+        return ends | {
             f"{side}_{name}": leaves.rows(parent)
             for side, leaves in sides.items()
             for name, parent in parents.items()
@@ -191,10 +192,16 @@ def count_pairs(connection: Connection, both: GenerationTables) -> PairCounts:
     parts = both.parts
     run(connection, statement("create_diff_classes", None, **parts))
     run(connection, statement("create_diff_common", None, most_classes=sql.Literal(_MOST_CLASSES), **parts))
-    command = statement("count_diff_pairs", None, tolerance=sql.Literal(_TOLERANCE), **parts)
-    live, new, common, rescored = map(int, run(connection, command).row())
+    live, new = (_count_pairs(connection, both, side) for side in _OTHER)
+    command = statement("count_diff_common", None, tolerance=sql.Literal(_TOLERANCE))
+    common, rescored = map(int, run(connection, command).row())
     changed = (new - common, live - common, rescored)
     return PairCounts(live, new, common, *changed, *(_share(count, live) for count in changed))
+
+
+def _count_pairs(connection: Connection, both: GenerationTables, side: Side) -> int:
+    parts = {"pair": both.parts[f"{side}_pair"], "family": sql.Identifier(f"diff_{side}")}
+    return int(run(connection, statement("count_diff_pairs", None, **parts)).value())
 
 
 def count_clusters(connection: Connection, both: GenerationTables) -> ClusterCounts:
@@ -217,6 +224,7 @@ def sample_absent(connection: Connection, both: GenerationTables, own: Side, amo
     parts = {
         "pair": both.parts[f"{own}_pair"],
         "other_pair": both.parts[f"{other}_pair"],
+        "other_end": both.parts[f"{other}_end"],
         "family": sql.Identifier(f"diff_{own}"),
         "head": sql.Identifier(f"{own}_head"),
         "other_head": sql.Identifier(f"{other}_head"),

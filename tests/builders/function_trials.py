@@ -45,6 +45,8 @@ TRIALS: dict[str, LiteralString] = {
     "links_among(integer,bigint[],bigint[],double precision)": "SELECT * FROM nearsim.links_among({generation}, "
     "ARRAY[{doc}, {twin}], ARRAY[{doc}, {doc}], 0.1) ORDER BY 1, 2",
     "may_transfer_ownership(text)": "SELECT nearsim.may_transfer_ownership(current_user)",
+    "bucket_members(integer,bigint[],integer)": "SELECT nearsim.bucket_members({generation}, "
+    "nearsim.keys_of({generation}, {doc}), 64)",
     "bucket_neighbours(integer,bigint,double precision,integer)": "SELECT * "
     "FROM nearsim.bucket_neighbours({generation}, {doc}, 0, 1)",
     "numbers_of(bigint,jsonb)": 'SELECT nearsim.numbers_of({doc}, \'{{"fields": ["title", "body"]}}\')',

@@ -11,6 +11,7 @@ from nearsim_db.store.driver.statements import Leaves
 _INTERNAL = {
     *("attachment", "attached_texts", "build_slice", "collection_access", "granted_generations", "lease"),
     *(
+        "pair_ends",
         "pending_event",
         "queued_work",
         "schema_floor",

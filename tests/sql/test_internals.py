@@ -21,6 +21,7 @@ STRANGER = "nearsim_test_stranger"
 INTERNALS = [
     "keys_of({generation}, {doc_id})",
     "pairs_of({generation}, {doc_id}, 0, 1)",
+    "bucket_members({generation}, {buckets}, 64)",
     "bucket_neighbours({generation}, {doc_id}, 0, 1)",
     "document_state({generation}, {empty})",
     "compare_sketches({generation}, {doc_id}, {other})",
@@ -68,6 +69,8 @@ def known(database_url: str) -> Iterator[World]:
 def test_internal_functions_return_nothing_to_strangers(known: World) -> None:
     one, two, _, empty = known.doc_ids
     given = {"generation": known.generation_id, "doc_id": one, "other": two, "empty": empty}
+    ((keys,),) = known.ask(f"SELECT nearsim.keys_of({known.generation_id}, {one})")
+    given["buckets"] = f"ARRAY{keys}"
     calls = [f"SELECT nearsim.{call.format(**given)}" for call in INTERNALS]
     for call in calls:
         reported = known.ask(call)

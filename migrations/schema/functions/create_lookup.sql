@@ -1,6 +1,6 @@
 -- A function for each generation with tables of its own, and one for those that share theirs, so that sessions plan its
--- statement once. Relies on the partitions' keys, on the index of similar_pair on right_id, on that of twins on (head_id,
--- doc_id), on document_pkey and on verdict_one_current: the same plan for any statistics. Heads are sorted by similarity;
+-- statement once. Relies on the partitions' keys, on the index of similar_pair on right_id, on those of the view signed on
+-- (generation_id, head_id, doc_id), on document_pkey and on verdict_one_current: the same plan for any statistics. Heads are sorted by similarity;
 -- their documents are read until there are enough, those that were deleted since they were indexed not counted: with
 -- enable_sort the planner may read and sort them all. Pairs to be reviewed are read if a similarity is asked for.
 CREATE FUNCTION nearsim.create_lookup(generation_id integer) RETURNS regprocedure
@@ -10,7 +10,7 @@ DECLARE
     own_name constant text := nearsim.leaf_of('pairs_of', generation_id);
 BEGIN
     EXECUTE format($function$
-        CREATE OR REPLACE FUNCTION nearsim_index.%3$I(
+        CREATE OR REPLACE FUNCTION nearsim_index.%2$I(
             generation integer, asked_id bigint, home integer, least_similarity double precision, least_bands integer,
             all_bands smallint, recipe jsonb, most integer)
         RETURNS SETOF nearsim.similar_document
@@ -37,19 +37,17 @@ BEGIN
                     SELECT pair.*, metric = 'containment'
                         AND (is_exact OR pair.head_id = (SELECT me.head_id FROM me)) AS has_shares
                     FROM (
-                        SELECT stored.right_id AS head_id, stored.* FROM nearsim_index.%2$I AS stored
-                        WHERE stored.generation_id = generation AND stored.left_id = (SELECT me.head_id FROM me)
+                        SELECT stored.other_id AS head_id, stored.similarity, stored.estimate, stored.shared_bands,
+                            stored.intersection_size, stored.union_size, stored.distance, stored.in_review
+                        FROM nearsim_index.pair_ends AS stored
+                        WHERE stored.generation_id = generation AND stored.doc_id = (SELECT me.head_id FROM me)
                         UNION ALL
-                        SELECT stored.left_id, stored.* FROM nearsim_index.%2$I AS stored
-                        WHERE stored.generation_id = generation AND stored.right_id = (SELECT me.head_id FROM me)
-                        UNION ALL
-                        -- Twins, with the columns of similar_pair.
-                        SELECT me.head_id, me.head_id, me.head_id, NULL, 1, 1,
-                            CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
-                            CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END, NULL,
-                            CASE WHEN metric = 'euclidean' THEN 0 END,
+                        -- Twins.
+                        SELECT me.head_id, 1, 1,
                             CASE WHEN metric = 'containment' THEN CAST(least(octet_length(me.sketch) / 8 - 1, 32767) AS smallint) ELSE all_bands END,
-                            false, false, NULL
+                            CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
+                            CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
+                            CASE WHEN metric = 'euclidean' THEN 0 END, false
                         FROM me
                     ) AS pair
                     WHERE pair.similarity >= coalesce(least_similarity, 0) AND pair.shared_bands >= least_bands
@@ -59,12 +57,9 @@ BEGIN
                 CROSS JOIN LATERAL (
                     SELECT own.doc_id, own.numbers_digest, named.external_id, named.title
                     FROM (
-                        SELECT head.doc_id, head.numbers_digest FROM nearsim_index.%1$I AS head
-                        WHERE head.generation_id = generation AND head.doc_id = alike.head_id
-                        UNION ALL
-                        SELECT twin.doc_id, twin.numbers_digest FROM nearsim_index.%1$I AS twin
-                        WHERE twin.generation_id = generation AND twin.head_id = alike.head_id AND twin.head_id <> twin.doc_id
-                        ORDER BY doc_id
+                        SELECT signed.doc_id, signed.numbers_digest FROM nearsim_index.%3$I AS signed
+                        WHERE signed.generation_id = generation AND signed.head_id = alike.head_id
+                        ORDER BY signed.generation_id, signed.head_id, signed.doc_id
                     ) AS own
                     CROSS JOIN LATERAL (
                         SELECT document.external_id, document.title FROM nearsim.document
@@ -81,7 +76,7 @@ BEGIN
                 ORDER BY alike.similarity DESC, family.doc_id LIMIT most;
         END
         $body$
-        $function$, nearsim.leaf_of('signature', generation_id), nearsim.leaf_of('similar_pair', generation_id), own_name);
+        $function$, nearsim.leaf_of('signature', generation_id), own_name, nearsim.leaf_of('signed', generation_id));
     SELECT pg_proc.oid INTO STRICT created FROM pg_proc
     WHERE pronamespace = CAST('nearsim_index' AS regnamespace) AND proname = own_name;
     EXECUTE format('COMMENT ON FUNCTION %s IS %L', created,

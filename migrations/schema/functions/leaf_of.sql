@@ -2,15 +2,18 @@
 -- 200,000,000 on.
 CREATE FUNCTION nearsim.is_shared(parent text, generation_id integer) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-RETURN generation_id < CASE WHEN parent IN ('similar_pair', 'cluster_member') THEN 200000000 ELSE 100000000 END;
+RETURN parent = 'signed'
+    OR generation_id < CASE WHEN parent IN ('similar_pair', 'cluster_member') THEN 200000000 ELSE 100000000 END;
 COMMENT ON FUNCTION nearsim.is_shared(text, integer) IS
     'Internal (used by leaf_of): whether the table that has the rows of a generation has those of others as well';
 
 CREATE FUNCTION nearsim.leaf_of(parent text, generation_id integer) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-RETURN parent || CASE WHEN nearsim.is_shared(parent, generation_id) THEN '_shared' ELSE '_' || generation_id END;
+RETURN CASE WHEN parent = 'signed' AND generation_id >= 100000000 THEN 'signed_document'
+    WHEN parent = 'signed' THEN 'signature_shared'
+    WHEN nearsim.is_shared(parent, generation_id) THEN parent || '_shared' ELSE parent || '_' || generation_id END;
 COMMENT ON FUNCTION nearsim.leaf_of(text, integer) IS
-    'Internal: name in nearsim_index of the table, or of the function, that has the rows of a generation';
+    'Internal: name in nearsim_index of the table, or of the function, that has the rows of a generation; for signed the table that has its signatures by head';
 
 -- Of the number of a subquery the planner expects as many rows as a generation has on average; of the number itself one, if
 -- the statistics of the table have others only, which are collected when a large one is built.

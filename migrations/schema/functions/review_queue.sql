@@ -52,9 +52,8 @@ DECLARE
     condition text := 'true';
     ordering text;
     near constant text := 'NOT pair.in_review AND pair.similarity >= $2 AND pair.similarity < $2 + (1 - $2) / 5';
-    neighbours constant text := '(SELECT right_id FROM nearsim.similar_pair WHERE generation_id = $1 AND NOT in_review '
-        'AND left_id = %s UNION ALL SELECT left_id FROM nearsim.similar_pair WHERE generation_id = $1 AND NOT in_review '
-        'AND right_id = %s)';
+    neighbours constant text := 'SELECT other_id FROM nearsim_index.pair_ends '
+        'WHERE generation_id = $1 AND NOT in_review AND doc_id = ';
     together constant text := 'SELECT %s AS doc_id UNION SELECT other.doc_id FROM nearsim.cluster_member AS own '
         'JOIN nearsim.cluster_member AS other ON other.generation_id = $1 AND other.cluster_id = own.cluster_id '
         'WHERE own.generation_id = $1 AND own.doc_id = %s';
@@ -89,8 +88,7 @@ BEGIN
                 'JOIN nearsim.cluster_member AS third ON third.generation_id = $1 AND third.cluster_id = one.cluster_id '
                 'WHERE one.generation_id = $1 AND one.doc_id = pair.left_id '
                 'AND third.doc_id NOT IN (pair.left_id, pair.right_id)) AND NOT EXISTS ('
-                || format(neighbours, 'pair.left_id', 'pair.left_id')
-                || ' INTERSECT ' || format(neighbours, 'pair.right_id', 'pair.right_id') || ')';
+                || neighbours || 'pair.left_id INTERSECT ' || neighbours || 'pair.right_id)';
             ordering := 'pair.similarity';
         WHEN 'torn' THEN
             range := 'NOT pair.in_review AND (pair.left_id, pair.right_id) IN (SELECT least(a.doc_id, b.doc_id), '

@@ -74,6 +74,13 @@ class Leaves:
             self.table("similar_pair"), self.condition("similar_pair")
         )
 
+    @property
+    def ends(self) -> sql.Composable:
+        """Return the pairs that count, each from both of its ends."""
+        return sql.SQL("(SELECT * FROM nearsim_index.pair_ends WHERE {} AND NOT in_review)").format(
+            self.numbered
+        )
+
     def all_rows(self, parent: str) -> sql.Composable:
         """Return what `rows` does, and pairs to be reviewed."""
         if not self.is_shared(parent):
@@ -120,7 +127,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
     and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`, or
     `{of_pairs}` for pairs and members, and `{of_view}` for views of all generations.
     `{similar_pair}` has the pairs that count, `{stored_pair}` those to be reviewed as well,
-    `{tying_pair}` those that tie documents.
+    `{tying_pair}` those that tie documents, `{pair_end}` what `{similar_pair}` does, from both ends.
     A statement that has placeholders must be executed with parameters, any other without.
     """
     with_names = bool(parts)
@@ -128,6 +135,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts |= {parent: leaves.rows(parent) for parent in PARENTS}
         parts["stored_pair"] = leaves.all_rows("similar_pair")
         parts["tying_pair"] = leaves.ties
+        parts["pair_end"] = leaves.ends
         parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["of_generation"] = leaves.condition("signature")

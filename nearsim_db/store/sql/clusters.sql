@@ -45,11 +45,9 @@ WITH class AS MATERIALIZED (
     ) AS requested
     CROSS JOIN LATERAL {first_of_numbers} AS first
 ), other AS (
-    SELECT class.first_id, class.numbers_digest, pair.right_id AS head_id
-    FROM class JOIN {tying_pair} AS pair ON pair.left_id = class.head_id WHERE class.first_id = ANY(class.doc_ids)
-    UNION ALL
-    SELECT class.first_id, class.numbers_digest, pair.left_id
-    FROM class JOIN {tying_pair} AS pair ON pair.right_id = class.head_id WHERE class.first_id = ANY(class.doc_ids)
+    SELECT class.first_id, class.numbers_digest, pair.other_id AS head_id
+    FROM class JOIN {pair_end} AS pair ON pair.doc_id = class.head_id
+    WHERE class.first_id = ANY(class.doc_ids) AND NOT pair.by_passage
 )
 SELECT requested.first_id, 0, int8send(first.doc_id)
 FROM other AS requested CROSS JOIN LATERAL {first_of_numbers} AS first
@@ -73,11 +71,8 @@ WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc
 -- Ties of some documents: pairs (0), head and, for heads, twins (1), pins (2). Of a twin only its head is read. Relies
 -- on the keys and on the indexes on right_id and head_id and those of verdict. (Not LATERAL: the planner would take
 -- every document for a hub with as many pairs as the average.)
-SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {tying_pair} AS similar_pair
-WHERE left_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY left_id
-UNION ALL
-SELECT right_id, 0, string_agg(int8send(left_id), '') FROM {tying_pair} AS similar_pair
-WHERE right_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY right_id
+SELECT doc_id, 0, string_agg(int8send(other_id), '') FROM {pair_end} AS pair
+WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND NOT by_passage GROUP BY doc_id
 UNION ALL
 SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature} AS signature
 WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id <> doc_id GROUP BY head_id

@@ -12,16 +12,14 @@ WITH live AS (
     SELECT doc_id, min(head_id) AS head_id FROM (
         SELECT doc_id, head_id FROM {live_signature} AS signature WHERE head_id <> doc_id
         UNION ALL SELECT head_id, head_id FROM {live_signature} AS signature WHERE head_id <> doc_id
-        UNION ALL SELECT left_id, left_id FROM {live_pair} AS pair
-        UNION ALL SELECT right_id, right_id FROM {live_pair} AS pair
+        UNION ALL SELECT doc_id, doc_id FROM {live_end} AS pair
     ) AS tied
     GROUP BY doc_id
 ), new AS (
     SELECT doc_id, min(head_id) AS head_id FROM (
         SELECT doc_id, head_id FROM {new_signature} AS signature WHERE head_id <> doc_id
         UNION ALL SELECT head_id, head_id FROM {new_signature} AS signature WHERE head_id <> doc_id
-        UNION ALL SELECT left_id, left_id FROM {new_pair} AS pair
-        UNION ALL SELECT right_id, right_id FROM {new_pair} AS pair
+        UNION ALL SELECT doc_id, doc_id FROM {new_end} AS pair
     ) AS tied
     GROUP BY doc_id
 )
@@ -126,20 +124,16 @@ SET LOCAL enable_mergejoin = on;
 ANALYZE diff_common
 
 -- name: count_diff_pairs
--- Numbers of pairs, twins expanded: live generation, new generation, common, and common with another similarity. Reads
--- both pair tables. After create_diff_common.
-SELECT
-    (SELECT coalesce(sum(l.documents * r.documents), 0)
-        FROM {live_pair} AS pair
-        JOIN diff_live AS l ON l.head_id = pair.left_id
-        JOIN diff_live AS r ON r.head_id = pair.right_id)
-    + (SELECT coalesce(sum(documents * (documents - 1) / 2), 0) FROM diff_live),
-    (SELECT coalesce(sum(l.documents * r.documents), 0)
-        FROM {new_pair} AS pair
-        JOIN diff_new AS l ON l.head_id = pair.left_id
-        JOIN diff_new AS r ON r.head_id = pair.right_id)
-    + (SELECT coalesce(sum(documents * (documents - 1) / 2), 0) FROM diff_new),
-    coalesce(sum(pairs), 0),
+-- Number of pairs of one generation, twins expanded. Reads its pairs. After create_diff_classes.
+SELECT coalesce(sum(l.documents * r.documents), 0)
+    + (SELECT coalesce(sum(documents * (documents - 1) / 2), 0) FROM {family})
+FROM {pair} AS pair
+JOIN {family} AS l ON l.head_id = pair.left_id
+JOIN {family} AS r ON r.head_id = pair.right_id
+
+-- name: count_diff_common
+-- Numbers of common pairs, and of those with another similarity. After create_diff_common.
+SELECT coalesce(sum(pairs), 0),
     coalesce(sum(pairs) FILTER (WHERE abs(live_similarity - new_similarity) > {tolerance}), 0)
 FROM diff_common
 
@@ -244,12 +238,9 @@ CROSS JOIN LATERAL (
             (SELECT coalesce(sum(twin.documents), 0) FROM diff_class AS twin
                 WHERE twin.{head} = tie.right_id AND twin.{other_head} = class.{other_head})
             + (SELECT coalesce(sum(paired.documents), 0)
-                FROM (
-                    SELECT right_id FROM {other_pair} AS pair WHERE left_id = class.{other_head}
-                    UNION ALL SELECT left_id FROM {other_pair} AS pair WHERE right_id = class.{other_head}
-                ) AS partner (head_id)
-                JOIN diff_class AS paired
-                    ON paired.{head} = tie.right_id AND paired.{other_head} = partner.head_id)
+                FROM {other_end} AS pair
+                JOIN diff_class AS paired ON paired.{head} = tie.right_id AND paired.{other_head} = pair.other_id
+                WHERE pair.doc_id = class.{other_head})
     ORDER BY class.doc_id
     LIMIT 1
 ) AS one

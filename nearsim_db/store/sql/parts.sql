@@ -53,11 +53,8 @@ WHERE work.attempts > 0 AND work.lease_id IS NULL
 UNION
 SELECT doc_id FROM twin
 UNION
-SELECT pair.right_id FROM twin CROSS JOIN LATERAL (
-    SELECT right_id FROM {similar_pair} AS similar_pair WHERE left_id = twin.doc_id OFFSET 0) AS pair
-UNION
-SELECT pair.left_id FROM twin CROSS JOIN LATERAL (
-    SELECT left_id FROM {similar_pair} AS similar_pair WHERE right_id = twin.doc_id OFFSET 0) AS pair
+SELECT pair.other_id FROM twin CROSS JOIN LATERAL (
+    SELECT other_id FROM {pair_end} AS pair WHERE doc_id = twin.doc_id OFFSET 0) AS pair
 
 -- name: packed_heads
 -- Of the heads among the documents `linked`: doc_ids, sketches, digests and sizes of sketches, each packed in one order.

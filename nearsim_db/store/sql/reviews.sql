@@ -36,15 +36,10 @@ SELECT document.doc_id, document.external_id, document.title, document.source, d
         <> (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = %(generation_id)s AND doc_id = pair.right_id),
     (SELECT held.reviewer FROM nearsim.review AS held WHERE held.left_id = pair.left_id AND held.right_id = pair.right_id
         AND held.collection_id = %(collection_id)s AND held.leased_until > now() AND held.reviewer <> %(reviewer)s)
-FROM (
-    SELECT left_id, right_id, similarity, right_id AS other_id FROM nearsim.similar_pair
-    WHERE generation_id = %(generation_id)s AND left_id = %(doc_id)s
-    UNION ALL
-    SELECT left_id, right_id, similarity, left_id FROM nearsim.similar_pair
-    WHERE generation_id = %(generation_id)s AND right_id = %(doc_id)s
-) AS pair
+FROM nearsim_index.pair_ends AS pair
 JOIN nearsim.document ON document.doc_id = pair.other_id AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
-WHERE NOT EXISTS (
+WHERE pair.generation_id = %(generation_id)s AND pair.doc_id = %(doc_id)s
+    AND NOT EXISTS (
         SELECT FROM nearsim.verdict WHERE verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id
             AND verdict.undone_at IS NULL)
     AND NOT EXISTS (
@@ -226,11 +221,8 @@ FROM (
 -- What is tied to a document in its cluster, as read_cluster_ties has it: by pairs, twins and pins. Relies on the keys of
 -- similar_pair and cluster_member, on signature_head and on verdict_left and verdict_right.
 SELECT DISTINCT tied.doc_id FROM (
-    SELECT right_id AS doc_id FROM nearsim.similar_pair
-    WHERE generation_id = %(generation_id)s AND left_id = %(doc_id)s AND NOT in_review
-    UNION ALL
-    SELECT left_id FROM nearsim.similar_pair
-    WHERE generation_id = %(generation_id)s AND right_id = %(doc_id)s AND NOT in_review
+    SELECT other_id AS doc_id FROM nearsim_index.pair_ends
+    WHERE generation_id = %(generation_id)s AND doc_id = %(doc_id)s AND NOT in_review
     UNION ALL
     SELECT head_id FROM nearsim.signature
     WHERE generation_id = %(generation_id)s AND doc_id = %(doc_id)s AND head_id < doc_id

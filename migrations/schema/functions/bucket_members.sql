@@ -1,0 +1,21 @@
+-- Relies on the index of band on (bucket_hash, doc_id), of which no more is read than the limit of each bucket.
+CREATE OR REPLACE FUNCTION nearsim.bucket_members(generation_id integer, bucket_hashes bigint[], most integer)
+RETURNS bigint[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+    met bigint[];
+BEGIN
+    IF nearsim.may_see_generation(generation_id) THEN
+        EXECUTE format($query$
+            SELECT array_agg(DISTINCT member.doc_id) FROM unnest($1) AS own (bucket_hash)
+            CROSS JOIN LATERAL (
+                SELECT doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash ORDER BY doc_id LIMIT $2
+            ) AS member
+            $query$, nearsim.rows_of('band', generation_id))
+            INTO met USING bucket_hashes, most;
+    END IF;
+    RETURN met;
+END
+$$;
+COMMENT ON FUNCTION nearsim.bucket_members(integer, bigint[], integer) IS
+    'Internal (used by bucket_neighbours): the heads in some buckets, the first of each up to a limit, if the caller may read the generation';
