@@ -24,10 +24,10 @@ from benchmarks.corpus import generator
 from benchmarks.language import Language
 from benchmarks.options import Seed
 from nearsim_db.similarity import presets
+from nearsim_db.similarity.arrays import Ragged
 from nearsim_db.similarity.encoder import Encoder, Features
 from nearsim_db.similarity.nearest import NearestJoin, Neighbours
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.ragged import Ragged
 from nearsim_db.similarity.recipe import from_mapping
 
 _BLOCK = 250

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from nearsim_db.readers.values import value_digest
-from nearsim_db.similarity.arrays import Ints, Mask
-from nearsim_db.similarity.candidates import are_fresh
+from nearsim_db.similarity.arrays import Ints, Mask, are_fresh
 
 _MISSING = 0
 

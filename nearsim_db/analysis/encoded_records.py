@@ -18,9 +18,8 @@ from nearsim_db.errors import NearsimError
 from nearsim_db.records import Document
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.batches import SignatureRows
-from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles, find_common
+from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles, Frequencies, find_common
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
-from nearsim_db.similarity.frequencies import Frequencies
 from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.metrics import FEATURE
 from nearsim_db.similarity.recipe import keep_policy

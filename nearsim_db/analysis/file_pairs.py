@@ -13,7 +13,7 @@ import numpy as np
 from nearsim_db.analysis.counted_pairs import Labels, Nodes, matches
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.records import Progress
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Ragged
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.candidates import FullBuckets, find_full_buckets, linked_pairs
 from nearsim_db.similarity.clustering import (
@@ -25,7 +25,6 @@ from nearsim_db.similarity.clustering import (
 )
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
-from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.screening import Screened, are_pairs, screen, verify
 
 _SKETCHES_AT_ONCE = 20_000

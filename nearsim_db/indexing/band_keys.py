@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
-from nearsim_db.similarity.arrays import Ints, Sketches
+from nearsim_db.similarity.arrays import Ints, Keys, Ragged, Sketches
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.candidates import are_by_band
-from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store import signatures
 from nearsim_db.store.bands import FullBuckets, Links

@@ -13,9 +13,8 @@ from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import k_rule, recipe_warnings
-from nearsim_db.similarity.arrays import Ints, Sketches
+from nearsim_db.similarity.arrays import Ints, Keys, Sketches, flat, joined
 from nearsim_db.similarity.batches import Signatures
-from nearsim_db.similarity.ragged import Keys, flat, joined
 from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.store import bands, build_slices, generation_rows, signatures
 from nearsim_db.store.bands import BandRows, FullBuckets, LoadedBuckets

@@ -12,10 +12,14 @@ import numpy as np
 from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import recipe_warnings
-from nearsim_db.similarity.arrays import Hashes, Ints
-from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, CommonShingles, find_common
-from nearsim_db.similarity.frequencies import Frequencies
-from nearsim_db.similarity.ragged import flat
+from nearsim_db.similarity.arrays import Hashes, Ints, flat
+from nearsim_db.similarity.common_shingles import (
+    SAMPLE_SEED,
+    SAMPLE_SIZE,
+    CommonShingles,
+    Frequencies,
+    find_common,
+)
 from nearsim_db.store import (
     bands,
     build_slices,

@@ -11,8 +11,8 @@ from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.common_shingles import Frequencies
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.frequencies import Frequencies
 from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.screening import FeatureCache

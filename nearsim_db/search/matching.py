@@ -17,11 +17,9 @@ from nearsim_db.readers.values import value_digest
 from nearsim_db.records import Direction, DocId, Document, Evidence, Match, Matches
 from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
-from nearsim_db.similarity.across import LABEL_BYTES, labels_of
-from nearsim_db.similarity.arrays import Mask, Sketches
-from nearsim_db.similarity.batches import PackedDigests, Signatures
+from nearsim_db.similarity.arrays import Keys, Mask, Sketches
+from nearsim_db.similarity.batches import LABEL_BYTES, PackedDigests, Signatures, labels_of
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.ragged import Keys
 from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store import lookups
 from nearsim_db.store.database import Database

@@ -12,10 +12,10 @@ from nearsim_db.readers import Fields
 from nearsim_db.readers.columns import column_of
 from nearsim_db.records import Nearest, ReadDocument
 from nearsim_db.similarity import presets
+from nearsim_db.similarity.arrays import Ragged
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.nearest import LINKS, NearestJoin, Neighbours, Weights
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.ragged import Ragged
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.exports import stream_export

@@ -9,9 +9,9 @@ from typing import Any
 
 from nearsim_db.search.answers import profile_of
 from nearsim_db.similarity import backend
+from nearsim_db.similarity.arrays import Ragged
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.passages import Passage, PassageFinder, Span, find_passages, rare_first
-from nearsim_db.similarity.ragged import Ragged
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.clean import clean

@@ -1,6 +1,7 @@
-"""Types of arrays by their elements; names of parameters say what these are."""
+"""Types of arrays by their elements, names of parameters say what these are; and rows of different lengths."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,3 +13,91 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Sketches = NDArray[np.generic]  # (n, k), of the type of a family
 FeatureSets = Sequence[NDArray[Any]]  # of documents, each as the metric takes it
+
+
+def offsets_of(lengths: Ints | Mask) -> Ints:
+    """Return where rows of these lengths begin in one array, and where the last one ends: int64 of n + 1."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
+
+
+def are_fresh(*columns: Hashes | Ints) -> Mask:
+    """Return at which places of sorted rows, given by column, a bucket begins, or any run of equal ones."""
+    fresh = np.zeros(len(columns[0]), np.bool_)
+    fresh[:1] = True
+    for column in columns:
+        fresh[1:] |= column[1:] != column[:-1]
+    return fresh
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Rows of different lengths in one array, such as band keys of sketches as long as the texts require.
+
+    n rows of uint64: row i is `values[offsets[i]:offsets[i + 1]]`; `offsets` is int64 of n + 1.
+    """
+
+    values: Hashes
+    offsets: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[Hashes]) -> "Ragged":
+        """Concatenate rows."""
+        values = np.concatenate([np.zeros(0, np.uint64), *rows])
+        return cls(values, offsets_of(np.fromiter(map(len, rows), np.int64, len(rows))))
+
+    @classmethod
+    def joined(cls, parts: Sequence["Ragged"]) -> "Ragged":
+        """Concatenate at least one part."""
+        lengths = [np.diff(part.offsets) for part in parts]
+        return cls(np.concatenate([part.values for part in parts]), offsets_of(np.concatenate(lengths)))
+
+    def united(self, other: "Ragged") -> "Ragged":
+        """Return the rows with those of as many others added, sorted, each value of a row once."""
+        owners = np.concatenate(
+            [np.repeat(np.arange(len(one)), np.diff(one.offsets)) for one in (self, other)]
+        )
+        values = np.concatenate((self.values, other.values))
+        order = np.lexsort((values, owners))
+        owners, values = owners[order], values[order]
+        fresh = are_fresh(owners, values)
+        return Ragged(values[fresh], offsets_of(np.bincount(owners[fresh], minlength=len(self))))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def take(self, chosen: NDArray[Any] | slice) -> "Ragged":
+        """Return the rows selected by a mask, by places or by a slice."""
+        lengths, begins = np.diff(self.offsets)[chosen], self.offsets[:-1][chosen]
+        offsets = offsets_of(lengths)
+        places = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], lengths)
+        return Ragged(self.values[places], offsets)
+
+
+Keys = Hashes | Ragged  # band keys of n documents: (n, bands), or rows of different lengths
+
+
+def flat(keys: Keys) -> Hashes:
+    """Return all band keys, document by document."""
+    return keys.values if isinstance(keys, Ragged) else keys.reshape(-1)
+
+
+def lengths(keys: Keys) -> Ints:
+    """Return the number of band keys of each document: int64 of n."""
+    return np.diff(keys.offsets) if isinstance(keys, Ragged) else np.full(len(keys), keys.shape[1], np.int64)
+
+
+def joined(parts: Sequence[Keys]) -> Keys:
+    """Concatenate at least one part, all of one kind."""
+    ragged = [part for part in parts if isinstance(part, Ragged)]
+    if ragged:
+        return Ragged.joined(ragged)
+    arrays: Hashes = np.concatenate([part for part in parts if not isinstance(part, Ragged)])
+    return arrays
+
+
+def checksums(keys: Keys) -> Hashes:
+    """Return the exclusive or of the band keys of each document: uint64 of n."""
+    totals = np.append(np.zeros(1, np.uint64), np.bitwise_xor.accumulate(flat(keys)))
+    ends = offsets_of(lengths(keys))
+    sums: Hashes = totals[ends[1:]] ^ totals[ends[:-1]]
+    return sums

@@ -11,10 +11,9 @@ from typing import TypeGuard
 
 import numpy as np
 
-from nearsim_db.similarity.arrays import Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import Hashes, Ints, Keys, Mask, Ragged, are_fresh, flat, lengths
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.mixing import GOLDEN
-from nearsim_db.similarity.ragged import Keys, Ragged, flat, lengths
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 
 _BAND_SHIFT = np.uint64(56)  # the top byte of a key is the number of its band
@@ -98,13 +97,6 @@ def _groups(keys: Keys) -> Iterator[tuple[Hashes, Ints]]:
 def begins(hashes: Hashes) -> Ints:
     """Return the place at which the bucket of each place begins."""
     return np.maximum.accumulate(np.where(are_fresh(hashes), np.arange(len(hashes)), 0))
-
-
-def are_fresh(hashes: Hashes | Ints) -> Mask:
-    """Return at which places of sorted values a bucket begins, or any run of equal ones."""
-    fresh = np.ones(len(hashes), bool)
-    fresh[1:] = hashes[1:] != hashes[:-1]
-    return fresh
 
 
 def links(

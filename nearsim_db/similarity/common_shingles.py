@@ -1,13 +1,16 @@
-"""Shingles that say nothing about a document: those of many documents, and of texts that a recipe ignores."""
+"""In how many documents shingles are: those that say nothing about a document, and weights, the rarer the heavier.
+
+Shingles of many documents, and of texts that a recipe ignores, are left out. Frequencies are frozen with an index.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from nearsim_db.similarity.arrays import Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, are_fresh, offsets_of
 from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
 from nearsim_db.similarity.text.clean import clean
 
@@ -15,13 +18,14 @@ if TYPE_CHECKING:
     from nearsim_db.similarity.recipe import Recipe
     from nearsim_db.similarity.text import Shingler
 
-
+MOST_FREQUENT = 1 << 14  # features, 196,608 bytes, which are read with the generation
 LEAST_DOCUMENTS = 20
 SAMPLE_SIZE, SAMPLE_SEED = 10_000, 1
 _LEAST_MERGED = 1 << 18  # ids; so that all merges together take little longer than the last
 _MOST_COUNTED = (
     1 << 23
 )  # 130 MB; beyond it ids counted once are dropped, which lowers other counts by one at most
+_ENTRY = np.dtype([("id", "<u8"), ("count", "<u4")])
 
 
 class ShingleCounts:
@@ -49,7 +53,7 @@ class ShingleCounts:
         own, counts = np.unique(np.concatenate([self._ids[:0], *self._waiting]), return_counts=True)
         ids, counts = np.concatenate((self._ids, own)), np.concatenate((self._counts, counts))
         order = np.argsort(ids, kind="stable")  # two ascending runs, which takes linear time
-        firsts = np.flatnonzero(np.append(True, np.diff(ids[order]) > 0)[: len(ids)])
+        firsts = np.flatnonzero(are_fresh(ids[order]))
         self._ids = ids[order][firsts]
         self._counts = np.add.reduceat(counts[order], firsts) if len(firsts) else counts
         self._waiting, self._size = [], 0
@@ -72,10 +76,15 @@ class ShingleCounts:
     def counts_of(self, ids: Hashes) -> Ints:
         """Return in how many texts each of some ids is."""
         self._merge()
-        if not len(self._ids):
-            return np.zeros(len(ids), np.int64)
-        places = np.minimum(self._ids.searchsorted(ids), len(self._ids) - 1)
-        return np.where(self._ids[places] == ids, self._counts[places], 0)
+        return _counts_of(ids, self._ids, self._counts, 0)
+
+
+def _counts_of(ids: Hashes, known: Hashes, counts: Ints, otherwise: int) -> Ints:
+    """Return the counts of ids, `otherwise` where they are not among the known ones, which ascend."""
+    if not len(known):
+        return np.full(len(ids), otherwise, np.int64)
+    places = np.minimum(known.searchsorted(ids), len(known) - 1)
+    return np.where(known[places] == ids, counts[places], otherwise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +163,7 @@ def without(ignored: Hashes, ids: Hashes, offsets: Ints) -> tuple[Hashes, Ints]:
     if not len(ignored):
         return ids, offsets
     kept = ~are_in(ignored, ids)
-    ends: Ints = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))
+    ends = offsets_of(kept)
     return ids[kept], ends[offsets]
 
 
@@ -162,3 +171,46 @@ def are_in(known: Hashes, ids: Hashes) -> Mask:
     """Return which ids are among known ones, at least one, in ascending order."""
     found: Mask = known[np.minimum(known.searchsorted(ids), len(known) - 1)] == ids
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """In how many of `documents` distinct texts each feature is; ids ascending, uint64, and counts, int64.
+
+    These are the `MOST_FREQUENT` most frequent ones, in two texts at least. All others count as found in one text.
+    """
+
+    ids: Hashes
+    counts: Ints
+    documents: int
+
+    @classmethod
+    def of(cls, batches: Iterable[Sequence[Hashes]]) -> Self:
+        """Count the features of texts, given in batches."""
+        counter = ShingleCounts()
+        for batch in batches:
+            counter.add(batch)
+        return cls(*counter.most_frequent(MOST_FREQUENT), counter.documents)
+
+    @classmethod
+    def from_bytes(cls, stored: bytes | None) -> Self:
+        """Return what `to_bytes` stored; None: nothing was counted."""
+        entries = np.frombuffer(stored or np.zeros(1, _ENTRY).tobytes(), _ENTRY)
+        return cls(entries["id"][1:].copy(), entries["count"][1:].astype(np.int64), int(entries["count"][0]))
+
+    def to_bytes(self) -> bytes:
+        """Return entries of 12 bytes, little-endian: an id and its count; the first has the count of texts."""
+        entries = np.zeros(len(self.ids) + 1, _ENTRY)
+        entries["id"][1:], entries["count"][1:], entries["count"][0] = self.ids, self.counts, self.documents
+        return entries.tobytes()
+
+    def weights(self, ids: Hashes) -> Floats:
+        """Return ln(1 + n / df) of features that df of n documents have, rounded to 32-bit floats.
+
+        The last bits of a logarithm differ between processors.
+        """
+        frequency = _counts_of(ids, self.ids, self.counts, 1)
+        return np.log1p(max(self.documents, 1) / frequency).astype(np.float32).astype(np.float64)
+
+
+NOTHING_COUNTED = Frequencies.from_bytes(None)

@@ -11,14 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity import backend as backends
-from nearsim_db.similarity.across import LABEL_BYTES, own_digest
-from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Mask, Sketches
-from nearsim_db.similarity.batches import Columns
-from nearsim_db.similarity.common_shingles import ignored_ids, without
-from nearsim_db.similarity.frequencies import NOTHING_COUNTED, Frequencies
+from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Keys, Mask, Ragged, Sketches
+from nearsim_db.similarity.batches import LABEL_BYTES, Columns, own_digest
+from nearsim_db.similarity.common_shingles import NOTHING_COUNTED, Frequencies, ignored_ids, without
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores
 from nearsim_db.similarity.profile import Profile, make_family
-from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.recipe import field_across
 from nearsim_db.similarity.runs import longest_runs, share_runs
 from nearsim_db.similarity.sketch.family import Family, RowAgreements

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from nearsim_db.similarity.arrays import Hashes, Ints
+from nearsim_db.similarity.arrays import Hashes, Ints, are_fresh
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
@@ -61,9 +61,7 @@ def units_of(ids: Hashes, offsets: Ints) -> Units:
     lengths = np.diff(offsets)
     documents = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((ids, documents))
-    fresh = np.ones(len(ids), bool)
-    fresh[1:] = (np.diff(documents[order]) != 0) | (np.diff(ids[order]) != 0)
-    distinct = np.bincount(documents[order], fresh, len(lengths))
+    distinct = np.bincount(documents[order], are_fresh(documents[order], ids[order]), len(lengths))
     some = lengths > 0
     share = float((distinct[some] / lengths[some]).mean()) if some.any() else 1.0
     return Units(math.exp(entropy), lengths, share)

@@ -14,9 +14,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from nearsim_db.similarity import backend as backends
-from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Mask, Ragged, offsets_of
 from nearsim_db.similarity.batches import Columns
-from nearsim_db.similarity.ragged import Ragged
 from nearsim_db.similarity.sketch.kernels import Sums, sketch_kernels
 from nearsim_db.similarity.sketch.kernels.plain import add_up
 from nearsim_db.similarity.text.kernels import text_kernels
@@ -150,10 +149,8 @@ def count_overlaps(
     features: FeatureSets, left: Ints, right: Ints, backend: str | None = None
 ) -> tuple[Ints, Ints]:
     """Return intersection and union sizes of m pairs, given as int64 rows into `features`: two int64 of m."""
-    sizes = np.array([len(ids) for ids in features], np.int64)
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    flat = np.concatenate(features) if features else np.zeros(0, np.uint64)
-    shared = intersections(flat, offsets, left, right, backend)
+    given = Ragged.of(features)
+    shared, sizes = intersections(given.values, given.offsets, left, right, backend), np.diff(given.offsets)
     return shared, sizes[left] + sizes[right] - shared
 
 
@@ -200,7 +197,7 @@ class _Compared(NamedTuple):
 def _compare(features: FeatureSets, left: Ints, right: Ints, backend: str | None = None) -> _Compared:
     """Compute the sums of pairs of documents, given as int64 rows into `features`, each an array of `FEATURE`."""
     sizes = np.array([len(document) for document in features], np.int64)
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    offsets = offsets_of(sizes)
     flat = np.concatenate([np.zeros(0, FEATURE), *features])
     ids, weights = np.ascontiguousarray(flat["id"]), np.ascontiguousarray(flat["weight"])
     sums = sketch_kernels(backends.resolve(backend)).sums(ids, weights, offsets, left, right)

@@ -10,10 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from nearsim_db.similarity.arrays import Floats, Ints
+from nearsim_db.similarity.arrays import Floats, Ints, Ragged, offsets_of
 from nearsim_db.similarity.backend import resolve
 from nearsim_db.similarity.batches import Columns
-from nearsim_db.similarity.ragged import Ragged
 from nearsim_db.similarity.sketch.kernels import sketch_kernels
 
 Weights = Literal["idf", "none"]
@@ -92,7 +91,7 @@ class NearestJoin:
         """List the targets of each key."""
         owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         self._targets = owners[np.argsort(terms, kind="stable")]
-        self._begins = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(terms, minlength=count))))
+        self._begins = offsets_of(np.bincount(terms, minlength=count))
 
     def _choose_keys(self, terms: Ints, sizes: Ints) -> None:
         """Choose the keys of each query that the fewest targets have, of those that another one has."""

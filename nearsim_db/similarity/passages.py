@@ -18,7 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nearsim_db.errors import InputError
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, are_fresh
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.similarity.common_shingles import are_in, ignored_ids
@@ -26,7 +26,7 @@ from nearsim_db.similarity.mixing import fmix64
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
 from nearsim_db.similarity.text import Shingler
-from nearsim_db.similarity.text.free_order import free_ids
+from nearsim_db.similarity.text.features import free_ids
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
 
 MOST_SEEDS = 100
@@ -271,9 +271,7 @@ def _grouped(ids: Hashes) -> tuple[Ints, Ints, Ints]:
     """Return the places of ids by id, then ascending, and the begin and the size of the group of each distinct id."""
     order = np.argsort(ids, kind="stable")
     own = ids[order]
-    is_first = np.ones(len(own), np.bool_)
-    is_first[1:] = own[1:] != own[:-1]
-    begins = np.flatnonzero(is_first)
+    begins = np.flatnonzero(are_fresh(own))
     return order, begins, np.diff(begins, append=len(own))
 
 

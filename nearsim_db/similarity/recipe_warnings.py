@@ -8,11 +8,10 @@ import numpy as np
 
 from nearsim_db.errors import count_of
 from nearsim_db.similarity.amplification import Amplification
-from nearsim_db.similarity.arrays import Sketches
+from nearsim_db.similarity.arrays import Keys, Ragged, Sketches, lengths
 from nearsim_db.similarity.candidates import links
 from nearsim_db.similarity.common_shingles import CommonShingles
 from nearsim_db.similarity.profile import Profile, make_family
-from nearsim_db.similarity.ragged import Keys, Ragged, lengths
 from nearsim_db.similarity.recipe import Recipe, Shingle
 
 LOW_RECALL = 0.9  # of pairs at the threshold

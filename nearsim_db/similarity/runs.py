@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nearsim_db.similarity.arrays import FeatureSets, Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import FeatureSets, Hashes, Ints, Mask, Ragged
 from nearsim_db.similarity.backend import resolve
 from nearsim_db.similarity.metrics import count_overlaps
 from nearsim_db.similarity.mixing import GOLDEN, fmix64
@@ -26,10 +26,10 @@ def share_runs(
 def longest_runs(sequences: FeatureSets, left: Ints, right: Ints, backend: str | None = None) -> Ints:
     """Return the length of the longest run of consecutive ids of each of m pairs, given as rows into sequences."""
     order = [np.argsort(one, kind="stable") for one in sequences]
-    offsets = np.cumsum([0, *map(len, sequences)])
-    ids = np.concatenate([np.zeros(0, np.uint64), *sequences])
-    places = np.concatenate([np.zeros(0, np.int64), *order]) + np.repeat(offsets[:-1], np.diff(offsets))
-    longest = sketch_kernels(resolve(backend)).longest_runs(ids, places, offsets, left, right)
+    given = Ragged.of(sequences)
+    begins = np.repeat(given.offsets[:-1], np.diff(given.offsets))
+    places = np.concatenate([np.zeros(0, np.int64), *order]) + begins
+    longest = sketch_kernels(resolve(backend)).longest_runs(given.values, places, given.offsets, left, right)
     for pair in np.flatnonzero(longest < 0).tolist():
         longest[pair] = longest_run(sequences[left[pair]], sequences[right[pair]])
     return longest

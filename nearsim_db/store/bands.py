@@ -7,10 +7,8 @@ from typing import cast
 import numpy as np
 from psycopg import sql
 
-from nearsim_db.similarity.arrays import Ints
+from nearsim_db.similarity.arrays import Ints, Keys, Ragged, are_fresh, flat, lengths
 from nearsim_db.similarity.batches import Columns
-from nearsim_db.similarity.candidates import are_fresh
-from nearsim_db.similarity.ragged import Keys, Ragged, flat, lengths
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids

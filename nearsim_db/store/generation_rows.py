@@ -29,7 +29,7 @@ class Generation:
     `replaces` is the generation beside which it was started, None for the first of a profile. Workers build a
     `detached` one; a `dropping` one waits until its tables have no readers. The band rows of a `distributed` one are on
     the nodes of a Citus cluster. `common_shingles` are the ids of those that its build left out, ascending,
-    `frequencies` the document frequencies by which it weights features (`similarity.frequencies`).
+    `frequencies` the document frequencies by which it weights features (`similarity.common_shingles`).
     """
 
     generation_id: GenerationId

@@ -10,8 +10,7 @@ import psycopg
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, Evidence, WorkStage
-from nearsim_db.similarity.arrays import Hashes, Ints, Mask, Sketches
-from nearsim_db.similarity.ragged import Keys, flat, lengths
+from nearsim_db.similarity.arrays import Hashes, Ints, Keys, Mask, Sketches, flat, lengths
 from nearsim_db.similarity.sketch.family import Family
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection

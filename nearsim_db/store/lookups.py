@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
-from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
-from nearsim_db.similarity.ragged import Keys, flat, lengths
+from nearsim_db.similarity.arrays import Hashes, Ints, Keys, Sketches, flat, lengths
 from nearsim_db.similarity.sketch.family import Family
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection

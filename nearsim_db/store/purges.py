@@ -8,8 +8,7 @@ import numpy as np
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, GenerationId, WorkStage
-from nearsim_db.similarity.arrays import Ints
-from nearsim_db.similarity.ragged import Keys, flat, lengths
+from nearsim_db.similarity.arrays import Ints, Keys, flat, lengths
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import to_bigint

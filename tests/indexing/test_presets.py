@@ -9,8 +9,8 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.similarity import presets
+from nearsim_db.similarity.common_shingles import Frequencies
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.frequencies import Frequencies
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.selection import some

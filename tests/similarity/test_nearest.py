@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from nearsim_db.similarity.arrays import Ragged
 from nearsim_db.similarity.nearest import KEYS, LINKS, NearestJoin, Neighbours, Weights
-from nearsim_db.similarity.ragged import Ragged
 
 Sets = list[frozenset[int]]
 

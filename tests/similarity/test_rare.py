@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity import frequencies
-from nearsim_db.similarity.frequencies import Frequencies
+from nearsim_db.similarity import common_shingles
+from nearsim_db.similarity.common_shingles import Frequencies
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override, to_mapping
 from nearsim_db.similarity.sketch.rare import Rare
@@ -55,7 +55,7 @@ def test_frequencies_are_of_the_most_frequent_features_of_distinct_texts(
     counts = Counter(feature for one in distinct for feature in one)
     kept = sorted((-count, feature) for feature, count in counts.items() if count > 1)[:most]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frequencies, "MOST", most)
+        patch.setattr(common_shingles, "MOST_FREQUENT", most)
         found = Frequencies.of([[np.array(sorted(one), np.uint64)] for one in sets])
     assert dict(zip(found.ids.tolist(), found.counts.tolist(), strict=True)) == {
         feature: -count for count, feature in kept

@@ -15,9 +15,9 @@ from docs.generate import QUERIES
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing.steps.search import search_candidates, search_full_buckets
+from nearsim_db.similarity.arrays import flat, lengths
 from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.ragged import flat, lengths
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store import bands, signatures
 from tests.builders.selection import some

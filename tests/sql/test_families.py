@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nearsim_db import Document, Index
 from nearsim_db.similarity import profile
-from nearsim_db.similarity.ragged import Ragged
+from nearsim_db.similarity.arrays import Ragged
 from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.similarity.sketch import FAMILIES, Banding, band_keys
 from nearsim_db.store.driver import Connection

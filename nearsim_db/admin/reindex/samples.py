@@ -15,7 +15,7 @@ from nearsim_db.search.pair_figures import (
     separated,
     shared_too_few,
 )
-from nearsim_db.similarity.across import labels_of
+from nearsim_db.similarity.batches import labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import diffs, reports

@@ -11,8 +11,7 @@ from nearsim_db.admin.verify_index.findings import Findings, IndexCheck
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import Progress
-from nearsim_db.similarity.arrays import Ints
-from nearsim_db.similarity.ragged import checksums, lengths
+from nearsim_db.similarity.arrays import Ints, checksums, lengths
 from nearsim_db.store import collection_rows, generation_rows, index_checks
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database

@@ -13,10 +13,9 @@ from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.records import Evidence
-from nearsim_db.similarity.arrays import Ints
+from nearsim_db.similarity.arrays import Ints, flat
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.clustering import connected_components
-from nearsim_db.similarity.ragged import flat
 from nearsim_db.store import clusters, documents, index_checks
 from nearsim_db.store.clusters import Members
 from nearsim_db.store.driver import Connection

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import Progress, silent
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints
-from nearsim_db.similarity.candidates import are_fresh
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, are_fresh
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import intersections
 from nearsim_db.similarity.text import ID_BITS

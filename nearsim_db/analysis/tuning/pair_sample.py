@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints
-from nearsim_db.similarity.candidates import are_fresh
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, are_fresh, flat
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.ragged import flat
 from nearsim_db.similarity.sketch import Banding, MinHash
 
 _K = 128

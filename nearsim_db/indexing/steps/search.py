@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import DatabaseError, count_of
 from nearsim_db.indexing.context import Context
-from nearsim_db.similarity.across import labels_of
-from nearsim_db.similarity.arrays import Ints
-from nearsim_db.similarity.batches import PackedDigests, Signatures
+from nearsim_db.similarity.arrays import Ints, are_fresh
+from nearsim_db.similarity.batches import PackedDigests, Signatures, labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, VerifiedPairs, are_pairs, screen, verify
@@ -41,9 +40,7 @@ def search_candidates(connection: Connection, context: Context, doc_ids: Sequenc
 def _distinct(rows: Ints) -> Ints:
     """Return the distinct rows of (m, 2), sorted; several times faster than `np.unique` on an axis."""
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-    first = np.ones(len(rows), bool)
-    first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
-    distinct: Ints = rows[first]
+    distinct: Ints = rows[are_fresh(*rows.T)]
     return distinct
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.readers.values import value_digest
-from nearsim_db.similarity.across import LABEL_BYTES, with_labels
 from nearsim_db.similarity.arrays import FeatureSets, Ints, Mask
-from nearsim_db.similarity.batches import SignatureRows, Signatures
+from nearsim_db.similarity.batches import LABEL_BYTES, SignatureRows, Signatures, with_labels
 from nearsim_db.similarity.encoder import Encoded
 from nearsim_db.store import bands, clusters, documents, lookups, pairs, signatures
 from nearsim_db.store.documents import StoredDocument

@@ -11,8 +11,7 @@ import numpy as np
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches
-from nearsim_db.similarity.ragged import Keys
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Sketches
 from nearsim_db.similarity.sketch import bands as cut
 from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.kernels import KnownPairs, SketchKernels, sketch_kernels

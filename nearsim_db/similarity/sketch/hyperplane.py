@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, offsets_of
 from nearsim_db.similarity.mixing import fmix64, random_words
 from nearsim_db.similarity.sketch.directions import Projector
 from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Curved, binomial_standard_error, window
@@ -77,7 +77,7 @@ class Hyperplane(Curved):
         tied = ties.any(axis=1) & (lengths > 0)
         rows, own = np.flatnonzero(tied), np.repeat(tied, lengths)
         uneven = whole[own] * (_EVEN + (fmix64(ids[own] ^ self._tie_mask) >> np.uint64(48)).astype(np.int64))
-        begins = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths[rows])))
+        begins = offsets_of(lengths[rows])
         for documents, sums in self._tie_breaker.sums(ids[own], begins, uneven):
             chosen = rows[documents]
             sketches[chosen] |= (sums > 0) & ties[chosen]

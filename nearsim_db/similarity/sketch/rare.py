@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches, offsets_of
 from nearsim_db.similarity.sketch.bottom_k import BottomK
 from nearsim_db.similarity.sketch.family import RowAgreements, window
 from nearsim_db.similarity.sketch.kernels import KnownPairs
@@ -52,7 +52,7 @@ class Rare(BottomK):
         are_kept = np.arange(len(order)) - bounds[owners] < self.k
         if self.least:
             are_kept &= _rests(weighed[order], bounds, owners) >= _MARGIN * self.least**2
-        kept = np.concatenate((np.zeros(1, np.int64), np.cumsum(are_kept, dtype=np.int64)))[bounds]
+        kept = offsets_of(are_kept)[bounds]
         return self._kernels.smallest(points[order[are_kept]], kept, self.k)
 
     def first_similar(

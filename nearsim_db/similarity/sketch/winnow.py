@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Ragged, Sketches
 from nearsim_db.similarity.mixing import fmix64, random_words
-from nearsim_db.similarity.ragged import Keys, Ragged
 from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
 from nearsim_db.similarity.sketch.kernels import KnownPairs

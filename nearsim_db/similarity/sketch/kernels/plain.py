@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, are_fresh
 from nearsim_db.similarity.mixing import FMIX64_FIRST, GOLDEN, fmix64
 from nearsim_db.similarity.sketch.kernels import Directions, FullRows, Sums
 from nearsim_db.similarity.sketch.kernels.plain_comparison import count_agreements as count_agreements
@@ -89,8 +89,7 @@ def _sums(ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) 
     order = np.lexsort((ids[places], pair_of))
     own_ids, pair_of = ids[places][order], pair_of[order]
     # The two weights of a shared id are adjacent.
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = (own_ids[1:] != own_ids[:-1]) | (pair_of[1:] != pair_of[:-1])
+    is_first = are_fresh(pair_of, own_ids)
     feature, is_unattended = np.cumsum(is_first) - 1, order < len(left_at)
     one, other = np.zeros((2, int(is_first.sum())))
     one[feature[is_unattended]] = weights[places[order[is_unattended]]]

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.arrays import Hashes, Ints, Mask
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask, are_fresh
 from nearsim_db.similarity.mixing import fmix64
 from nearsim_db.similarity.text.kernels import Bytes
 from nearsim_db.similarity.text.kernels.plain_hashes import (
@@ -119,8 +119,7 @@ def distinct(ids: Hashes, offsets: Ints) -> tuple[Hashes, Ints, Ints]:
     bounds = offsets.tolist()
     for begin, end in pairwise(bounds):
         ids[begin:end].sort()
-    first = np.ones(len(ids), bool)
-    first[1:] = ids[1:] != ids[:-1]
+    first = are_fresh(ids)
     first[offsets[:-1][np.diff(offsets) > 0]] = True
     kept = np.zeros(len(ids) + 1, np.int64)
     np.cumsum(first, out=kept[1:])
