@@ -147,9 +147,8 @@ class Index(Queries):
             run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
             if (on_duplicate is not None or is_borrowed) and not dry_run:
                 self._index(collection_id)
-                run = CheckedIngest(
-                    self.database, collection_id, writer, self._lookups, on_duplicate, strict=strict
-                )
+                find = self._lookups.find_locked
+                run = CheckedIngest(self.database, collection_id, writer, find, on_duplicate, strict=strict)
             existing = self._catch_up.generations(collection_id)
             try:
                 if dry_run or is_borrowed:
@@ -159,7 +158,7 @@ class Index(Queries):
                     with self._catch_up.sign_early(
                         collection_id, expected_bytes, existing, is_few=is_few
                     ) as signing:
-                        run.write(counted, self._progress, signing)
+                        run.write(counted, self._progress, signing.add)
                         signing.finish(run.summary.inserted)
             except BaseException as error:
                 # Records before a damaged or refused one are kept, so they are indexed too.

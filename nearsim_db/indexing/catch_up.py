@@ -112,17 +112,14 @@ class CatchUp:
             if is_builder:
                 contexts = self._find_signable(collection_id, expected_bytes)
             self._spooled = {one.generation.generation_id: one for one in contexts}
-            was_empty = self._is_empty(collection_id)
+            with self._database.transaction() as connection:
+                was_empty = not query_rows.has_documents(connection, collection_id)
             starting = partial(self._start_helpers, expected_bytes or 0)
             with EarlySigning(engine, contexts, was_empty=was_empty, start_helpers=starting) as signing:
                 yield signing
 
     def _start_helpers(self, expected_bytes: int, context: Context) -> list[HelperProcess]:
         return start_helpers(self._database, context) if expected_bytes >= _MANY_BYTES else []
-
-    def _is_empty(self, collection_id: CollectionId) -> bool:
-        with self._database.transaction() as connection:
-            return not query_rows.has_documents(connection, collection_id)
 
     def _placed(self, generation: Generation, *, is_large: bool) -> Generation:
         """Return a generation whose build begins, with tables of its own if its collection is large, or will be.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from threading import Lock
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from nearsim_db.indexing.helper_process import SignDocuments
 from nearsim_db.readers import RejectWriter
@@ -25,18 +25,14 @@ _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000
 _REJECTS_SHOWN = 5
 
+# Handles a batch of new documents that is committed, in the thread that writes them.
+NewDocuments = Callable[[SignDocuments], None]
+
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
     documents: list[ReadDocument]
     files: list[int]  # the number of each one's file among those of the call
-
-
-class NewDocuments(Protocol):
-    """Handles batches of new documents in the thread that writes them."""
-
-    def add(self, batch: SignDocuments) -> None:
-        """Handle a batch that is committed."""
 
 
 class Ingest:
@@ -70,7 +66,7 @@ class Ingest:
         and so does one that replaces a record of another file or whose date cannot be read.
 
         An error of the reader, such as a damaged file, is raised after the records before it were written.
-        `added` is given the batches of new documents.
+        `added` is called with the batches of new documents.
         """
         with (
             self._database.engine.connect() as connection,
@@ -129,7 +125,7 @@ class Ingest:
         self._count(batch, written)
         connection.commit()
         if written.added is not None and added is not None:
-            added.add(_to_sign(batch, written.added))
+            added(_to_sign(batch, written.added))
 
     def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
         by_id = (

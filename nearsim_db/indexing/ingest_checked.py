@@ -6,9 +6,8 @@ stripe, so no deadlock goes through stripes. Two documents that are candidates s
 second is looked up after the first's band rows are committed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol
 
 from nearsim_db.errors import DuplicateError
 from nearsim_db.indexing import steps
@@ -32,12 +31,8 @@ from nearsim_db.store.document_writes import Outcome
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import retry_conflicts
 
-
-class DuplicateFinder(Protocol):
-    """Looks up near-duplicates: `search.lookup.Lookups`."""
-
-    def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
-        """Return the live generation and the document's near-duplicates, and lock its stripes until the commit."""
+# Returns the live generation and the near-duplicates of a document, and locks its stripes until the commit.
+FindLocked = Callable[[Connection, Document], tuple[Context, list[Match]]]
 
 
 class CheckedIngest(Ingest):
@@ -53,13 +48,13 @@ class CheckedIngest(Ingest):
         database: Database,
         collection_id: CollectionId,
         rejects: RejectWriter,
-        lookups: DuplicateFinder,
+        find_locked: FindLocked,
         on_duplicate: OnDuplicate | None,
         *,
         strict: bool = False,
     ) -> None:
         super().__init__(database, collection_id, rejects, strict=strict)
-        self._lookups = lookups
+        self._find_locked = find_locked
         self._on_duplicate = on_duplicate
         self._written: dict[str, str] = {}  # the files of the ids
 
@@ -68,7 +63,7 @@ class CheckedIngest(Ingest):
     ) -> None:
         """Look up and write all records, one after the other; those that cannot be stored become rejects.
 
-        Raises DuplicateError, and InputError as `Ingest.write` does. `added` gets nothing: all are signed here.
+        Raises DuplicateError, and InputError as `Ingest.write` does. `added` is not called: all are signed here.
         """
         with self._database.engine.connect() as connection:
             for record in records:
@@ -105,7 +100,7 @@ class CheckedIngest(Ingest):
         if self._on_duplicate is None:
             _, outcome = document_writes.upsert_document(connection, self._collection_id, document)
             return [], outcome
-        context, matches = self._lookups.find_locked(connection, document)
+        context, matches = self._find_locked(connection, document)
         if matches and self._on_duplicate != "flag":
             is_stored = document_writes.is_stored(connection, self._collection_id, document)
             connection.rollback()

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
@@ -30,19 +30,8 @@ from nearsim_db.store import generations, partitions, signatures
 from nearsim_db.store.driver import Connection, Engine
 
 
-class Signer(Protocol):
-    """Signs batches of new documents; used by one thread at a time."""
-
-    @property
-    def is_ended(self) -> bool:
-        """Whether it takes no further batches."""
-
-    def sign(self, batch: SignDocuments) -> None:
-        """Sign a batch, at once or soon."""
-
-
 class LocalSigner:
-    """Signs in this process, for any number of generations."""
+    """Signs in this process, for any number of generations; used by one thread at a time, and never ended."""
 
     is_ended = False
 
@@ -58,7 +47,10 @@ class LocalSigner:
 
 
 class HelperSigner:
-    """Has a helper process sign, for one generation; `number` is the part of the spool that it writes."""
+    """Has a helper process sign, for one generation; `number` is the part of the spool that it writes.
+
+    Used by one thread at a time. `is_ended`: it takes no further batches.
+    """
 
     def __init__(self, helper: HelperProcess, context: Context, number: int) -> None:
         self._helper = helper
@@ -156,7 +148,7 @@ class EarlySigning:
         self._contexts = list(contexts)
         self._start_helpers = start_helpers
         self._helpers: list[HelperSigner] = []
-        self._free: SimpleQueue[Signer] = SimpleQueue()
+        self._free: SimpleQueue[LocalSigner | HelperSigner] = SimpleQueue()
         self._pending: deque[Future[None]] = deque()
 
     def __enter__(self) -> Self:

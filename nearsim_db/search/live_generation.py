@@ -137,15 +137,11 @@ def retry_if_replaced(query: Callable[[], Answer], reset: Callable[[], None] = l
         try:
             return query()
         except Exception as error:
-            if not _is_replaced(error):
+            if not isinstance(error, GenerationReplacedError) and not is_missing_table(error):
                 raise
             if attempt < _ATTEMPTS:
                 reset()
     raise NotFoundError(f"the live index was replaced during each of {_ATTEMPTS} attempts; try again later")
-
-
-def _is_replaced(error: Exception) -> bool:
-    return isinstance(error, GenerationReplacedError) or is_missing_table(error)
 
 
 def refuse_unindexed(

@@ -225,16 +225,12 @@ def matching_runs(left: Hashes, right: Hashes) -> Ints:
     lefts, rights = _seeds(left, right)
     order = np.lexsort((lefts, rights - lefts))
     lefts, rights = lefts[order], rights[order]
-    firsts = np.flatnonzero(
-        (np.diff(lefts, prepend=-2) != 1) | (np.diff(rights - lefts, prepend=_before(lefts, rights)) != 0)
-    )
+    diagonals = rights - lefts
+    is_first = (np.diff(lefts, prepend=-2) != 1) | (np.diff(diagonals, prepend=diagonals[:1] - 1) != 0)
+    firsts = np.flatnonzero(is_first)
     sizes = np.diff(firsts, append=len(lefts))
     runs = np.stack((lefts[firsts], rights[firsts], sizes), axis=1)
     return runs[np.lexsort((runs[:, 1], runs[:, 0]))]
-
-
-def _before(lefts: Ints, rights: Ints) -> int:
-    return int(rights[0] - lefts[0]) - 1 if len(lefts) else 0
 
 
 def grams(ids: Hashes, k: int, *, is_free: bool = False) -> Hashes:

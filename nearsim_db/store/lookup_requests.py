@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 from nearsim_db.records import CollectionId, Evidence
 from nearsim_db.store.driver import Connection
@@ -43,12 +43,9 @@ class Answer:
 
 def take(connection: Connection, collection: str | None, batch: int) -> list[Probe]:
     """Lock the most urgent probes of one collection, or of all, until the transaction ends."""
-    return run(connection, "take_probes", collection=collection, batch=batch).all(_probe)
-
-
-def _probe(*columns: Any) -> Probe:
-    # The last two columns are the settings that the statement changes.
-    return Probe(*columns[:-2])
+    return run(connection, "take_probes", collection=collection, batch=batch).all(
+        lambda *columns: Probe(*columns[:-2])  # the last two are the settings that the statement changes
+    )
 
 
 def answer(connection: Connection, answers: Sequence[Answer]) -> None:
