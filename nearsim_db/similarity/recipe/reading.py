@@ -14,14 +14,14 @@ import msgspec
 from msgspec import Struct
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.recipe.sections import Bands, Recipe, default_bands, default_review
-from nearsim_db.similarity.recipe.validation import (
-    FAMILY_DEFAULTS,
-    FAMILY_OPTIONS,
-    OPTIONS,
-    WINNOW_KEYS,
+from nearsim_db.similarity.recipe.sections import (
+    Bands,
+    Recipe,
+    default_bands,
     default_fingerprints,
+    default_review,
 )
+from nearsim_db.similarity.recipe.validation import FAMILY_DEFAULTS, FAMILY_OPTIONS, OPTIONS, WINNOW_KEYS
 from nearsim_db.similarity.recipe.writing import to_mapping
 
 # The keys that a setting replaces.

@@ -6,12 +6,14 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from nearsim_db.similarity.recipe import validation
-from nearsim_db.similarity.recipe.validation import DEFAULT_GAP
+from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
 
 Positive = Annotated[int, Meta(ge=1)]
 
 DEFAULT_RECALL = 0.995
 _DEFAULT_REVIEW = 0.5
+_DEFAULT_COMMON = 5.0  # percent of the documents
+_MUCH_IN_COMMON = 0.7
 NOWHERE = "none"
 
 
@@ -182,13 +184,11 @@ class Recipe(_Section, frozen=True):
         if self.match.review is None:
             force_setattr(self, "match", replace(self.match, review=default_review(self)))
         if self.sketch.family == "winnow":
-            passage = validation.default_passage(self.match)
-            common = validation.default_common(self.shingle)
             for key, default in (
-                ("passage", passage),
-                ("min_fingerprints", validation.default_fingerprints(self.match)),
+                ("passage", default_passage(self.match)),
+                ("min_fingerprints", default_fingerprints(self.match)),
                 ("passage_gap", DEFAULT_GAP),
-                ("ignore_common", common),
+                ("ignore_common", default_common(self.shingle)),
             ):
                 if getattr(self.match, key) is None:
                     force_setattr(self, "match", replace(self.match, **{key: default}))
@@ -225,6 +225,26 @@ class Recipe(_Section, frozen=True):
 def field_across(recipe: Recipe) -> str | None:
     """Return the field across which pairs count, None if all do."""
     return None if recipe.match.across == NOWHERE else recipe.match.across
+
+
+def default_passage(match: MatchRules) -> int:
+    """Return the default of match.passage: runs that make a pair are then never missed."""
+    return min(match.passage_words or DEFAULT_PASSAGE, DEFAULT_PASSAGE)
+
+
+def default_fingerprints(match: MatchRules) -> int:
+    """Return the default of match.min_fingerprints: fewer for pairs of much in common, or that a passage makes.
+
+    Of all pairs of 11,000 Reuters stories, by brute force, 64 find 0.996 of those from 0.5 on, 24 0.998 of those from
+    0.7 on; windows of one length 0.884 and 0.968. A build takes 2.4 to 2.6 times the processor time of the default
+    recipe with 24 fingerprints, 4.4 to 5.2 times with 64 and a threshold of 0.5.
+    """
+    return 64 if match.passage_words is None and match.threshold < _MUCH_IN_COMMON else 24
+
+
+def default_common(shingle: Shingle) -> float:
+    """Return the default of match.ignore_common: none of single words and of runs of characters."""
+    return _DEFAULT_COMMON if shingle.scheme in ("word", "sentence") and shingle.k > 1 else 0.0
 
 
 def default_bands(sketch: Sketch, bands: Bands) -> Bands:

@@ -36,8 +36,6 @@ WINNOW_KEYS = (
     "ignore_common",
     "ignore",
 )  # of match
-_MUCH_IN_COMMON = 0.7
-_DEFAULT_COMMON = 5.0  # percent of the documents
 _MOST_IGNORED = 100_000  # characters of match.ignore, which every generation stores
 _DEFAULT_K = 128
 OPTIONS = ("functions", "coefficients", "input", "weights", "vectors", "width")
@@ -264,26 +262,6 @@ def _check_rare(recipe: "Recipe") -> None:
             f"match.verify is {recipe.match.verify}, but the rarest shingles alone do not estimate a similarity; set "
             "it to exact"
         )
-
-
-def default_passage(match: "MatchRules") -> int:
-    """Return the default of match.passage: runs that make a pair are then never missed."""
-    return min(match.passage_words or DEFAULT_PASSAGE, DEFAULT_PASSAGE)
-
-
-def default_fingerprints(match: "MatchRules") -> int:
-    """Return the default of match.min_fingerprints: fewer for pairs of much in common, or that a passage makes.
-
-    Of all pairs of 11,000 Reuters stories, by brute force, 64 find 0.996 of those from 0.5 on, 24 0.998 of those from
-    0.7 on; windows of one length 0.884 and 0.968. A build takes 2.4 to 2.6 times the processor time of the default
-    recipe with 24 fingerprints, 4.4 to 5.2 times with 64 and a threshold of 0.5.
-    """
-    return 64 if match.passage_words is None and match.threshold < _MUCH_IN_COMMON else 24
-
-
-def default_common(shingle: "Shingle") -> float:
-    """Return the default of match.ignore_common: none of single words and of runs of characters."""
-    return _DEFAULT_COMMON if shingle.scheme in ("word", "sentence") and shingle.k > 1 else 0.0
 
 
 def _check_passage_words(recipe: "Recipe") -> None:
