@@ -20,6 +20,12 @@ def offsets_of(lengths: Ints | Mask) -> Ints:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
 
 
+def places_of(begins: Ints, lengths: Ints) -> Ints:
+    """Return the places of rows in one array, one row after the other, from where they begin and their lengths."""
+    offsets = offsets_of(lengths)
+    return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], lengths)
+
+
 def are_fresh(*columns: Hashes | Ints) -> Mask:
     """Return at which places of sorted rows, given by column, a bucket begins, or any run of equal ones."""
     fresh = np.zeros(len(columns[0]), np.bool_)
@@ -68,9 +74,7 @@ class Ragged:
     def take(self, chosen: NDArray[Any] | slice) -> "Ragged":
         """Return the rows selected by a mask, by places or by a slice."""
         lengths, begins = np.diff(self.offsets)[chosen], self.offsets[:-1][chosen]
-        offsets = offsets_of(lengths)
-        places = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], lengths)
-        return Ragged(self.values[places], offsets)
+        return Ragged(self.values[places_of(begins, lengths)], offsets_of(lengths))
 
 
 Keys = Hashes | Ragged  # band keys of n documents: (n, bands), or rows of different lengths

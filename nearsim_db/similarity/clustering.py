@@ -5,7 +5,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from nearsim_db.similarity.arrays import Floats, Ints, Mask
+from nearsim_db.similarity.arrays import Floats, Ints, Mask, are_fresh, places_of
 
 NO_EDGES: Ints = np.zeros((0, 2), np.int64)
 
@@ -108,9 +108,8 @@ def expand_twins(pairs: Ints, twins: Ints) -> tuple[Ints, Ints]:
     for side in (0, 1):
         starts, ends = (np.searchsorted(twins[:, 0], pairs[:, side], where) for where in ("left", "right"))
         repeated = np.repeat(np.arange(len(pairs)), ends - starts)
-        twin_rows = np.arange(len(repeated)) - np.repeat(np.cumsum(ends - starts) - ends, ends - starts)
         derived = pairs[repeated]
-        derived[:, side] = twins[twin_rows, 1]
+        derived[:, side] = twins[places_of(starts, ends - starts), 1]
         pairs, rows = np.concatenate((pairs, derived)), np.concatenate((rows, rows[repeated]))
     return pairs, rows
 
@@ -276,12 +275,9 @@ def total_similarities(heads: Ints, clusters: Ints, pairs: Ints, similarities: F
     totals = (sizes - 1).astype(np.float64)
     known = np.isin(pairs, names).all(axis=1)
     left, right = np.searchsorted(names, pairs[known]).T
-    begins, ends = (
-        np.searchsorted(nodes, left * len(labels)),
-        np.searchsorted(nodes, (left + 1) * len(labels)),
-    )
+    begins, ends = np.searchsorted(nodes, np.stack((left, left + 1)) * len(labels))
     rows = np.repeat(np.arange(len(left)), ends - begins)
-    one = np.arange(len(rows)) - np.repeat(np.cumsum(ends - begins) - ends, ends - begins)
+    one = places_of(begins, ends - begins)
     sought = right[rows] * len(labels) + nodes[one] % len(labels)
     other = np.minimum(np.searchsorted(nodes, sought), len(nodes) - 1)
     are_together = nodes[other] == sought
@@ -302,10 +298,8 @@ def find_split_off(documents: Ints, clusters: Ints, edges: Ints) -> Mask:
     inside = np.isin(documents, connected, assume_unique=True)
     labels[inside] = smallest[np.searchsorted(connected, documents[inside])]
     order = np.lexsort((labels, clusters))
-    starts = np.ones(len(order), bool)
-    starts[1:] = (np.diff(clusters[order]) != 0) | (np.diff(labels[order]) != 0)
     part = np.empty(len(order), np.int64)
-    part[order] = np.cumsum(starts) - 1
+    part[order] = np.cumsum(are_fresh(clusters[order], labels[order])) - 1
     owners, cluster = np.unique(clusters, return_inverse=True)
     largest = np.zeros(len(owners), np.int64)
     by_size = np.argsort(np.bincount(part, minlength=1)[part], kind="stable")

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nearsim_db.errors import InputError
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, are_fresh
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, are_fresh, places_of
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.similarity.common_shingles import are_in, ignored_ids
@@ -254,7 +254,7 @@ def _seeds(left: Hashes, right: Hashes) -> tuple[Ints, Ints]:
     a, b = left_counts[one], right_counts[other]
     is_many = a * b > MOST_SEEDS
     pairs = np.where(is_many, np.minimum(a, b), a * b)
-    rank = np.arange(pairs.sum()) - np.repeat(np.cumsum(pairs) - pairs, pairs)
+    rank = places_of(np.zeros_like(pairs), pairs)
     width, many = np.repeat(b, pairs), np.repeat(is_many, pairs)
     left_rank, right_rank = np.where(many, rank, rank // width), np.where(many, rank, rank % width)
     return (

@@ -8,6 +8,7 @@ import numpy as np
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Floats, Ints, Mask
 from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.clustering import NO_EDGES
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import unpacked_ids
@@ -39,7 +40,6 @@ class Ties(Columns):
         return Ties(*(np.unique(edges, axis=0) for edges in (np.sort(pairs), twins, np.sort(pins))))
 
 
-NO_EDGES: Ints = np.zeros((0, 2), np.int64)
 NO_TIES = Ties(NO_EDGES, NO_EDGES, NO_EDGES)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.arrays import Floats, Ints
 from nearsim_db.similarity.clustering import (
+    NO_EDGES,
     average_clusters,
     binding_edges,
     choose_survivors,
@@ -18,7 +19,7 @@ from nearsim_db.similarity.clustering import (
 )
 from nearsim_db.similarity.recipe import ClusterRules, keep_policy
 from nearsim_db.store import clusters
-from nearsim_db.store.clusters import NO_EDGES, NO_MEMBERS, NO_TIES, Members, Ties
+from nearsim_db.store.clusters import NO_MEMBERS, NO_TIES, Members, Ties
 from nearsim_db.store.driver import Connection
 
 NO_SCORES: Floats = np.zeros(0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearsim_db.similarity.arrays import Hashes, Ints, offsets_of
+from nearsim_db.similarity.arrays import Hashes, Ints, offsets_of, places_of
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.mixing import GOLDEN, fmix64
 from nearsim_db.similarity.recipe import Recipe
@@ -149,8 +149,7 @@ def free_ids(words: Hashes, offsets: Ints, k: int) -> tuple[Hashes, Ints]:
     ends = offsets_of(shingles)
     if not ends[-1]:
         return np.zeros(0, np.uint64), ends
-    first = np.arange(ends[-1]) + np.repeat(offsets[:-1] - ends[:-1], shingles)
-    places = first[:, np.newaxis] + np.arange(k)
+    places = places_of(offsets[:-1], shingles)[:, np.newaxis] + np.arange(k)
     is_own = places < np.repeat(offsets[1:], shingles)[:, np.newaxis]
     units = np.where(is_own, words[np.minimum(places, len(words) - 1)], np.uint64(0))
     units.sort(axis=1)

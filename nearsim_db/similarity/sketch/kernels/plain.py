@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, are_fresh
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Ragged, are_fresh, places_of
 from nearsim_db.similarity.mixing import FMIX64_FIRST, GOLDEN, fmix64
 from nearsim_db.similarity.sketch.kernels import Directions, FullRows, Sums
 from nearsim_db.similarity.sketch.kernels.plain_comparison import count_agreements as count_agreements
@@ -108,7 +108,7 @@ def _feature_places(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Return the positions of the features of some documents, and each one's index into `rows`."""
     sizes = offsets[rows + 1] - offsets[rows]
     of = np.repeat(np.arange(len(rows)), sizes)
-    return np.arange(len(of)) + (offsets[rows] - np.cumsum(sizes) + sizes)[of], of
+    return places_of(offsets[rows], sizes), of
 
 
 _LINKS_AT_ONCE = 1 << 14
@@ -159,9 +159,8 @@ def window_minima(points: Hashes, offsets: Ints, windows: Ints) -> tuple[Hashes,
         np.unique(_least_of_windows(points[begin:end], min(window, end - begin)) & _LOW_56)
         for (begin, end), window in zip(pairwise(offsets.tolist()), windows.tolist(), strict=True)
     ]
-    ends = np.zeros(len(offsets), np.int64)
-    np.cumsum([len(own) for own in found], out=ends[1:])
-    return np.concatenate([points[:0], *found]), ends
+    minima = Ragged.of(found)
+    return minima.values, minima.offsets
 
 
 def _least_of_windows(points: Hashes, window: int) -> Hashes:

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.similarity.arrays import Hashes, Ints, Mask, are_fresh
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask, are_fresh, offsets_of, places_of
 from nearsim_db.similarity.mixing import fmix64
 from nearsim_db.similarity.text.kernels import Bytes
 from nearsim_db.similarity.text.kernels.plain_hashes import (
@@ -35,8 +35,7 @@ def char_ids(data: Bytes, offsets: Ints, k: int, base: str, single_bytes: bool) 
 def _char_poly64(data: Bytes, bounds: Ints | None, first_unit: Ints, k: int) -> tuple[Hashes, Ints]:
     """Hash k characters at a time, character c being data[bounds[c]:bounds[c + 1]], or one byte without `bounds`."""
     units = np.diff(first_unit)
-    out = np.zeros(len(first_unit), np.int64)
-    np.cumsum(np.maximum(units - k + 1, units > 0), out=out[1:])
+    out = offsets_of(np.maximum(units - k + 1, units > 0))
     within = np.ones(max(int(first_unit[-1]) - k + 1, 0), np.bool_)
     for back in range(1, k):
         # A window that begins here ends in another document.
@@ -92,11 +91,9 @@ def _ids_of_units(
     """Hash k-unit windows, given each unit's byte range and each document's first unit (n + 1)."""
     units = np.diff(first_unit)
     windows = np.maximum(units - k + 1, units > 0)
-    out = np.zeros(len(windows) + 1, np.int64)
-    np.cumsum(windows, out=out[1:])
-    first = np.arange(out[-1]) + np.repeat(first_unit[:-1] - out[:-1], windows)
+    first = places_of(first_unit[:-1], windows)
     last = np.minimum(first + k, np.repeat(first_unit[1:], windows)) - 1
-    return HASHES[base](data, starts[first], ends[last]), out
+    return HASHES[base](data, starts[first], ends[last]), offsets_of(windows)
 
 
 def number_sums(data: Bytes, offsets: Ints) -> Hashes:
@@ -121,10 +118,8 @@ def distinct(ids: Hashes, offsets: Ints) -> tuple[Hashes, Ints, Ints]:
         ids[begin:end].sort()
     first = are_fresh(ids)
     first[offsets[:-1][np.diff(offsets) > 0]] = True
-    kept = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum(first, out=kept[1:])
     counts = np.diff(np.flatnonzero(np.append(first, True)))
-    return ids[first], kept[offsets], counts
+    return ids[first], offsets_of(first)[offsets], counts
 
 
 _SPACE = 32
