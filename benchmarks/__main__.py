@@ -23,6 +23,7 @@ NAMES: Mapping[str, tuple[str, str]] = {
     "collections": ("collections:main", "1 to 10,000 collections: plans, locks, workers, commands, memory"),
     "speed": ("speed:main", "throughput, latency and look-ups of the live index"),
     "scale-out": ("scale_out:main", "one server and Citus clusters"),
+    "shards": ("shards:main", "one server and Citus clusters with few and many shards"),
     "rebalancing": ("rebalancing:main", "a node is added to a Citus cluster under load"),
     "startup": ("startup:main", "start-up of commands"),
     "nearest": ("nearest:main", "the nearest of short records, beside the exact join"),

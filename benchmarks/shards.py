@@ -1,0 +1,143 @@
+"""One server and Citus clusters of two nodes with few and many shards: look-ups, and adding few and many documents.
+
+    NEARSIM_CITUS_PG=BIN python -m benchmarks shards [--corpus F.jsonl.gz] [--shards 0 --shards 4 --shards 128]
+
+Databases with so many shards (0: one server without Citus), on servers of its own from the programs in the folder
+NEARSIM_CITUS_PG, ingest the same documents, in turns: `first` at once; then `few`, ten at a time, each turn followed by
+look-ups of texts that are not in the index; then the rest at once. Prints milliseconds, and processor milliseconds of
+all servers, with their ratios to the first number of shards, and whether all pairs with their figures, clusters and
+survivors are equal.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Annotated
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from typer import Option
+
+from benchmarks.corpus import Corpus
+from benchmarks.options import RECIPE, CorpusFile, RecipeFile
+from benchmarks.processes import processor_seconds
+from benchmarks.scale_out import read_digest
+from benchmarks.speed import percentiles
+from benchmarks.truth import read_documents
+from nearsim_db import Document, Index
+from nearsim_db.similarity.recipe import load
+from nearsim_db.store.database import Database
+from nearsim_db.store.embedded.cluster import Cluster
+from tests.servers.citus import CitusServer
+from tests.servers.homes import server_home
+
+_AT_ONCE = 10
+_LOOKUPS = 25  # in a turn
+_MATCHES = 20
+
+
+@dataclass(slots=True)
+class Subject:
+    """A database under measurement, with milliseconds by what is called: of each call, and of processors on average."""
+
+    url: str
+    index: Index
+    servers: Sequence[Cluster]
+    clock: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    processor: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def run(self, name: str, calls: Sequence[Callable[[], object]]) -> None:
+        """Make calls one after another."""
+        before = self._used()
+        for call in calls:
+            started = time.perf_counter()
+            call()
+            self.clock[name].append(1_000 * (time.perf_counter() - started))
+        self.processor[name].append(1_000 * (self._used() - before) / len(calls))
+
+    def _used(self) -> float:
+        running = [one.status() for one in self.servers]
+        return sum(processor_seconds(one.process) for one in running if one is not None)
+
+
+@contextmanager
+def subject(servers: CitusServer, shards: int, recipe: Path) -> Iterator[Subject]:
+    """A database with so many shards and an empty index."""
+    with ExitStack() as stack:
+        if shards:
+            url = stack.enter_context(servers.empty_database())
+            name = sql.Identifier(str(conninfo_to_dict(url)["dbname"]))
+            setting = sql.SQL("ALTER DATABASE {} SET citus.shard_count = {}").format(name, shards)
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(setting)
+            Database.initialise(url, citus="yes")
+        else:
+            url = stack.enter_context(servers.plain_database())
+        index = stack.enter_context(Index.connect(url))
+        index.create_profile("default", load(recipe))
+        yield Subject(url, index, [servers.coordinator, *(servers.nodes if shards else [])])
+
+
+def measure(subjects: Sequence[Subject], documents: Sequence[Document], first: int, few: int) -> None:
+    """Give all databases the documents, in turns."""
+    last = documents[first + few :]
+    for one in subjects:
+        one.run("first documents", [partial(one.index.add, documents[:first])])
+    for turn, at in enumerate(range(first, first + few, _AT_ONCE)):
+        asked = [last[place % len(last)] for place in range(turn * _LOOKUPS, (turn + 1) * _LOOKUPS)]
+        for one in subjects:
+            one.run("ten documents", [partial(one.index.add, documents[at : at + _AT_ONCE])])
+            look_up = partial(one.index.similar_to_text, limit=_MATCHES)
+            one.run("look-up", [partial(look_up, text.body or "", text.title) for text in asked])
+    for one in subjects:
+        one.run("last documents", [partial(one.index.add, last)])
+
+
+def table(shards: Sequence[int], subjects: Sequence[Subject]) -> Iterator[str]:
+    """Yield the lines of a table of all measurements."""
+    named = [f"{number} shards" if number else "one server" for number in shards]
+    base = subjects[next(place for place, number in enumerate(shards) if number)]
+    yield f"| ms | {' | '.join(named)} |"
+    yield "|---" * (len(shards) + 1) + "|"
+    for name in base.clock:
+        for percentile in ("p50", "p99"):
+            values = [percentiles(one.clock[name])[percentile] for one in subjects]
+            yield _line(f"{name}, {percentile}", values, percentiles(base.clock[name])[percentile])
+        used = [median(one.processor[name]) for one in subjects]
+        yield _line(f"{name}, processors", used, median(base.processor[name]))
+
+
+def _line(name: str, values: Sequence[float], base: float) -> str:
+    return f"| {name} | {' | '.join(f'{value:,.1f} ({value / base:.2f})' for value in values)} |"
+
+
+def main(
+    corpus: CorpusFile = None,
+    shards: Annotated[list[int], Option(metavar="N", help="Numbers of shards.")] = [0, 4, 32, 128],
+    first: Annotated[int, Option(help="Documents ingested before all others.")] = 7_000,
+    few: Annotated[int, Option(help="Documents added ten at a time.")] = 200,
+    last: Annotated[int, Option(help="Documents added at once, if they are generated.")] = 3_800,
+    recipe: RecipeFile = RECIPE,
+) -> str:
+    """Ingest documents into databases with each number of shards."""
+    if corpus is None:
+        generated = Corpus(first + few + last, seed=1).documents()
+        documents = [Document(one.external_id, one.title, one.text) for one in generated]
+    else:
+        documents = read_documents(corpus)
+    with server_home() as folder, ExitStack() as stack:
+        servers = CitusServer(folder, 2)
+        # Roles are created on the nodes too if the first database with the schema is distributed.
+        with servers.database():
+            pass
+        subjects = [stack.enter_context(subject(servers, number, recipe)) for number in shards]
+        measure(subjects, documents, first, few)
+        digests = {read_digest(one.url) for one in subjects}
+        answers = "equal" if len(digests) == 1 else "DIFFERENT"
+        return "\n".join([*table(shards, subjects), f"\nanswers: {answers}"])
