@@ -1,4 +1,4 @@
-"""Ingest a file in small batches and die: python -m tests.builders.killed_ingest URL FILE PROGRESS_EVENT."""
+"""Ingest a file in small batches and die: python -m tests.builders.killed_ingest URL FILE PROGRESS_EVENT|STEP."""
 
 import json
 import os
@@ -23,13 +23,13 @@ def make_batches_small() -> None:
 
 
 def main(url: str, file: str, kill_at: str) -> None:
-    """Ingest the file; die at the given progress event, or never if that is 0."""
-    left = int(kill_at)
+    """Ingest the file; die at a progress event, by its number or as the first of a step, or never if that is 0."""
+    left = int(kill_at) if kill_at.isdigit() else 0
 
     def progress(step: str, done: int, total: int | None) -> None:
         nonlocal left
         left -= 1
-        if left == 0:
+        if left == 0 or (step == kill_at and done):
             os.kill(os.getpid(), signal.SIGKILL)
 
     make_batches_small()

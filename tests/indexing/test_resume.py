@@ -12,8 +12,8 @@ import pytest
 from nearsim_db import Index
 
 
-def run(database_url: str, file: Path, kill_at: int) -> int:
-    """Ingest in a process of its own that kills itself at the given progress event; 0 lets it finish."""
+def run(database_url: str, file: Path, kill_at: int | str) -> int:
+    """Ingest in a process that kills itself at a progress event, or at the first of a step; 0 lets it finish."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.builders.killed_ingest", database_url, str(file), str(kill_at)],
         env={**os.environ, "NEARSIM_BACKEND": "numpy"},

@@ -1,6 +1,8 @@
-"""A node that is killed or away: a clear message, nothing lost, and the same command goes on when it is back."""
+"""A killed node or process, a node that is away: a clear message, nothing lost, the same command goes on afterwards."""
 
+import signal
 from collections.abc import Sequence
+from pathlib import Path
 from threading import Thread
 from typing import LiteralString
 
@@ -14,11 +16,13 @@ from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import ConflictError, DatabaseError, NearsimError
 from nearsim_db.indexing import build_bands, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.readers import Source
 from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
 from tests.builders.selection import some
 from tests.builders.server_kills import kill
 from tests.builders.workers import BLOCKED, IDLE, Application, application, running, wait_until
+from tests.indexing.test_resume import run, write_documents
 from tests.scale_out.half_commits import locked_shards, setting
 from tests.servers.citus import CitusServer
 
@@ -71,6 +75,25 @@ def test_band_rows_of_finished_slices_are_kept_when_a_node_is_killed(
         node.start()
         cluster.build()
         assert 0 < kept == loaded[0] < loaded[-1]
+        assert answers(cluster) == answers(plain)
+        assert verify_index(cluster.database, sample=None).is_sound
+
+
+def test_band_rows_of_finished_slices_are_kept_when_the_process_is_killed(
+    urls: tuple[str, str], tmp_path: Path
+) -> None:
+    file, loaded = tmp_path / "documents.jsonl", list[int]()
+    write_documents(file, edition=1)
+
+    def progress(step: str, done: int, total: int | None) -> None:
+        if step == "bands":
+            loaded.append(done)
+
+    assert run(urls[1], file, "bands") == -signal.SIGKILL
+    with Index.connect(urls[0]) as plain, Index.connect(urls[1], progress=progress) as cluster:
+        for index in (plain, cluster):
+            index.ingest(Source([file]))
+        assert 0 < loaded[0] < loaded[-1]
         assert answers(cluster) == answers(plain)
         assert verify_index(cluster.database, sample=None).is_sound
 
