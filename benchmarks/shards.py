@@ -89,6 +89,8 @@ def measure(subjects: Sequence[Subject], documents: Sequence[Document], first: i
     last = documents[first + few :]
     for one in subjects:
         one.run("first documents", [partial(one.index.add, documents[:first])])
+        with psycopg.connect(one.url, autocommit=True) as connection:
+            connection.execute("VACUUM (ANALYZE) nearsim.band")  # as autovacuum does elsewhere
     for turn, at in enumerate(range(first, first + few, _AT_ONCE)):
         asked = [last[place % len(last)] for place in range(turn * _LOOKUPS, (turn + 1) * _LOOKUPS)]
         for one in subjects:

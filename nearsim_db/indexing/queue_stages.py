@@ -110,12 +110,11 @@ def search_documents(
     connection: Connection, context: Context, doc_ids: list[int], finish: Callable[[], object]
 ) -> None:
     """Find and verify the candidates of new heads; `finish` removes their work from the queue."""
-    steps.require_bands(connection, context, doc_ids)
-    candidates, anchors = steps.search_candidates(connection, context, doc_ids)
-    verified = _verify(connection, context, candidates)
+    found = steps.search_committed(connection, context, doc_ids)
+    verified = _verify(connection, context, found.linked)
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     finish()
-    queue.queue_work(connection, context.leaves, "anchor", anchors)
+    queue.queue_work(connection, context.leaves, "anchor", found.anchors)
     _store_pairs(connection, context, verified)
 
 

@@ -10,12 +10,11 @@ import psycopg
 from psycopg import sql
 
 from nearsim_db.records import CollectionId, Evidence, WorkStage
-from nearsim_db.similarity.arrays import Hashes, Ints, Keys, Mask, Sketches, flat, lengths
+from nearsim_db.similarity.arrays import Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.sketch.family import Family
-from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from, to_bigint
+from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from
 from nearsim_db.store.driver.engine import autocommitting
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, Leaves, run, statement
 
@@ -109,13 +108,6 @@ def find_pending_documents(
     """Return the documents with work of some stages or captured changes; 0 among them means any document."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "stages": list(stages)}
     return set(run(connection, "find_pending_documents", leaves, "binary", **parameters).values())
-
-
-def find_missing_bands(connection: Connection, leaves: Leaves, doc_ids: Ints, keys: Keys) -> list[int]:
-    """Return the heads that lack any of their band rows, given by their keys."""
-    owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
-    found = shards.run_by_shard(connection, "find_missing_bands", leaves, owners, hashes, "binary")
-    return sorted({doc_id for _, result in found for doc_id in result.values()})
 
 
 def stream_bands(connection: Connection, leaves: Leaves, family: Family, batch: int) -> Iterator[StoredBands]:

@@ -1,4 +1,4 @@
-"""Queries behind lookups and result sets: prepared statements, one round trip each; heads in their buckets."""
+"""Queries behind lookups and result sets: prepared statements, one round trip each, on a Citus cluster two."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
-from nearsim_db.similarity.arrays import Hashes, Ints, Keys, Sketches, flat, lengths
+from nearsim_db.similarity.arrays import Ints, Keys, Sketches, flat
 from nearsim_db.similarity.sketch.family import Family
-from nearsim_db.store.citus import shards
+from nearsim_db.store import neighbours
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import digest_uuid, from_bigint, sketches_from, to_bigint, unpacked_ids
+from nearsim_db.store.driver.codec import digest_uuid, sketches_from, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
@@ -57,13 +57,20 @@ def look_up_anchors(
     `keys` are its bucket hashes, uint64; `family` that of sketches. None if the generation is no longer live,
     or if texts were purged from its collection after `purged_at`.
     """
+    hashes = to_bigint(flat(keys))
     parameters = {
-        "bucket_hashes": packed(to_bigint(flat(keys))),
+        "bucket_hashes": packed(hashes),
         "bucket_limit": bucket_limit,
         "digest": digest,
         "purged_at": purged_at,
     }
-    rows = _fetch(connection, "look_up_anchors", leaves, parameters)
+    members = neighbours.few_members(connection, leaves, hashes) if leaves.distributed else None
+    if members is None:
+        rows = _fetch(connection, "look_up_anchors", leaves, parameters)
+    else:
+        first = neighbours.first_of(members, bucket_limit, np.unique(hashes))
+        anchors = first.members[(first.numbers < bucket_limit) | (bucket_limit == 0)]
+        rows = _fetch(connection, "look_up_heads", leaves, {**parameters, "doc_ids": packed(anchors)})
     if not rows:
         return None
     doc_ids, sketches, digests, sizes = (one or b"" for one in rows[0])
@@ -184,66 +191,3 @@ def _fetch_known(
     if not rows:
         return None
     return [] if rows[0][0] is None else rows
-
-
-_ID_BYTES = 8
-
-
-def look_up_candidates(
-    connection: Connection, leaves: Leaves, bucket_limit: int, doc_ids: Ints, keys: Keys
-) -> tuple[Ints, Ints]:
-    """Return the anchors in the buckets of some heads, as (m, 2) int64 of (head, anchor), with repetitions.
-
-    Also returns the heads that are anchors of buckets over the limit, which have to search these buckets.
-    """
-    hashes, heads = to_bigint(flat(keys)), np.repeat(doc_ids, lengths(keys))
-    order = np.argsort(hashes)  # neighbours are in the same pages of the index
-    hashes, heads = hashes[order], heads[order]
-    rows: list[tuple[int, bytes]] = []
-    for lot, result in shards.run_by_shard(
-        connection, "look_up_candidates", leaves, heads, hashes, "prepared", bucket_limit=bucket_limit
-    ):
-        positions = lot.tolist()
-        rows += [(positions[place], members) for place, members in result.rows()]
-    if not rows:
-        return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
-    places, members = zip(*rows, strict=True)
-    amounts = np.fromiter(map(len, members), np.int64, len(rows)) // _ID_BYTES
-    found = unpacked_ids(b"".join(members))
-    heads = np.repeat(heads[list(places)], amounts)
-    beyond = np.zeros(len(found), bool)
-    if bucket_limit:
-        beyond[np.cumsum(amounts)[amounts > bucket_limit] - 1] = True
-    linked = ~beyond & (found != heads)
-    return np.stack((heads[linked], found[linked]), axis=1), np.unique(heads[beyond & (found > heads)])
-
-
-def look_up_members(
-    connection: Connection, leaves: Leaves, bucket_limit: int, anchor: int, keys: Keys, after: int, batch: int
-) -> Ints:
-    """Return up to `batch` members above `after` of the anchor's buckets over the limit, in order."""
-    parameters = {
-        "doc_id": anchor,
-        "bucket_hashes": packed(to_bigint(flat(keys))),
-        "bucket_limit": bucket_limit,
-        "after": after,
-        "batch": batch,
-    }
-    members = run(connection, "look_up_members", leaves, "binary", **parameters).values()
-    return np.array(members, np.int64)
-
-
-def read_anchors(
-    connection: Connection, leaves: Leaves, bucket_limit: int, keys: Keys
-) -> tuple[set[tuple[int, int]], Hashes]:
-    """Return the anchors of some buckets as (bucket_hash, doc_id), and the buckets with more members than anchors.
-
-    Both are empty without a limit: then every member is an anchor.
-    """
-    hashes = flat(keys)
-    if bucket_limit == 0 or not len(hashes):
-        return set(), hashes[:0]
-    parameters = {"bucket_hashes": packed(to_bigint(hashes)), "bucket_limit": bucket_limit}
-    rows = run(connection, "read_anchors", leaves, **parameters).rows()
-    full = np.array(sorted({bucket for bucket, _, exceeds in rows if exceeds}), np.int64)
-    return {(bucket, doc_id) for bucket, doc_id, _ in rows}, from_bigint(full)

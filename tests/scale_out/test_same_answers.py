@@ -10,6 +10,7 @@ from nearsim_db.admin.attach import attach_table
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import DatabaseError, InputError
+from nearsim_db.store import neighbours
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver.codec import unpacked_ids
@@ -22,9 +23,13 @@ pytestmark = pytest.mark.slow("starts a cluster")
 
 
 @pytest.mark.parametrize("bucket_limit", [8, 64, 0])
-@pytest.mark.parametrize("urls", [2, 4], ids="{} nodes".format, indirect=True)
-def test_builds_and_writes(urls: tuple[str, str], bucket_limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "_MANY", 100)
+@pytest.mark.parametrize(("urls", "few"), [(2, 0), (2, 1_000), (4, 4)], ids="{}".format, indirect=["urls"])
+def test_builds_and_writes(
+    urls: tuple[str, str], few: int, bucket_limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On 2 and 4 nodes; with members of buckets that are always, never or partly too many to be read at once."""
+    monkeypatch.setattr(neighbours, "_FEW_MEMBERS", few)
+    monkeypatch.setattr(shards, "MANY", 100)
     found = []
     for url in urls:
         with index_at(url, bucket_limit) as index:

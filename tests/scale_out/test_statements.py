@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow("starts a cluster")
 THERE = Leaves(GenerationId(1), distributed=True)
 _PARAMETERS = {
     **{key: [1, 2] for key in ("doc_ids", "owners", "bucket_hashes")},
-    **dict.fromkeys(("amount", "members", "bucket_limit", "batch", "doc_id", "left_id"), 1),
+    **dict.fromkeys(("amount", "members", "most", "bucket_limit", "batch", "doc_id", "left_id"), 1),
     **{"after": 0, "right_id": 2, "low": -(2**63), "high": 2**63 - 1, "purged_at": None},
     **{"digest": "00000000000000000000000000000000", "band": "nearsim_index.band_shared", "empty": b""},
     **dict.fromkeys(("signature", "pair"), "nearsim_index.signature_shared"),

@@ -192,7 +192,7 @@ def searched(index: Index) -> Candidates:
     encoder, doc_ids, sketches = heads_of(index)
     context = index.serving().context
     with index.database.engine.begin() as connection:
-        found, anchors = search_candidates(connection, context, doc_ids)
+        found, anchors, _ = search_candidates(connection, context, doc_ids)
         parts = [search_full_buckets(connection, context, one, 0, 10_000) for one in anchors.tolist()]
     linked = np.unique(np.sort(np.concatenate([found, *parts]), axis=1), axis=0)
     linked = linked[linked[:, 0] != linked[:, 1]]

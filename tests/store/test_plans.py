@@ -13,7 +13,7 @@ from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.records import CollectionId, GenerationId
-from nearsim_db.store import bands, build_slices, lookups, pairs, partitions, signatures
+from nearsim_db.store import bands, build_slices, neighbours, pairs, partitions, signatures
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
@@ -139,16 +139,16 @@ def test_lookup_is_index_only_and_bounded(loaded: Connection, bucket: int) -> No
 
 def test_anchors_of_large_buckets_are_reported(loaded: Connection) -> None:
     keys = np.array([[HOT], [HOT]], np.uint64)
-    found, wide = lookups.look_up_candidates(loaded, LEAVES, LIMIT, np.array([3, HEADS * 9 // 10]), keys)
-    assert wide.tolist() == [3]
+    found = neighbours.look_up_candidates(loaded, LEAVES, LIMIT, np.array([3, HEADS * 9 // 10]), keys)
+    assert found.anchors.tolist() == [3]
     assert {(3, other) for other in range(1, LIMIT + 1) if other != 3} < {
-        tuple(pair) for pair in found.tolist()
+        tuple(pair) for pair in found.linked.tolist()
     }
 
 
 def test_anchors_read_their_bucket_in_batches(loaded: Connection) -> None:
     keys, seen, after = np.array([[HOT, 17]], np.uint64), list[int](), 0
-    while len(slice := lookups.look_up_members(loaded, LEAVES, LIMIT, 3, keys, after, 1_000)):
+    while len(slice := neighbours.look_up_members(loaded, LEAVES, LIMIT, 3, keys, after, 1_000)):
         assert len(slice) <= 1_000
         seen += slice.tolist()
         after = seen[-1]
@@ -172,7 +172,7 @@ def test_bucket_batch_is_index_only_and_bounded(loaded: Connection, after: int) 
 
 def test_other_documents_read_no_bucket(loaded: Connection) -> None:
     keys = np.array([[HOT]], np.uint64)
-    assert not len(lookups.look_up_members(loaded, LEAVES, LIMIT, LIMIT + 1, keys, 0, 1_000))
+    assert not len(neighbours.look_up_members(loaded, LEAVES, LIMIT, LIMIT + 1, keys, 0, 1_000))
 
 
 def test_text_lookup_is_index_only_and_bounded(loaded: Connection) -> None:

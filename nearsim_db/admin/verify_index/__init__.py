@@ -17,7 +17,7 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search import live_generation
-from nearsim_db.store import index_checks, lookups, pairs, partitions, signatures
+from nearsim_db.store import index_checks, neighbours, pairs, partitions, signatures
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -239,7 +239,7 @@ def _repair_documents(connection: Connection, context: Context, findings: Findin
     signatures.delete_signatures(connection, leaves, removed)
     buckets = index_checks.delete_all_bands(connection, leaves, removed)
     # A document that replaces a removed anchor has to search the whole bucket.
-    anchors, full = lookups.read_anchors(connection, leaves, context.bucket_limit, buckets)
+    anchors, full = neighbours.read_anchors(connection, leaves, context.bucket_limit, buckets)
     full_buckets = set(full.view(np.int64).tolist())
     searching = sorted({doc_id for bucket, doc_id in anchors if bucket in full_buckets})
     queue.queue_work(connection, leaves, "search", searching)

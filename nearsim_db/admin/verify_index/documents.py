@@ -16,7 +16,7 @@ from nearsim_db.records import Evidence
 from nearsim_db.similarity.arrays import Ints, flat
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.clustering import connected_components
-from nearsim_db.store import clusters, documents, index_checks
+from nearsim_db.store import clusters, documents, index_checks, neighbours
 from nearsim_db.store.clusters import Members
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
@@ -102,8 +102,8 @@ def _missing_bands(
         return []
     keys = context.encoder.band_keys(heads.sketches)
     findings.checked["band_rows"] += len(flat(keys))
-    missing = index_checks.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
-    return [("missing_bands", [doc_id], {doc_id}) for doc_id in missing]
+    missing = neighbours.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
+    return [("missing_bands", [doc_id], {doc_id}) for doc_id in missing.tolist()]
 
 
 Ends = tuple[int, int]
@@ -123,7 +123,7 @@ def check_pairs(
     `either_end`, with both. Returns documents whose text differs from what was signed, so that their pairs cannot be
     checked.
     """
-    linked, _ = steps.search_candidates(connection, context, doc_ids)
+    linked = steps.search_candidates(connection, context, doc_ids).linked
     if not either_end:
         linked = linked[np.isin(linked[:, 1], doc_ids)]
     stored = index_checks.read_pairs_at(connection, context.leaves, doc_ids, both=either_end)

@@ -11,8 +11,8 @@ from nearsim_db.indexing.steps.cluster import (
 )
 from nearsim_db.indexing.steps.search import (
     read_features,
-    require_bands,
     search_candidates,
+    search_committed,
     search_full_buckets,
     verify_candidates,
 )
@@ -25,8 +25,8 @@ __all__ = [
     "merge_heads",
     "read_features",
     "rebuild_clusters",
-    "require_bands",
     "search_candidates",
+    "search_committed",
     "search_full_buckets",
     "sign_documents",
     "store_signatures",

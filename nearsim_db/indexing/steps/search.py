@@ -15,26 +15,44 @@ from nearsim_db.similarity.batches import PackedDigests, Signatures, labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, VerifiedPairs, are_pairs, screen, verify
-from nearsim_db.store import documents, index_checks, lookups, signatures
+from nearsim_db.store import documents, neighbours, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.neighbours import Neighbours
 
 
-def search_candidates(connection: Connection, context: Context, doc_ids: Sequence[int]) -> tuple[Ints, Ints]:
-    """Return the candidates of documents: (m, 2) int64, the smaller doc_id first, sorted and distinct.
+def search_committed(connection: Connection, context: Context, doc_ids: Sequence[int]) -> Neighbours:
+    """Return what `search_candidates` does of documents whose band rows are on their nodes, if they are distributed.
+
+    Raises DatabaseError if some are not committed there yet: a document that is searched meanwhile does not see them
+    either, and the pair of the two would be missed.
+    """
+    for _ in range(2):  # a document that was signed again in between has other keys
+        found = search_candidates(connection, context, doc_ids)
+        if not len(found.hidden):
+            return found
+    raise DatabaseError(
+        f"band rows of {count_of(len(found.hidden), 'document')} are not on their nodes: a commit did not reach them "
+        "yet, which SELECT recover_prepared_transactions() completes; or they are lost: nearsim verify-index --repair"
+    )
+
+
+def search_candidates(connection: Connection, context: Context, doc_ids: Sequence[int]) -> Neighbours:
+    """Return the candidates of documents as `linked`: (m, 2) int64, the smaller doc_id first, sorted and distinct.
 
     Also returns those of the documents that are anchors of buckets over the limit; `search_full_buckets` searches them.
     """
     heads = signatures.read_sketches(connection, context.leaves, doc_ids, context.encoder.family)
     if not len(heads.doc_ids):
-        return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+        none = np.zeros(0, np.int64)
+        return Neighbours(none.reshape(0, 2), none, none)
     # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
     context.found.duplicate_digests.update(signatures.find_duplicate_heads(connection, context.leaves, heads))
     keys = context.encoder.band_keys(heads.sketches)
-    found, anchors = lookups.look_up_candidates(
+    found = neighbours.look_up_candidates(
         connection, context.leaves, context.bucket_limit, heads.doc_ids, keys
     )
-    return _distinct(np.sort(found, axis=1)), anchors
+    return found._replace(linked=_distinct(np.sort(found.linked, axis=1)))
 
 
 def _distinct(rows: Ints) -> Ints:
@@ -55,33 +73,10 @@ def search_full_buckets(
     if not len(head.doc_ids):
         return np.zeros((0, 2), np.int64)
     keys = context.encoder.band_keys(head.sketches)
-    members = lookups.look_up_members(
+    members = neighbours.look_up_members(
         connection, context.leaves, context.bucket_limit, anchor, keys, after, batch
     )
     return np.stack((np.full(len(members), anchor, np.int64), members), axis=1)
-
-
-def require_bands(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
-    """Raise DatabaseError if band rows of documents are distributed and not committed on all nodes yet.
-
-    Searches before they are committed on all nodes would be in vain: a document that is searched meanwhile does not see
-    them either, and the pair of the two would be missed.
-    """
-    if not context.leaves.distributed:
-        return
-    hidden = doc_ids
-    for _ in range(2):  # a document that was signed again in between has other keys
-        heads = signatures.read_sketches(connection, context.leaves, hidden, context.encoder.family)
-        if not len(heads.doc_ids):
-            return
-        keys = context.encoder.band_keys(heads.sketches)
-        hidden = index_checks.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
-        if not hidden:
-            return
-    raise DatabaseError(
-        f"band rows of {count_of(len(hidden), 'document')} are not on their nodes: a commit did not reach them yet, "
-        "which SELECT recover_prepared_transactions() completes; or they are lost: nearsim verify-index --repair"
-    )
 
 
 Features = dict[int, NDArray[Any]]  # features by row of the signatures

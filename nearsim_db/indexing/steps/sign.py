@@ -13,7 +13,7 @@ from nearsim_db.readers.values import value_digest
 from nearsim_db.similarity.arrays import FeatureSets, Ints, Mask
 from nearsim_db.similarity.batches import LABEL_BYTES, SignatureRows, Signatures, with_labels
 from nearsim_db.similarity.encoder import Encoded
-from nearsim_db.store import bands, clusters, documents, lookups, pairs, signatures
+from nearsim_db.store import bands, clusters, documents, neighbours, pairs, signatures
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
@@ -231,9 +231,9 @@ def _exchange_bands(
     """Move band rows to the new heads; return these, and documents that become anchors of full buckets, to search."""
     leaves, limit = context.leaves, context.bucket_limit
     lost_keys = context.encoder.band_keys(lost.sketches)
-    anchors, full = lookups.read_anchors(connection, leaves, limit, lost_keys)
+    anchors, full = neighbours.read_anchors(connection, leaves, limit, lost_keys)
     bands.delete_bands(connection, leaves, lost.doc_ids, lost_keys)
     pairs.delete_pairs_of(connection, leaves, lost.doc_ids)
     bands.write_bands(connection, leaves, gained.doc_ids, context.encoder.band_keys(gained.sketches))
-    anchors_now, _ = lookups.read_anchors(connection, leaves, limit, full)
+    anchors_now, _ = neighbours.read_anchors(connection, leaves, limit, full)
     return {*gained.doc_ids.tolist(), *(doc_id for _, doc_id in anchors_now - anchors)}

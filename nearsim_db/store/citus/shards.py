@@ -9,7 +9,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.statements import Leaves, Mode, Result, run
 
-_MANY = 1_000  # buckets, of which those of each shard are looked up by themselves
+MANY = 1_000  # buckets, of which those of each shard are looked up by themselves
 
 
 def run_by_shard(
@@ -46,7 +46,7 @@ def run_by_shard(
 
 def _by_shard(connection: Connection, leaves: Leaves, hashes: Ints) -> list[Ints]:
     """Return the positions of buckets, those of each shard together if they are many."""
-    if not leaves.distributed or len(hashes) < _MANY:
+    if not leaves.distributed or len(hashes) < MANY:
         return [np.arange(len(hashes))]
     shards = np.array(run(connection, "find_shards", None, "binary", bucket_hashes=packed(hashes)).value())
     order = np.argsort(shards, kind="stable")
