@@ -58,7 +58,6 @@ def review(
         raise UsageError(f"--token has {len(token)} characters; it needs at least {_SHORTEST_TOKEN}")
     try:
         from nearsim_db.cli.review import server
-        from nearsim_db.cli.review.application import application
         from nearsim_db.cli.review.site import Site
     except ImportError as error:
         raise NearsimError(
@@ -80,4 +79,4 @@ def review(
         terminal.print_info(f"judging as {site.desk.reviewer}; Ctrl-C ends the review desk")
         if browser:
             webbrowser.open(address.url)
-        server.serve(application(site), address, listening)
+        server.serve(site, address, listening)
