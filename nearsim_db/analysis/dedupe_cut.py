@@ -25,11 +25,11 @@ from nearsim_db.analysis.repetition import Cut, PassageCutter, WindowIndex, with
 from nearsim_db.errors import InputError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.delimited import raw_rows
-from nearsim_db.readers.document_maker import DocumentMaker, value_at
+from nearsim_db.readers.document_maker import DocumentMaker
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import json_line
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.values import encodable
+from nearsim_db.readers.values import encodable, value_at
 from nearsim_db.readers.writers.delimited import DelimitedLines
 from nearsim_db.readers.writers.file_format import FileFormat
 from nearsim_db.records import Document, Progress, silent

@@ -1,7 +1,6 @@
 """Remove near-duplicates from files: read, encode, link, verify, cluster, write; no database is used."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -21,7 +20,6 @@ from nearsim_db.analysis.dedupe_output import (
 from nearsim_db.analysis.dedupe_shards import Shard, find_shards, write_shards
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import HeadPairs, Twins, find
-from nearsim_db.analysis.whole_texts import WholeTexts
 from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT
@@ -34,10 +32,8 @@ from nearsim_db.records import IngestSummary, Progress, silent
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.backend import plain_characters
-from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import Profile, resolve
+from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe, field_across, without_review
-from nearsim_db.store.settings import encoding_from_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +137,10 @@ def dedupe(
     shards = find_shards(source, parts, outputs.unique) if outputs.unique and outputs.sharded else []
     written: list[Path | None] = [one.path for one in shards] if outputs.sharded else [outputs.unique]
     refuse_overwriting_inputs(written, others)
-    backend, available = encoding_from_environment()
-    threads = threads or available
-    kind = WholeTexts if exact else Encoder
-    encoder = kind(resolve(recipe), backend, 0 if backend else plain_characters(source.content_bytes))
+    few = plain_characters(source.content_bytes)
     with (
+        EncodedRecords.under(recipe, threads, exact=exact, plain_characters=few) as records,
         open_vectors(vectors) as beside,
-        ThreadPoolExecutor(threads, thread_name_prefix="nearsim") as pool,
-        EncodedRecords(encoder, pool, threads) as records,
         RecordPlaces() if outputs.pairs or outputs.clusters or outputs.review else nullcontext() as places,
     ):
         beside.check(source)
@@ -158,15 +150,16 @@ def dedupe(
             given.read(records, places, rejects, progress, strict=strict)
         given.refuse_unusable()
         given.refuse_replacing(written, inputs, most_rejected)
-        found = find(encoder, records, given.labels, pool, progress)
+        found = find(records, given.labels, progress)
+        profile = records.encoder.profile
         if places is not None:
             ordered = records.ranks.earlier_first if earlier_later else found.ordered
-            lines = PairLines(encoder.profile, found.twins, records, places, given.labels, ordered)
+            lines = PairLines(profile, found.twins, records, places, given.labels, ordered)
             write_lines(outputs.pairs, chain(lines.of_heads(found.pairs), lines.of_twins(found.pairs)))
             write_lines(outputs.review, lines.of_heads(found.in_review))
             write_lines(outputs.clusters, cluster_lines(found.clusters, places))
         unique = copy_records(parts, outputs, shards, given.kept(found.match >= 0), progress)
-        summary, of_recipe = given.summary, () if exact else recipe_warnings.of_profile(encoder.profile)
+        summary, of_recipe = given.summary, () if exact else recipe_warnings.of_profile(profile)
         return DedupeSummary(
             summary,
             AgainstSummary(given.against_read, given.against_rejected, found.matched),
@@ -175,8 +168,8 @@ def dedupe(
             found.nodes.count(found.pairs.edges) + found.nodes.count_within(),
             found.nodes.count(found.in_review.edges),
             int(found.clusters.survives.sum()),
-            encoder.profile,
-            (*given.warnings(), *of_recipe, *_warnings(encoder, records, found.twins, found.pairs)),
+            profile,
+            (*given.warnings(), *of_recipe, *_warnings(records, found.twins, found.pairs)),
             given.reasons.rejected(),
         )
 
@@ -218,8 +211,9 @@ def write_lines(path: Path | None, lines: Iterable[bytes]) -> None:
                 target.write(line)
 
 
-def _warnings(encoder: Encoder, records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Iterator[str]:
+def _warnings(records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Iterator[str]:
     """Yield warnings about the texts, features and sketches, and about links that were left out."""
+    encoder = records.encoder
     if not encoder.has_sketches:
         return
     heads, profile = twins.heads, encoder.profile

@@ -13,10 +13,10 @@ from nearsim_db.analysis.counted_pairs import Comparison, Labels
 from nearsim_db.analysis.encoded_records import Ranks
 from nearsim_db.errors import InputError, none_usable
 from nearsim_db.readers import Fields, RejectWriter, VectorLengthCheck
-from nearsim_db.readers.columns import column_of
 from nearsim_db.readers.contract import ID
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.rejects import RejectReasons, stopped
+from nearsim_db.readers.values import column_of
 from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.records import Document, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.arrays import Ints, Mask

@@ -1,7 +1,6 @@
 """Remove near-duplicates from rows in memory: texts, mappings, tuples, documents, data frames; no database is used."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,11 @@ from nearsim_db.analysis.counted_pairs import Comparison
 from nearsim_db.analysis.dedupe_input import DedupeInput
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_pairs import find
-from nearsim_db.analysis.whole_texts import WholeTexts
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, RejectWriter, from_documents, open_vectors
 from nearsim_db.readers.frames import Rows
 from nearsim_db.records import Document, ReadDocument, Reject, silent
-from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, field_across, override, without_review
-from nearsim_db.store.settings import encoding_from_environment
 
 _ROWS = Path("rows")
 
@@ -119,20 +114,16 @@ def dedupe(
     fields = Fields(id, title, text, source, "url", published_at, vector, ids="optional")
     given = _held(rows)
     chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep)
-    backend, available = encoding_from_environment()
-    encoder = (WholeTexts if exact else Encoder)(resolve(chosen), backend)
-    threads = threads or available
     others = [] if against is None else [_Source(against, fields, "against")]
     comparison = Comparison(across or field_across(chosen), against is not None, only_against)
     with (
+        EncodedRecords.under(chosen, threads, exact=exact) as records,
         open_vectors(None) as beside,
-        ThreadPoolExecutor(threads, thread_name_prefix="nearsim") as pool,
-        EncodedRecords(encoder, pool, threads) as records,
     ):
         read = DedupeInput(_Source(given, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
         rejects = _Rejects()
         read.read(records, None, rejects, silent, strict=False)
-        found = find(encoder, records, read.labels, pool, silent)
+        found = find(records, read.labels, silent)
         places, old = read.rows, read.labels.against
         removed = [(row, of) for row, of in enumerate(found.match.tolist()) if of >= 0]
         return Deduped(

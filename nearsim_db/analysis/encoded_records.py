@@ -4,7 +4,7 @@ import os
 from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from math import inf, isnan, nan
@@ -14,16 +14,19 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.analysis.whole_texts import WholeTexts
 from nearsim_db.errors import NearsimError
 from nearsim_db.records import Document
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints
 from nearsim_db.similarity.batches import SignatureRows
-from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles, Frequencies, find_common
+from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
 from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.metrics import FEATURE
-from nearsim_db.similarity.recipe import keep_policy
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, keep_policy
 from nearsim_db.similarity.recipe_warnings import TextSample
+from nearsim_db.store.settings import encoding_from_environment
 
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 2_000_000
@@ -39,9 +42,9 @@ class EncodedRecords:
     the arrays are complete: `counts` of features, `digests` void of 16 bytes, `numbers` uint64, `sketches` (n, k).
     """
 
-    def __init__(self, encoder: Encoder, pool: Executor, threads: int) -> None:
+    def __init__(self, encoder: Encoder, threads: int) -> None:
         self.encoder = encoder
-        self._pool = pool
+        self.pool: ThreadPoolExecutor = ThreadPoolExecutor(threads, thread_name_prefix="nearsim")
         self._most_waiting = 2 * threads
         self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
         self._files: list[BinaryIO] = [TemporaryFile(prefix="nearsim-") for _ in range(2)]  # noqa: SIM115  closed on exit
@@ -57,10 +60,21 @@ class EncodedRecords:
         self.texts: TextSample = TextSample()
         self.heads: HeadSample = HeadSample()
 
+    @classmethod
+    def under(cls, recipe: Recipe, threads: int | None, *, exact: bool, plain_characters: int = 0) -> Self:
+        """Return records to be encoded under a recipe, with `exact` by their whole texts; by default on all cores.
+
+        `plain_characters` are encoded before compiled code is loaded, unless a back end is chosen.
+        """
+        backend, available = encoding_from_environment()
+        kind = WholeTexts if exact else Encoder
+        return cls(kind(resolve(recipe), backend, 0 if backend else plain_characters), threads or available)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.pool.shutdown()
         for one in self._files:
             one.close()
 
@@ -88,7 +102,7 @@ class EncodedRecords:
 
     def _submit(self) -> None:
         contents, first = self._begun, len(self) - len(self._begun)
-        encoded = self._pool.submit(self.encoder.encode, contents, keep_features=True)
+        encoded = self.pool.submit(self.encoder.encode, contents, keep_features=True)
         self._waiting.append((first, contents, encoded))
         self._begun, self._characters = [], 0
         if len(self._waiting) > self._most_waiting:
@@ -148,7 +162,7 @@ class EncodedRecords:
 
     def _count_features(self) -> bool:
         """Count the features of a sample, if the recipe requires it; return whether all are to be encoded again."""
-        encoder, recipe, count = self.encoder, self.encoder.profile.recipe, len(self)
+        encoder, count = self.encoder, len(self)
         sample = np.linspace(0, count, min(count, SAMPLE_SIZE), endpoint=False).astype(np.int64)
 
         def read() -> Iterator[list[Hashes]]:
@@ -158,14 +172,8 @@ class EncodedRecords:
 
         if not encoder.has_sketches:
             return False
-        if encoder.freezes:
-            encoder.freeze(Frequencies.of(read()))
-            return True
-        if not recipe.match.ignore_common:
-            return False
-        self.common = find_common(read, recipe)
-        encoder.ignore(self.common.ids)
-        return len(self.common.ids) > 0
+        self.common = encoder.count_features(read)
+        return encoder.freezes or (self.common is not None and len(self.common.ids) > 0)
 
     def _encode_again(self) -> None:
         """Encode the features of all documents as the counts of features require."""

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from functools import partial
 from tempfile import TemporaryFile
@@ -78,20 +78,21 @@ class HeadPairs(Screened):
 
 
 def find_pairs(
-    encoder: Encoder, records: EncodedRecords, twins: Twins, nodes: Nodes, pool: Executor, progress: Progress
+    records: EncodedRecords, twins: Twins, nodes: Nodes, progress: Progress
 ) -> tuple[HeadPairs, HeadPairs]:
     """Verify the candidates among heads that may count; return the pairs, and those to be reviewed."""
+    encoder = records.encoder
     heads = twins.heads if encoder.has_sketches else twins.heads[:0]
     progress("candidates", 0, len(heads))
-    check = partial(_verified, encoder, records)
+    check = partial(_verified, records)
     found = [check((heads[:0], heads[:0]))]
     with TemporaryFile(prefix="nearsim-") as file:
-        keys = _band_keys(encoder, records, heads, file)
+        keys = _band_keys(records, heads, file)
         full = find_full_buckets(keys, encoder.profile.recipe.match.bucket_limit)
         blocks = _blocks(keys, full, heads, nodes, encoder)
         waiting: deque[Future[tuple[Screened, Scores]]] = deque()
         for block in blocks:
-            waiting.append(pool.submit(check, block))
+            waiting.append(records.pool.submit(check, block))
             if len(waiting) > _BLOCKS_WAITING:
                 found.append(waiting.popleft().result())
         found += [one.result() for one in waiting]
@@ -109,7 +110,8 @@ def _head_pairs(screened: Screened, scores: Scores, chosen: Mask, full: FullBuck
     return HeadPairs(**fields_of, scores=scores.take(chosen), full=full)
 
 
-def _band_keys(encoder: Encoder, records: EncodedRecords, heads: Ints, file: object) -> Keys:
+def _band_keys(records: EncodedRecords, heads: Ints, file: object) -> Keys:
+    encoder = records.encoder
     parts = [slice(at, at + _SKETCHES_AT_ONCE) for at in range(0, len(heads), _SKETCHES_AT_ONCE)]
     if encoder.family.ordered:
         found = [encoder.ragged_keys(records.sketches[heads[rows]]) for rows in parts]
@@ -137,10 +139,10 @@ def _blocks(
             yield left[chosen], right[chosen]
 
 
-def _verified(encoder: Encoder, records: EncodedRecords, link: tuple[Ints, Ints]) -> tuple[Screened, Scores]:
+def _verified(records: EncodedRecords, link: tuple[Ints, Ints]) -> tuple[Screened, Scores]:
     signed = Signatures(np.zeros(0, np.int64), records.sketches, ())
-    screened = screen(encoder, signed, *link, review=True, count_late=True)
-    return verify(encoder, screened, records.read_features, signed, review=True)
+    screened = screen(records.encoder, signed, *link, review=True, count_late=True)
+    return verify(records.encoder, screened, records.read_features, signed, review=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,22 +191,20 @@ def _total_similarity(twins: Twins, pairs: HeadPairs) -> Floats:
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
-def find(
-    encoder: Encoder, records: EncodedRecords, labels: Labels, pool: Executor, progress: Progress
-) -> Found:
+def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
     """Find the pairs that count, and what they remove: all but one of a cluster, or, against another corpus, each
     record that has a pair there, or with a better record.
     """
     twins = Twins.of(records)
     heads = Nodes(labels, twins.head_of)
-    pairs, in_review = find_pairs(encoder, records, twins, heads, pool, progress)
+    pairs, in_review = find_pairs(records, twins, heads, progress)
     progress("clusters", 0, len(records))
     if records.ranks.policy == "central":
         records.ranks.rank_by(_total_similarity(twins, pairs))
-    nodes, edges, rows = alike(encoder, records, twins, heads, pairs)
+    nodes, edges, rows = alike(records, twins, heads, pairs)
     nothing = np.zeros(0, np.int64)
     if not labels.comparison.against:
-        clusters = cluster(encoder, records, nodes, edges, pairs.scores.similarity[rows])
+        clusters = cluster(records, nodes, edges, pairs.scores.similarity[rows])
         return Found(twins, heads, pairs, in_review, clusters, clusters.survivors(len(records)), 0, nothing)
     order = records.ranks.order(np.arange(labels.count))
     order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
@@ -236,15 +236,13 @@ class Clusters:
         return found
 
 
-def alike(
-    encoder: Encoder, records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: HeadPairs
-) -> tuple[Nodes, Ints, Ints]:
+def alike(records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: HeadPairs) -> tuple[Nodes, Ints, Ints]:
     """Return the records that are alike, which are twins, or those of the same numbers, and the edges between them.
 
     Also returns the row of `pairs` that each edge derives from.
     """
     rows = pairs.tying
-    if encoder.profile.recipe.cluster.numbers_differ == "link":
+    if records.encoder.profile.recipe.cluster.numbers_differ == "link":
         return nodes, pairs.edges[rows], rows
     edges, derived, ties = _of_same_numbers(pairs.edges[rows], twins, records.numbers)
     node_of = np.where(twins.head_of >= 0, np.arange(len(records)), -1)
@@ -252,11 +250,10 @@ def alike(
     return Nodes(nodes.labels, node_of), edges, rows[derived]
 
 
-def cluster(
-    encoder: Encoder, records: EncodedRecords, nodes: Nodes, edges: Ints, similarities: Floats
-) -> Clusters:
+def cluster(records: EncodedRecords, nodes: Nodes, edges: Ints, similarities: Floats) -> Clusters:
     """Cluster records that are alike, and pairs of them, by the recipe's linkage, and choose the survivors."""
-    rules = encoder.profile.recipe.cluster
+    profile = records.encoder.profile
+    rules = profile.recipe.cluster
     counts, twin_edges = nodes.counted(edges)
     edges, similarities = edges[counts], similarities[counts]
     both = np.concatenate((edges, twin_edges))
@@ -264,7 +261,7 @@ def cluster(
         order = records.ranks.order(np.unique(both))
         numbers, cluster_ids = star_clusters(edges, similarities, twin_edges, order)
     elif rules.linkage == "average":
-        least = encoder.profile.similarity_at_threshold
+        least = profile.similarity_at_threshold
         numbers, cluster_ids = average_clusters(edges, similarities, twin_edges, twin_edges, least)
     else:
         numbers, cluster_ids = connected_components(both)

@@ -13,13 +13,7 @@ from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.arrays import Hashes, Ints, flat
-from nearsim_db.similarity.common_shingles import (
-    SAMPLE_SEED,
-    SAMPLE_SIZE,
-    CommonShingles,
-    Frequencies,
-    find_common,
-)
+from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, CommonShingles
 from nearsim_db.store import (
     bands,
     build_slices,
@@ -128,23 +122,22 @@ def _count_features(connection: Connection, context: Context) -> None:
                 features = encoder.features([encoder.text_of(one.title, one.body) for one in batch])
                 yield [features.ids_of(place) for place in range(len(batch))]
 
-    if ignores:
-        _leave_out_common(connection, context, find_common(read, encoder.profile.recipe))
-        return
-    encoder.freeze(Frequencies.of(read()))
-    generation_rows.set_frequencies(connection, context.generation, encoder.frequencies.to_bytes())
-    figures = {"frequencies_counted_in": encoder.frequencies.documents}
-    generation_rows.add_figures(connection, context.generation, figures)
+    common = encoder.count_features(read)
+    if common is not None:
+        _record_common(connection, context, common)
+    else:
+        generation_rows.set_frequencies(connection, context.generation, encoder.frequencies.to_bytes())
+        figures = {"frequencies_counted_in": encoder.frequencies.documents}
+        generation_rows.add_figures(connection, context.generation, figures)
 
 
-def _leave_out_common(connection: Connection, context: Context, common: CommonShingles) -> None:
-    """Leave out the shingles of too many documents from now on; does not commit."""
+def _record_common(connection: Connection, context: Context, common: CommonShingles) -> None:
+    """Record the shingles of too many documents, which are left out from now on; does not commit."""
     if not len(common.ids):
         return
     figures = {"common_shingles": len(common.ids), "common_shingles_counted_in": common.documents}
     generation_rows.set_common_shingles(connection, context.generation, common.ids)
     generation_rows.add_figures(connection, context.generation, figures)
-    context.encoder.ignore(common.ids)
     percent = context.encoder.profile.recipe.match.ignore_common or 0.0
     for message in recipe_warnings.of_common(percent, common):
         context.warn(f"profile {context.generation.profile}: {message}")

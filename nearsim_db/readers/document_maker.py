@@ -11,7 +11,7 @@ from math import isnan
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
-from nearsim_db.readers.values import kind, shown
+from nearsim_db.readers.values import kind, shown, value_at
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
@@ -231,14 +231,6 @@ def _listed(names: list[str]) -> str:
 def _is_among(name: str, columns: list[str]) -> bool:
     """Whether a field, or the object that it is in, is a column."""
     return name in columns or name.partition(".")[0] in columns
-
-
-def value_at(record: Mapping[str, object], path: str) -> object:
-    """Return what is at a path such as 'meta.id', None if nothing is."""
-    value: object = record
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
 
 
 def _joined_id(record: Mapping[str, object], names: tuple[str, ...]) -> str:

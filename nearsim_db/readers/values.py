@@ -1,10 +1,15 @@
-"""Names and short representations of values, for the reasons of rejects; JSON numbers of any size."""
+"""Values of records: by the name of their field, as names and short text for reasons of rejects, and as JSON."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import blake2b
 
 import orjson
 
+from nearsim_db.readers.contract import Fields
+from nearsim_db.records import ReadDocument
+
+FILE = "file"
 _SHOWN_CHARACTERS = 60
 _KINDS: dict[type, str] = {
     bool: "true or false",
@@ -60,3 +65,40 @@ def json_text(value: object) -> str:
 def value_digest(value: object, size: int) -> bytes:
     """Return a digest of a JSON value, of `size` bytes; zeros for none."""
     return bytes(size) if value is None else blake2b(json_text(value).encode(), digest_size=size).digest()
+
+
+def value_at(record: Mapping[str, object], path: str) -> object:
+    """Return what is at a path such as 'meta.id', None if nothing is."""
+    value: object = record
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def column_of(record: ReadDocument, name: str, fields: Fields) -> object:
+    """Return the value of a field or column, or at a path such as 'meta.lang'; the file for 'file'; None for none."""
+    if name == FILE:
+        return record.file
+    document = record.document
+    value: object = None
+    if name in (fields.source, "source"):
+        value = document.source
+    elif name == fields.id:
+        value = document.external_id
+    elif name == fields.title:
+        value = document.title
+    elif name == fields.url:
+        value = document.url
+    elif name == fields.published_at:
+        value = None if document.published_at is None else document.published_at.isoformat()
+    if value is None and name in document.attributes:
+        value = document.attributes[name]
+    return value_at(document.attributes, name) if value is None and "." in name else value
+
+
+def field_of(name: str, source: str | None, attributes: Mapping[str, object] | None) -> object:
+    """Return the source of a document, or an attribute, or what is at a path in them; None for none."""
+    if name == "source":
+        return source
+    value = (attributes or {}).get(name)
+    return value_at(attributes or {}, name) if value is None and "." in name else value

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from nearsim_db.errors import InputError, count_of
-from nearsim_db.readers.columns import field_of
+from nearsim_db.readers.values import field_of
 from nearsim_db.search.answers import find_document, metric_of, profile_of
 from nearsim_db.search.pair_figures import (
     PairFigures,

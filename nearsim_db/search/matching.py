@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.search import Features, current_features, read_features, verify_screened
-from nearsim_db.readers.columns import field_of
-from nearsim_db.readers.values import value_digest
+from nearsim_db.readers.values import field_of, value_digest
 from nearsim_db.records import Direction, DocId, Document, Evidence, Match, Matches
 from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced

@@ -9,7 +9,7 @@ import numpy as np
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields
-from nearsim_db.readers.columns import column_of
+from nearsim_db.readers.values import column_of
 from nearsim_db.records import Nearest, ReadDocument
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.arrays import Ragged

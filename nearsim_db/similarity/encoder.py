@@ -1,7 +1,7 @@
 """Encoding: from documents to counts, digests and sketches for the store, and to features for verification."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, cast
@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Keys, Mask, Ragged, Sketches
 from nearsim_db.similarity.batches import LABEL_BYTES, Columns, own_digest
-from nearsim_db.similarity.common_shingles import NOTHING_COUNTED, Frequencies, ignored_ids, without
+from nearsim_db.similarity.common_shingles import (
+    NOTHING_COUNTED,
+    CommonShingles,
+    Frequencies,
+    find_common,
+    ignored_ids,
+    without,
+)
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import field_across
@@ -185,6 +192,19 @@ class Encoder:
     def freeze(self, frequencies: Frequencies) -> None:
         """Weight features by these document frequencies from now on."""
         self.frequencies = frequencies
+
+    def count_features(self, read: Callable[[], Iterable[Sequence[Hashes]]]) -> CommonShingles | None:
+        """Count the features of a sample that `read` returns in batches, if the recipe requires it.
+
+        From now on they are weighted by their frequencies, or the common ones, which are returned, are left out.
+        """
+        if self.freezes:
+            self.freeze(Frequencies.of(read()))
+        if not self.profile.recipe.match.ignore_common:
+            return None
+        common = find_common(read, self.profile.recipe)
+        self.ignore(common.ids)
+        return common
 
     def sketch(self, features: Features) -> Sketches:
         """Return the sketches (n, k) of a batch."""

@@ -112,15 +112,11 @@ def _banding_of(recipe: "Recipe", bands: int, rows: int) -> dict[str, str]:
 def _banding(description: dict[str, Any]) -> dict[str, str]:
     """Return what makes candidates, and with bands their recall."""
     found = _banding_of(_recipe_of(description), description["bands"], description["rows"])
-    return found | (_recall_of(description) if BANDING in found else {})
-
-
-def _recall_of(description: dict[str, Any]) -> dict[str, str]:
-    return {
-        "unused rows": f"{description['unused_rows']}",
-        "amplification": description["amplification"],
-        "expected recall": f"{description['expected_recall']:.4f} at the threshold",
-    }
+    if BANDING not in found:
+        return found
+    recall = f"{description['expected_recall']:.4f} at the threshold"
+    more = {"unused rows": f"{description['unused_rows']}", "amplification": description["amplification"]}
+    return found | more | {"expected recall": recall}
 
 
 def _recipe_of(description: dict[str, Any]) -> "Recipe":
