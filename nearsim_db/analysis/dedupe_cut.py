@@ -19,7 +19,6 @@ from nearsim_db.analysis.dedupe_files import (
     write_lines,
 )
 from nearsim_db.analysis.dedupe_input import DedupeInput
-from nearsim_db.analysis.dedupe_shards import find_shards
 from nearsim_db.analysis.encoded_records import Ranks
 from nearsim_db.analysis.repetition import Cut, PassageCutter, WindowIndex, without
 from nearsim_db.errors import InputError
@@ -94,14 +93,13 @@ def cut_passages(
     ):
         records = CutRecords(PassageCutter(recipe, backends.resolve(backend), WindowIndex()))
         by_line = [(one.path, one.format is FileFormat.JSONL) for one in parts]
-        given = DedupeInput(source, by_line, beside, (), Comparison(None, False, False))
+        given = DedupeInput(source, by_line, beside, (), Comparison())
         given.read(records, places, rejects, progress, strict=strict)
         given.refuse_unusable()
         placed = given.placed(records.cuts)
         inputs = [CutInput(source, one.path, cuts) for one, cuts in zip(parts, placed, strict=True)]
-        shards = find_shards(source, inputs, outputs.unique) if outputs.unique and outputs.sharded else []
-        written: list[Path | None] = [one.path for one in shards] if outputs.sharded else [outputs.unique]
-        given.refuse_replacing(written, source.paths, most_rejected)
+        shards = outputs.shards(source, inputs)
+        given.refuse_replacing(outputs.of_records(shards), source.paths, most_rejected)
         removed = np.zeros(len(records), bool)
         removed[sorted(records.emptied)] = True
         if places is not None:

@@ -19,7 +19,7 @@ from nearsim_db.analysis.dedupe_output import (
 )
 from nearsim_db.analysis.dedupe_shards import Shard, find_shards, write_shards
 from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_pairs import HeadPairs, Twins, find
+from nearsim_db.analysis.file_pairs import Found, HeadPairs, Twins, find
 from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT
@@ -52,6 +52,14 @@ class Outputs:
     format: FileFormat | None = None
     sharded: bool = False
     cuts: Path | None = None
+
+    def shards(self, source: Source, parts: Sequence[Input]) -> list[Shard]:
+        """Return the files of the folder that is written to, none if it is a file."""
+        return find_shards(source, parts, self.unique) if self.unique and self.sharded else []
+
+    def of_records(self, shards: Sequence[Shard]) -> list[Path | None]:
+        """Return the files for the remaining documents."""
+        return [one.path for one in shards] if self.sharded else [self.unique]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +129,7 @@ def dedupe(
     the first record that is rejected or whose date cannot be read; and before an input is replaced by an output that
     lacks more than `most_rejected` of its records.
     """
-    if outputs.review is None:
-        recipe = without_review(recipe)
-    elif recipe.match.review == 0:
-        raise RecipeError(
-            "match.review is 0, so there are no pairs to be reviewed; --set match.review=0.5, or another value"
-        )
+    recipe = _with_review(recipe, wanted=outputs.review is not None)
     across = across or field_across(recipe)
     check_readable_twice(source.paths)
     inputs = source.paths if vectors is None else (*source.paths, vectors)
@@ -134,8 +137,8 @@ def dedupe(
     parts = [Input(source, path) for path in source.paths]
     beside_unique = (outputs.pairs, outputs.review, outputs.clusters, outputs.rejects)
     refuse_overwriting_inputs(beside_unique, (*inputs, *others))
-    shards = find_shards(source, parts, outputs.unique) if outputs.unique and outputs.sharded else []
-    written: list[Path | None] = [one.path for one in shards] if outputs.sharded else [outputs.unique]
+    shards = outputs.shards(source, parts)
+    written = outputs.of_records(shards)
     refuse_overwriting_inputs(written, others)
     few = plain_characters(source.content_bytes)
     with (
@@ -151,27 +154,40 @@ def dedupe(
         given.refuse_unusable()
         given.refuse_replacing(written, inputs, most_rejected)
         found = find(records, given.labels, progress)
-        profile = records.encoder.profile
         if places is not None:
             ordered = records.ranks.earlier_first if earlier_later else found.ordered
-            lines = PairLines(profile, found.twins, records, places, given.labels, ordered)
-            write_lines(outputs.pairs, chain(lines.of_heads(found.pairs), lines.of_twins(found.pairs)))
-            write_lines(outputs.review, lines.of_heads(found.in_review))
-            write_lines(outputs.clusters, cluster_lines(found.clusters, places))
+            _write_lists(outputs, found, PairLines(found.twins, records, places, given.labels, ordered))
         unique = copy_records(parts, outputs, shards, given.kept(found.match >= 0), progress)
-        summary, of_recipe = given.summary, () if exact else recipe_warnings.of_profile(profile)
+        of_recipe = () if exact else recipe_warnings.of_profile(records.encoder.profile)
+        warnings = (*given.warnings(), *of_recipe, *_warnings(records, found.twins, found.pairs))
         return DedupeSummary(
-            summary,
+            given.summary,
             AgainstSummary(given.against_read, given.against_rejected, found.matched),
             unique,
-            summary.read - summary.rejected - unique,
-            found.nodes.count(found.pairs.edges) + found.nodes.count_within(),
+            given.summary.read - given.summary.rejected - unique,
+            found.pair_count,
             found.nodes.count(found.in_review.edges),
             int(found.clusters.survives.sum()),
-            profile,
-            (*given.warnings(), *of_recipe, *_warnings(records, found.twins, found.pairs)),
+            records.encoder.profile,
+            warnings,
             given.reasons.rejected(),
         )
+
+
+def _with_review(recipe: Recipe, *, wanted: bool) -> Recipe:
+    """Return the recipe, without pairs to be reviewed unless they are wanted. Raises RecipeError if it has none."""
+    if wanted and recipe.match.review == 0:
+        raise RecipeError(
+            "match.review is 0, so there are no pairs to be reviewed; --set match.review=0.5, or another value"
+        )
+    return recipe if wanted else without_review(recipe)
+
+
+def _write_lists(outputs: Outputs, found: Found, lines: PairLines) -> None:
+    """Write the pairs, those to be reviewed, and the clusters."""
+    write_lines(outputs.pairs, chain(lines.of_heads(found.pairs), lines.of_twins(found.pairs)))
+    write_lines(outputs.review, lines.of_heads(found.in_review))
+    write_lines(outputs.clusters, cluster_lines(found.clusters, lines.places))
 
 
 def copy_records(

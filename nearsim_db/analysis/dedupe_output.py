@@ -21,7 +21,6 @@ from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordW
 from nearsim_db.readers.writers.opened import JsonLinesWriter, open_writer
 from nearsim_db.readers.writers.parquet import ParquetWriter, inferred_schema
 from nearsim_db.similarity.arrays import Ints
-from nearsim_db.similarity.profile import Profile
 
 if TYPE_CHECKING:
     from pyarrow import Schema
@@ -181,7 +180,6 @@ Figures = dict[str, object]
 class PairLines:
     """Writes pairs of records that count, copies included; `ordered` puts two records left and right."""
 
-    profile: Profile
     twins: Twins
     records: EncodedRecords
     places: RecordPlaces
@@ -203,7 +201,7 @@ class PairLines:
                 "union": None if scores.union is None else int(scores.union[row]),
                 "estimate": round(float(str(np.float32(pairs.estimate[row]))), _ESTIMATE_DIGITS),
                 "shared_bands": int(pairs.shared_bands[row]),
-                "verified": self.profile.recipe.match.verify == "exact",
+                "verified": self.records.encoder.profile.recipe.match.verify == "exact",
                 **({} if scores.distance is None else {"distance": float(scores.distance[row])}),
             }
             yield from self._lines(product(self._documents(left), self._documents(right)), figures)
@@ -216,7 +214,10 @@ class PairLines:
                 int(self.records.counts[head]) if scores.intersection is not None and has_features else None
             )
             same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}
-            same |= {"shared_bands": self.profile.bands if has_features else 0, "verified": True}
+            same |= {
+                "shared_bands": self.records.encoder.profile.bands if has_features else 0,
+                "verified": True,
+            }
             if scores.distance is not None:
                 same["distance"] = 0.0
             yield from self._lines(combinations(self._documents(head), 2), same)

@@ -133,7 +133,7 @@ def dedupe(
                 for row, of in removed
             ),
             tuple(rejects.all),
-            found.nodes.count(found.pairs.edges) + found.nodes.count_within(),
+            found.pair_count,
             given,
         )
 

@@ -163,6 +163,11 @@ class Found:
     matched: int
     rank: Ints
 
+    @property
+    def pair_count(self) -> int:
+        """The number of pairs of records, twins included."""
+        return self.nodes.count(self.pairs.edges) + self.nodes.count_within()
+
     def ordered(self, one: int, other: int) -> tuple[int, int]:
         """Return two records of a pair in order: with another corpus the better one first, otherwise the first."""
         is_first = self.rank[one] < self.rank[other] if len(self.rank) else one < other

@@ -85,8 +85,8 @@ def output_option(help: str, metavar: str = "PATH", **more: Any) -> Any:
 
 def _named_option(name: str, completed: Callable[..., object], help: str, **more: Any) -> Any:
     """Return the option --collection or --profile, by default from NEARSIM_COLLECTION or NEARSIM_PROFILE."""
-    flags, variable = (f"--{name}", f"-{name[0]}"), f"NEARSIM_{name.upper()}"
-    return typer.Option(*flags, metavar="NAME", autocompletion=completed, envvar=variable, help=help, **more)
+    given: dict[str, Any] = {"autocompletion": completed, "envvar": f"NEARSIM_{name.upper()}"} | more
+    return typer.Option(f"--{name}", f"-{name[0]}", metavar="NAME", help=help, **given)
 
 
 collection_option = partial(_named_option, "collection", complete_collection)

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import orjson
 
-from nearsim_db.readers.contract import Fields
 from nearsim_db.records import ReadDocument
+
+if TYPE_CHECKING:
+    from nearsim_db.readers.contract import Fields
 
 FILE = "file"
 _SHOWN_CHARACTERS = 60
@@ -75,7 +78,7 @@ def value_at(record: Mapping[str, object], path: str) -> object:
     return value
 
 
-def column_of(record: ReadDocument, name: str, fields: Fields) -> object:
+def column_of(record: ReadDocument, name: str, fields: "Fields") -> object:
     """Return the value of a field or column, or at a path such as 'meta.lang'; the file for 'file'; None for none."""
     if name == FILE:
         return record.file

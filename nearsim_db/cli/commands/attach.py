@@ -16,21 +16,11 @@ if TYPE_CHECKING:
     from nearsim_db.store.attached.attachments import Attachment
 
 Table = Annotated[str | None, options.argument("TABLE", "The table, as TABLE or SCHEMA.TABLE.")]
-Collection = Annotated[
-    str | None,
-    typer.Option(
-        "--collection", "-c", metavar="NAME", help="The collection to create. (default: the table's name)"
-    ),
-]
+_CREATED = "The collection to create. (default: the table's name)"
+Collection = Annotated[str | None, options.collection_option(_CREATED, autocompletion=None, envvar=None)]
+_SAME = "The same as the argument."
 DetachedCollection = Annotated[
-    str | None,
-    typer.Option(
-        *("--collection", "-c"),
-        metavar="NAME",
-        autocompletion=options.complete_collection,
-        callback=options.argument_or_option,
-        help="The same as the argument.",
-    ),
+    str | None, options.collection_option(_SAME, callback=options.argument_or_option, envvar=None)
 ]
 
 

@@ -64,13 +64,7 @@ def curve(
         int, typer.Option(min=1, metavar="M", help="Shared bands to require without @M.")
     ] = 1,
     profile: Annotated[
-        str | None,
-        typer.Option(
-            *("--profile", "-p"),
-            metavar="NAME",
-            autocompletion=options.complete_profile,
-            help="Profile whose curve to draw.",
-        ),
+        str | None, options.profile_option("Profile whose curve to draw.", envvar=None)
     ] = None,
     collection: options.Collection = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,

@@ -181,10 +181,10 @@ class _Membership:
     ]
     collection: Annotated[
         list[str] | None,
-        typer.Option(
-            *("--collection", "-c"),
-            metavar="NAME",
-            help="Also grant access to this collection, if collections are isolated (repeat).",
+        options.collection_option(
+            "Also grant access to this collection, if collections are isolated (repeat).",
+            autocompletion=None,
+            envvar=None,
         ),
     ] = None
 
