@@ -75,6 +75,13 @@ class Leaves:
         )
 
     @property
+    def signed(self) -> sql.Composable:
+        """Return the signatures of this generation by head, without sketches (the view nearsim_index.signed)."""
+        name = "signature_shared" if self.are_shared else "signed_document"
+        table = sql.Identifier(INDEX_SCHEMA, name)
+        return sql.SQL("(SELECT * FROM {} WHERE {})").format(table, self.numbered)
+
+    @property
     def ends(self) -> sql.Composable:
         """Return the pairs that count, each from both of its ends."""
         return sql.SQL("(SELECT * FROM nearsim_index.pair_ends WHERE {} AND NOT in_review)").format(
@@ -127,7 +134,8 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
     and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`, or
     `{of_pairs}` for pairs and members, and `{of_view}` for views of all generations.
     `{similar_pair}` has the pairs that count, `{stored_pair}` those to be reviewed as well,
-    `{tying_pair}` those that tie documents, `{pair_end}` what `{similar_pair}` does, from both ends.
+    `{tying_pair}` those that tie documents, `{pair_end}` what `{similar_pair}` has, from both ends.
+    `{signed}` has the signatures by head, without sketches.
     A statement that has placeholders must be executed with parameters, any other without.
     """
     with_names = bool(parts)
@@ -136,6 +144,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts["stored_pair"] = leaves.all_rows("similar_pair")
         parts["tying_pair"] = leaves.ties
         parts["pair_end"] = leaves.ends
+        parts["signed"] = leaves.signed
         parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["of_generation"] = leaves.condition("signature")

@@ -7,12 +7,9 @@ collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
 -- name: first_of_numbers
 -- First document with the head and the numbers of `requested`.
 (
-    SELECT doc_id FROM {signature} AS signature WHERE doc_id = requested.head_id AND numbers_digest = requested.numbers_digest
-    UNION ALL
-    (SELECT doc_id FROM {signature} AS signature
-    WHERE head_id = requested.head_id AND head_id <> doc_id AND numbers_digest = requested.numbers_digest
-    ORDER BY doc_id LIMIT 1)
-    ORDER BY doc_id LIMIT 1
+    SELECT doc_id FROM {signed} AS signed
+    WHERE head_id = requested.head_id AND numbers_digest = requested.numbers_digest
+    ORDER BY generation_id, head_id, doc_id LIMIT 1
 )
 
 -- name: on_conflict_update
