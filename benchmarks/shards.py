@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 from typing import Annotated
 
 import psycopg
@@ -111,8 +111,8 @@ def table(shards: Sequence[int], subjects: Sequence[Subject]) -> Iterator[str]:
         for percentile in ("p50", "p99"):
             values = [percentiles(one.clock[name])[percentile] for one in subjects]
             yield _line(f"{name}, {percentile}", values, percentiles(base.clock[name])[percentile])
-        used = [median(one.processor[name]) for one in subjects]
-        yield _line(f"{name}, processors", used, median(base.processor[name]))
+        used = [fmean(one.processor[name]) for one in subjects]
+        yield _line(f"{name}, processors", used, fmean(base.processor[name]))
 
 
 def _line(name: str, values: Sequence[float], base: float) -> str:
