@@ -88,7 +88,7 @@ def few_members(connection: Connection, leaves: Leaves, hashes: Ints) -> list[tu
     """Return (bucket_hash, doc_id) of all members of buckets on nodes, sorted; None if they are many."""
     most, rows = _FEW_MEMBERS * min(len(hashes), shards.MANY), list[tuple[int, int]]()
     for _, result in shards.run_by_shard(
-        connection, "list_bucket_members", leaves, hashes, hashes, "binary", most=most
+        connection, "list_bucket_members", leaves, hashes, hashes, "prepared", most=most
     ):
         part = result.rows()
         rows += [(bucket_hash, doc_id) for bucket_hash, doc_id in part]
