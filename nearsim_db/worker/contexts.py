@@ -216,6 +216,12 @@ class Schedule:
         self._clock = clock
         self._due_at = [-float("inf")] * len(services)
 
+    def make_due(self, period_seconds: float) -> None:
+        """Have the services of a period run at the next call of `run_due`."""
+        for place, (period, _) in enumerate(self._services):
+            if period == period_seconds:
+                self._due_at[place] = -float("inf")
+
     def run_due(self) -> None:
         """Run each service whose period has passed."""
         for place, (period_seconds, run) in enumerate(self._services):

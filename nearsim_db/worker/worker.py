@@ -26,6 +26,7 @@ from nearsim_db.worker.queued_work import QueuedWork, WorkLog
 from nearsim_db.worker.unattended_builds import UnattendedBuilds
 
 _POLL_SECONDS = 0.1
+_SERVICE_SECONDS = 1.0
 _MAINTENANCE_SECONDS = 60.0
 _GROWTH_SECONDS = 600.0
 _NOTICE_SECONDS = 10.0
@@ -64,22 +65,22 @@ class Session:
     def _services(self) -> Iterator[tuple[float, Callable[[], object]]]:
         scope, keep_alive, states = self._scope, self._lease.keep_alive, StateLog(self._scope)
         yield HEARTBEAT_SECONDS, keep_alive
-        yield 1.0, self._lease.release_lost_work
-        yield 1.0, scope.refresh
-        yield 1.0, self._lookups.check
+        yield _SERVICE_SECONDS, self._lease.release_lost_work
+        yield _SERVICE_SECONDS, scope.refresh
+        yield _SERVICE_SECONDS, self._lookups.check
         yield _MAINTENANCE_SECONDS, partial(maintenance.drop_old_lookup_requests, scope)
         if (seconds := self._keep_events_seconds) is not None:
             yield _MAINTENANCE_SECONDS, partial(events.prune, scope.engine, seconds, _EVENTS_AT_ONCE)
         yield _MAINTENANCE_SECONDS, partial(maintenance.analyze_tables, scope)
-        yield 1.0, self._builds.run
-        yield 1.0, states.mark_ready
+        yield _SERVICE_SECONDS, self._builds.run
+        yield _SERVICE_SECONDS, states.mark_ready
         yield _NOTICE_SECONDS, states.log_left_behind
         yield _GROWTH_SECONDS, partial(maintenance.drop_remains, scope)
         yield _GROWTH_SECONDS, partial(maintenance.begin_moves, scope)
-        yield 1.0, partial(maintenance.finish_moves, scope)
+        yield _SERVICE_SECONDS, partial(maintenance.finish_moves, scope)
         yield _DROP_SECONDS, partial(maintenance.drop_generations, scope)
-        yield 1.0, self._attached.sweep_due
-        yield 1.0, self._attached.check_if_due
+        yield _SERVICE_SECONDS, self._attached.sweep_due
+        yield _SERVICE_SECONDS, self._attached.check_if_due
         yield _NOTICE_SECONDS, states.log_unindexed
         yield _MAINTENANCE_SECONDS, partial(maintenance.remove_expired_documents, scope, keep_alive)
         yield _SUMMARY_SECONDS, self._work_log.summarise
@@ -88,12 +89,18 @@ class Session:
         """Run the services that are due and one batch of each stage that has work; return whether any work was done."""
         self._schedule.run_due()
         done = self._queued.run(self._schedule.run_due)
+        if done:  # perhaps a change of a collection that is not built yet
+            self._builds.run()
         self._monitor.round_done()
         return done
 
     def wait(self) -> None:
         """Wait for a notification of work, at most until the next poll."""
         notify.await_notice(self._listening, _POLL_SECONDS)
+
+    def make_due(self) -> None:
+        """Have the services that look for work each second do so in the next round."""
+        self._schedule.make_due(_SERVICE_SECONDS)
 
     def has_work(self) -> bool:
         """Whether any process has work left, except what was set aside or cannot be done here."""
@@ -177,11 +184,17 @@ class Worker:
         table is not followed.
         """
         with self._session(lasts=False) as session:
+            is_changed = False
             while not self._stopping:
-                if not session.run_once():
-                    if not session.has_work():
-                        break
-                    session.wait()
+                if session.run_once():
+                    is_changed = True
+                    continue
+                if not session.has_work():
+                    break
+                session.wait()
+                if is_changed:  # what is left may be up to a service
+                    session.make_due()
+                    is_changed = False
             for error in session.failures.values():
                 raise error
             if problems := session.check_attached_tables():

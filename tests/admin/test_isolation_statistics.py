@@ -92,7 +92,7 @@ def test_estimates_do_not_show_values_of_the_other_tenant(world: World) -> None:
 
 # Columns with statistics: numbers that nearsim gave, and states of work.
 NUMBERED = re.compile(
-    r"(doc|collection|profile|generation|left|right|head|cluster|survivor|event|verdict|probe|lease)_id$"
+    r"(doc|other|collection|profile|generation|left|right|head|cluster|survivor|event|verdict|probe|lease)_id$"
     r"|revision$|band_no$|is_survivor$|pruned$|kind$|state$|stage$|are_(heads|twins)$"
 )
 COMPARED = """
