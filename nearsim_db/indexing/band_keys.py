@@ -20,6 +20,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import from_bigint, to_bigint
 
 _SKETCHES_PER_BATCH = 20_000
+_SKETCHES_AT_ONCE = 100_000  # 51 MB by the default recipe
 _MOST_SPOOLED = 16_000_000  # heads, whose digests are one value of 24 bytes each
 _DIGEST_BYTES = 16
 _BANDS_ABOVE_ZERO = 128  # whose bucket hashes are not negative
@@ -175,20 +176,34 @@ class BandKeys:
         return np.where(self._doc_ids[rows] == wanted, rows, -1)
 
     def _of(self, connection: Connection, context: Context, doc_ids: Ints) -> "BandKeys":
-        """Return the keys of the heads among some documents, sorted."""
+        """Return the keys of the heads among some documents, which are sorted; few sketches are in memory at once."""
         rows = self._rows(doc_ids)
-        known = rows >= 0
-        missing = doc_ids[~known]
-        read = None if self._spool is None else self._spool.read_signatures(missing)
-        if read is None:
-            read = signatures.read_sketches(connection, context.leaves, missing, context.encoder.family)
-        found = np.concatenate((doc_ids[known], read.doc_ids))
-        order = np.argsort(found)
+        found = rows >= 0
+        kept, missing = rows[found], doc_ids[~found]
+        read = (
+            self._read(connection, context, missing[at : at + _SKETCHES_AT_ONCE])
+            for at in range(0, len(missing), _SKETCHES_AT_ONCE)
+        )
         if isinstance(self._keys, Ragged):
-            added = context.encoder.ragged_keys(read.sketches)
-            return BandKeys(found[order], Ragged.joined([self._keys.take(rows[known]), added]).take(order))
-        more = to_bigint(context.encoder.matrix_keys(read.sketches))
-        return BandKeys(found[order], np.concatenate((self._keys[rows[known]], more))[order])
+            more = [(one.doc_ids, context.encoder.ragged_keys(one.sketches)) for one in read]
+            order = np.argsort(np.concatenate((doc_ids[found], *(ids for ids, _ in more))))
+            keys = Ragged.joined([self._keys.take(kept), *(own for _, own in more)]).take(order)
+            found |= np.isin(doc_ids, np.concatenate((doc_ids[:0], *(ids for ids, _ in more))))
+            return BandKeys(doc_ids[found], keys)
+        table = np.empty((len(doc_ids), self._keys.shape[1]), np.int64)
+        table[found] = self._keys[kept]
+        for one in read:
+            places = np.searchsorted(doc_ids, one.doc_ids)
+            table[places] = to_bigint(context.encoder.matrix_keys(one.sketches))
+            found[places] = True
+        return BandKeys(doc_ids, table) if found.all() else BandKeys(doc_ids[found], table[found])
+
+    def _read(self, connection: Connection, context: Context, doc_ids: Ints) -> Signatures:
+        """Return the signatures of the heads among some documents, from the spool or the database."""
+        read = None if self._spool is None else self._spool.read_signatures(doc_ids)
+        if read is not None:
+            return read
+        return signatures.read_sketches(connection, context.leaves, doc_ids, context.encoder.family)
 
 
 def _spooled_heads(connection: Connection, context: Context, heads: int) -> tuple[FeatureSpool | None, Ints]:

@@ -33,6 +33,7 @@ TEXTS = ["one two three four", "", "five six seven", "one two three five"]
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a few documents go through several batches."""
     monkeypatch.setattr(ingest, "_BATCH_DOCUMENTS", 8)
+    monkeypatch.setattr(band_keys, "_SKETCHES_AT_ONCE", 7)
 
 
 @pytest.fixture
