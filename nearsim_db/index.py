@@ -9,14 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from nearsim_db.errors import (
-    DEFAULT,
-    ConflictError,
-    DuplicateError,
-    EmptyIndexError,
-    InputError,
-    NotFoundError,
-)
+from nearsim_db.errors import DEFAULT, ConflictError, DuplicateError, InputError, NotFoundError
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.build import MOST_DOCUMENTS
@@ -39,14 +32,8 @@ from nearsim_db.records import (
 from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import Recipe, from_mapping
-from nearsim_db.store import (
-    collection_rows,
-    document_writes,
-    partitions,
-    query_rows,
-    verdicts,
-)
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.store import collection_rows, document_writes, partitions, query_rows, verdicts
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
@@ -168,7 +155,7 @@ class Index(Queries):
                     error.summary = run.summary
                 raise
             self.warnings.extend(counted.warnings())
-            self.warnings.extend(_markup_warnings([one for one in existing if one.state == "live"], run))
+            self.warnings.extend(run.markup_warnings([one for one in existing if one.state == "live"]))
             indexed = None if dry_run else self._index(collection_id, is_attached=False)
             try:
                 profiles.refuse_unusable_recipes(
@@ -384,7 +371,7 @@ class Index(Queries):
         self.database.refuse_snapshot("on_duplicate")
         try:
             self._lookups.live()
-        except (EmptyIndexError, NotFoundError) as error:
+        except NotFoundError as error:
             raise ConflictError(
                 f"{error}; this transaction cannot build the index that on_duplicate needs: add the collection's first "
                 "documents, or call Index.build(), over another index before"
@@ -409,13 +396,3 @@ class Index(Queries):
 
 
 _NO_COLLECTION = CollectionId(0)  # no collection has this id: for a dry run into one that does not exist
-
-
-def _markup_warnings(live: Sequence[Generation], run: Ingest) -> list[str]:
-    """Warn of HTML that was added to these indexes; an index built after it was read warns of it by itself."""
-    written = run.summary.read - run.summary.rejected
-    return [
-        f"profile {one.profile}: {warning}"
-        for one in live
-        for warning in recipe_warnings.of_markup(from_mapping(one.recipe), run.html_documents, written)
-    ]

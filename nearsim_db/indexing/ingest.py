@@ -15,11 +15,13 @@ from nearsim_db.indexing.helper_process import SignDocuments
 from nearsim_db.readers import RejectWriter
 from nearsim_db.readers.rejects import stopped
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
-from nearsim_db.similarity.recipe_warnings import is_html
+from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.recipe_warnings import is_html, of_markup
 from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
 from nearsim_db.store.document_writes import Added, LoadedDocuments, Written
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generation_rows import Generation
 
 _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000
@@ -144,6 +146,15 @@ class Ingest:
         sources = (record.document.source for record in batch)
         self.has_source = self.has_source or any(source and source.strip() for source in sources)
         self.html_documents += sum(is_html(record.document.body or "") for record in batch)
+
+    def markup_warnings(self, live: Sequence[Generation]) -> list[str]:
+        """Warn of HTML that was added to these indexes; an index built after it was read warns of it by itself."""
+        written = self.summary.read - self.summary.rejected
+        return [
+            f"profile {one.profile}: {warning}"
+            for one in live
+            for warning in of_markup(from_mapping(one.recipe), self.html_documents, written)
+        ]
 
     def _reject(self, reject: Reject) -> None:
         with self._counting:
