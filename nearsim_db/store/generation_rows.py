@@ -117,9 +117,14 @@ def give_own_tables(connection: Connection, generation: Generation) -> Generatio
 _GROWN = 2  # times the documents of a collection whose index begins in shared tables
 
 # For questions that workers repeat, however many generations there are.
-Some = Literal["building", "dropping", "moving", "expiring", "recipes"]
+Some = Literal["building", "buildable", "dropping", "moving", "expiring", "recipes"]
 _SOME: dict[Some, sql.SQL] = {
     "building": sql.SQL("state = 'building'"),
+    # Ordered, so that no plan reads all documents to find that a collection has none
+    "buildable": sql.SQL(
+        "state = 'building' AND (replaces IS NOT NULL OR (SELECT true FROM nearsim.document "
+        "WHERE document.collection_id = collection.collection_id ORDER BY document.collection_id, doc_id LIMIT 1))"
+    ),
     "dropping": sql.SQL("dropping"),
     "moving": sql.SQL("state = 'ready' AND figures ? 'moves'"),
     "expiring": sql.SQL("recipe #>> '{retain,age}' <> 'none'"),
@@ -135,8 +140,8 @@ def list_generations(
 ) -> list[Generation]:
     """Return the generations of a collection's profiles, or of all, in the order of profile names and age.
 
-    `only` those that are being built, whose drop was requested, that are ready to replace one in shared tables,
-    whose documents expire, or the first of each recipe.
+    `only` those that are being built, that are and replace another or have documents, whose drop was requested, that
+    are ready to replace one in shared tables, whose documents expire, or the first of each recipe.
     """
     chosen: list[sql.Composable] = [sql.SQL("true") if only is None else _SOME[only]]
     if collection_id is not None:

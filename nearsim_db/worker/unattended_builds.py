@@ -14,7 +14,7 @@ from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build, build_plan, profiles
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
-from nearsim_db.store import build_slices, generation_rows, generations, query_rows
+from nearsim_db.store import build_slices, generation_rows, generations
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
@@ -46,7 +46,8 @@ class UnattendedBuilds:
     def run(self) -> None:
         """Build each generation that is unattended and due, and help with those that others build."""
         with self._scope.engine.connect() as connection:
-            found = generation_rows.list_generations(connection, self._scope.collection_id, "building")
+            # An empty collection waits for its documents: most arrive together, and are then built in bulk.
+            found = generation_rows.list_generations(connection, self._scope.collection_id, "buildable")
         existing = {one.generation_id for one in found}
         self.failed = {id: error for id, error in self.failed.items() if id in existing}
         for generation in found:
@@ -70,9 +71,6 @@ class UnattendedBuilds:
 
     def _build_if_unlocked(self, connection: Connection, generation: Generation) -> bool:
         """Build a generation; return False if another process does."""
-        # An empty collection waits for its documents: most arrive together, and are then built in bulk.
-        if generation.is_first_build and not query_rows.has_documents(connection, generation.collection_id):
-            return True
         lock, id = (
             (Lock.BUILD, int(generation.collection_id))
             if generation.is_first_build

@@ -10,6 +10,7 @@ from nearsim_db import Index
 from nearsim_db.admin.doctor import examine
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId
+from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.worker.worker import Worker
@@ -56,6 +57,21 @@ def test_costs_do_not_grow_with_the_number_of_collections(
     assert few == many
     assert many["relations"] <= 500
     assert max(many[view] for view in VIEWS) <= 60
+
+
+def test_collections_without_documents_cost_a_worker_nothing(
+    database_url: str, statements: list[object]
+) -> None:
+    Worker(database_url).drain()  # compares all generations with their documents, as the schema is new
+    counts = []
+    for first in (0, FEW):
+        for number in range(first, first + FEW):
+            with Index.connect(database_url, collection=f"empty {number}") as index:
+                index.create_profile("default", Recipe())
+        statements.clear()
+        Worker(database_url).drain()
+        counts.append(len(statements))
+    assert max(counts) < min(counts) + FEW
 
 
 VIEWS = ("pairs", "documents", "clusters", "duplicates", "combined_pairs")
