@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from nearsim_db.errors import DEFAULT, ConflictError, DuplicateError, InputError, NotFoundError
+from nearsim_db.errors import DEFAULT, ConflictError, InputError, NotFoundError
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.build import MOST_DOCUMENTS
@@ -137,33 +137,27 @@ class Index(Queries):
                 find = self._lookups.find_locked
                 run = CheckedIngest(self.database, collection_id, writer, find, on_duplicate, strict=strict)
             existing = self._catch_up.generations(collection_id)
-            try:
-                if dry_run or is_borrowed:
-                    run.write(counted, self._progress)
-                else:
-                    is_few = isinstance(records, list) and len(records) <= MOST_DOCUMENTS
-                    with self._catch_up.sign_early(
-                        collection_id, expected_bytes, existing, is_few=is_few
-                    ) as signing:
-                        run.write(counted, self._progress, signing.add)
-                        signing.finish(run.summary.inserted)
-            except BaseException as error:
-                # Records before a damaged or refused one are kept, so they are indexed too.
-                if not dry_run and (isinstance(error, Exception) or not resumable):
-                    self._index_after_error(collection_id)
-                if isinstance(error, InputError | DuplicateError):
-                    error.summary = run.summary
-                raise
-            self.warnings.extend(counted.warnings())
-            self.warnings.extend(run.markup_warnings([one for one in existing if one.state == "live"]))
-            indexed = None if dry_run else self._index(collection_id, is_attached=False)
-            try:
-                profiles.refuse_unusable_recipes(
-                    self.database, collection_id, run if dry_run else None, planned, indexed
-                )
-            except InputError as error:
-                error.summary = run.summary
-                raise
+            with run.adding_summary():
+                try:
+                    if dry_run or is_borrowed:
+                        run.write(counted, self._progress)
+                    else:
+                        is_few = isinstance(records, list) and len(records) <= MOST_DOCUMENTS
+                        with self._catch_up.sign_early(
+                            collection_id, expected_bytes, existing, is_few=is_few
+                        ) as signing:
+                            run.write(counted, self._progress, signing.add)
+                            signing.finish(run.summary.inserted)
+                except BaseException as error:
+                    # Records before a damaged or refused one are kept, so they are indexed too.
+                    if not dry_run and (isinstance(error, Exception) or not resumable):
+                        self._index_after_error(collection_id)
+                    raise
+                self.warnings.extend(counted.warnings())
+                self.warnings.extend(run.markup_warnings([one for one in existing if one.state == "live"]))
+                indexed = None if dry_run else self._index(collection_id, is_attached=False)
+                to_store = run if dry_run else None
+                profiles.refuse_unusable_recipes(self.database, collection_id, to_store, planned, indexed)
             return run.summary
 
     def _index(

@@ -160,18 +160,24 @@ def dedupe(
         unique = copy_records(parts, outputs, shards, given.kept(found.match >= 0), progress)
         of_recipe = () if exact else recipe_warnings.of_profile(records.encoder.profile)
         warnings = (*given.warnings(), *of_recipe, *_warnings(records, found.twins, found.pairs))
-        return DedupeSummary(
-            given.summary,
-            AgainstSummary(given.against_read, given.against_rejected, found.matched),
-            unique,
-            given.summary.read - given.summary.rejected - unique,
-            found.pair_count,
-            found.nodes.count(found.in_review.edges),
-            int(found.clusters.survives.sum()),
-            records.encoder.profile,
-            warnings,
-            given.reasons.rejected(),
-        )
+        return _summary(given, found, unique, records.encoder.profile, warnings)
+
+
+def _summary(
+    given: DedupeInput, found: Found, unique: int, profile: Profile, warnings: tuple[str, ...]
+) -> DedupeSummary:
+    return DedupeSummary(
+        given.summary,
+        AgainstSummary(given.against_read, given.against_rejected, found.matched),
+        unique,
+        given.summary.read - given.summary.rejected - unique,
+        found.pair_count,
+        found.nodes.count(found.in_review.edges),
+        int(found.clusters.survives.sum()),
+        profile,
+        warnings,
+        given.reasons.rejected(),
+    )
 
 
 def _with_review(recipe: Recipe, *, wanted: bool) -> Recipe:

@@ -5,12 +5,14 @@ A batch is written while the next one is read.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from threading import Lock
 from typing import Generic, Self, TypeVar
 
+from nearsim_db.errors import DuplicateError, InputError
 from nearsim_db.indexing.helper_process import SignDocuments
 from nearsim_db.readers import RejectWriter
 from nearsim_db.readers.rejects import stopped
@@ -85,6 +87,15 @@ class Ingest:
             written = self.summary.inserted + self.summary.updated + self.summary.unchanged
             progress("save", written, self.summary.read)
             writer.finish()
+
+    @contextmanager
+    def adding_summary(self) -> Iterator[None]:
+        """Give an error of the input the summary of what was written before it."""
+        try:
+            yield
+        except (InputError, DuplicateError) as error:
+            error.summary = self.summary
+            raise
 
     def _file_of(self, document: ReadDocument) -> int:
         if not self._files or self._files[-1] != _origin(document):
