@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.indexing.feature_spool import FeatureSpool, SpooledKeys
 from nearsim_db.similarity.arrays import Ints, Keys, Ragged, Sketches
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.candidates import are_by_band
@@ -21,7 +21,7 @@ from nearsim_db.store.driver.codec import from_bigint, to_bigint
 
 _SKETCHES_PER_BATCH = 20_000
 _SKETCHES_AT_ONCE = 100_000  # 51 MB by the default recipe
-_MOST_SPOOLED = 16_000_000  # heads, whose digests are one value of 24 bytes each
+_HEADS_AT_ONCE = 1_000_000  # 24 bytes each
 _DIGEST_BYTES = 16
 _BANDS_ABOVE_ZERO = 128  # whose bucket hashes are not negative
 _MOST_GAPS = 8  # doc_ids a head up to which their rows are in a table
@@ -31,7 +31,7 @@ class BandKeys:
     """Band keys of heads, sorted by doc_id: doc_ids int64 of n, keys as stored, int64 (n, bands) or `Ragged`.
 
     Those of other heads are computed from their sketches when they are needed. `signatures` are those of the same
-    heads, if there is memory for them, and `spool` has those of all heads.
+    heads, if there is memory for them, and `spool` has those of all heads. `spooled` are the same keys in its file.
     """
 
     def __init__(
@@ -40,29 +40,57 @@ class BandKeys:
         keys: Ints | Ragged,
         signatures: Signatures | None = None,
         spool: FeatureSpool | None = None,
+        spooled: SpooledKeys | None = None,
     ) -> None:
         self._signatures = signatures
         self._spool = spool
+        self._spooled = spooled
         self._doc_ids = doc_ids
         self._keys = keys
         self._by_band = not isinstance(keys, Ragged) and are_by_band(keys[:1].view(np.uint64))
-        if not self._by_band and not isinstance(keys, Ragged):
+        if not self._by_band and not isinstance(keys, Ragged) and spooled is None:
             keys.sort(axis=1)
-        self._table = _table_of(doc_ids)
+        self._table = _table_of(doc_ids) if spooled is None else None
 
     @classmethod
-    def load(cls, connection: Connection, context: Context) -> "BandKeys":
-        """Read those of a whole generation, from the spool if it has all; none if they are too many for memory."""
+    def of_spool(cls, context: Context) -> "BandKeys | None":
+        """Return those that the leader of the build has written to the spool."""
+        spool = context.build.spool
+        found = None if spool is None else spool.find_keys(context.encoder.profile.bands)
+        return None if found is None else cls(found.doc_ids, found.keys, None, spool, found)
+
+    @staticmethod
+    def are_spooled(context: Context) -> bool:
+        """Whether the leader of the build may have to write them to the spool, as they are too many for memory."""
+        spool = context.build.spool
+        if spool is None or context.encoder.family.ordered:
+            return False
+        spool.gather()
+        return len(spool) * context.encoder.profile.bands * 8 > context.build_megabytes << 20
+
+    @classmethod
+    def load(cls, connection: Connection, context: Context, heads: int | None = None) -> "BandKeys":
+        """Read those of a whole generation, from the spool if it has all.
+
+        If they are too many for memory, they are returned from the spool, to which the leader of the build, which has
+        counted `heads`, writes them; none if it has not all heads.
+        """
+        is_leader = heads is not None
+        if not is_leader and (written := cls.of_spool(context)) is not None:
+            return written
         if context.build.spool is not None:
             context.build.spool.gather()
-        heads = signatures.count_heads(connection, context.leaves)
+        heads = signatures.count_heads(connection, context.leaves) if heads is None else heads
         bands, family = context.encoder.profile.bands, context.encoder.family
         memory = context.build_megabytes << 20
         if family.ordered:
             return cls._load_ragged(connection, context, heads)
         spool, spooled = _spooled_heads(connection, context, heads)
         if heads * bands * 8 > memory:
-            return cls(np.zeros(0, np.int64), np.zeros((0, bands), np.int64), spool=spool)
+            if is_leader and spool is not None:
+                _write_keys(context, spool, spooled)
+            none = np.zeros(0, np.int64)
+            return cls.of_spool(context) or cls(none, none.reshape(0, bands), spool=spool)
         kept = heads * (bands * 8 + family.k * family.dtype.itemsize + _DIGEST_BYTES) <= memory
         doc_ids, keys = np.empty(heads, np.int64), np.empty((heads, bands), np.int64)
         sketches = np.empty((heads if kept else 0, family.k), family.dtype)
@@ -125,11 +153,28 @@ class BandKeys:
         if self.ascends_by_band:
             step = max(1, rows // len(self))
             for band in range(0, self._keys.shape[1], step):
-                yield self._doc_ids, from_bigint(self._keys[:, band : band + step])
+                columns = from_bigint(self._keys[:, band : band + step])
+                self._release()
+                yield self._doc_ids, columns
             return
         step = max(1, rows // self._keys.shape[1])
         for at in range(0, len(self), step):
             yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
+            self._release()
+
+    def _take(self, rows: Ints) -> Ints:
+        """Return the keys, which are no `Ragged`, of ascending rows; few of a file are in memory at once."""
+        assert not isinstance(self._keys, Ragged)
+        found = np.empty((len(rows), self._keys.shape[1]), np.int64)
+        for at in range(0, len(rows), _SKETCHES_AT_ONCE):
+            part = slice(at, at + _SKETCHES_AT_ONCE)
+            found[part] = self._keys[rows[part]]
+            self._release()
+        return found
+
+    def _release(self) -> None:
+        if self._spooled is not None:
+            self._spooled.release()
 
     def signatures_of(self, doc_ids: Ints) -> tuple[Signatures, Ints] | None:
         """Return signatures and the rows of some heads among them; None if they must be read from the database."""
@@ -147,10 +192,10 @@ class BandKeys:
 
         `full` are all buckets over the limit. Pairs of documents that are no longer heads are left out.
         """
-        own, left, right = self, self._rows(links.left), self._rows(links.right)
+        own, (left, right) = self, self._rows_of(links)
         if min(left.min(initial=0), right.min(initial=0)) < 0:
             own = self._of(connection, context, np.unique(np.concatenate((links.left, links.right))))
-            left, right = own._rows(links.left), own._rows(links.right)
+            left, right = own._rows_of(links)
             present = (left >= 0) & (right >= 0)
             links, left, right = links.take(present), left[present], right[present]
         return own._first(context, links, left, right, full)
@@ -163,6 +208,13 @@ class BandKeys:
         else:
             first = kernels.first_links(keys, self._by_band, links.buckets, left, right, rows)
         return links.take(first)
+
+    def _rows_of(self, links: Links) -> tuple[Ints, Ints]:
+        """Return the rows of both heads of links, -1 for those that are not in memory."""
+        if self._spooled is not None:
+            none = np.full(len(links.left), -1, np.int64)
+            return none, none
+        return self._rows(links.left), self._rows(links.right)
 
     def _rows(self, wanted: Ints) -> Ints:
         """Return the rows of some documents, -1 for those that are missing."""
@@ -190,8 +242,10 @@ class BandKeys:
             keys = Ragged.joined([self._keys.take(kept), *(own for _, own in more)]).take(order)
             found |= np.isin(doc_ids, np.concatenate((doc_ids[:0], *(ids for ids, _ in more))))
             return BandKeys(doc_ids[found], keys)
+        if found.all():
+            return BandKeys(doc_ids, self._take(kept))
         table = np.empty((len(doc_ids), self._keys.shape[1]), np.int64)
-        table[found] = self._keys[kept]
+        table[found] = self._take(kept)
         for one in read:
             places = np.searchsorted(doc_ids, one.doc_ids)
             table[places] = to_bigint(context.encoder.matrix_keys(one.sketches))
@@ -206,14 +260,34 @@ class BandKeys:
         return signatures.read_sketches(connection, context.leaves, doc_ids, context.encoder.family)
 
 
+def _write_keys(context: Context, spool: FeatureSpool, doc_ids: Ints) -> None:
+    """Write the band keys of all heads to the spool, which has their sketches, if the disk has room."""
+    created = spool.create_keys(doc_ids, context.encoder.profile.bands)
+    if created is None:
+        return
+    for one in spool.stream_signatures(doc_ids):
+        keys = context.encoder.matrix_keys(one.sketches)
+        stored = to_bigint(keys)
+        if not are_by_band(keys[:1]):
+            stored.sort(axis=1)
+        created.keys[np.searchsorted(doc_ids, one.doc_ids)] = stored
+        created.release()
+    spool.complete_keys(created)
+
+
 def _spooled_heads(connection: Connection, context: Context, heads: int) -> tuple[FeatureSpool | None, Ints]:
     """Return the spool and the doc_ids of all heads, ascending, if it has all of them, with distinct digests."""
     spool, none = context.build.spool, np.zeros(0, np.int64)
-    if spool is None or not 0 < heads <= min(len(spool), _MOST_SPOOLED):
+    if spool is None or not 0 < heads <= len(spool):
         return None, none
-    doc_ids, digests = signatures.read_head_digests(connection, context.leaves)
-    is_whole = spool.has_all(doc_ids, digests) and PackedDigests(digests).are_distinct()
-    return (spool, doc_ids) if is_whole else (None, none)
+    found, halves = [none], [np.zeros(0, np.uint64)]
+    for doc_ids, digests in signatures.stream_head_digests(connection, context.leaves, _HEADS_AT_ONCE):
+        if not spool.has_all(doc_ids, digests):
+            return None, none
+        found.append(doc_ids)
+        halves.append(digests.view(np.uint64)[::2].copy())
+    ordered = np.sort(np.concatenate(halves))  # equal halves of two digests are as rare as they are harmless
+    return (None, none) if (ordered[1:] == ordered[:-1]).any() else (spool, np.concatenate(found))
 
 
 def _stream(connection: Connection, context: Context, *, with_digests: bool) -> Iterator[Signatures]:

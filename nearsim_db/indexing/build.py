@@ -142,6 +142,8 @@ class _Leader:
     def cluster(self) -> None:
         """Cluster the pairs; the generation answers from then on, or catches up."""
         generation, leaves = self._context.generation, self._context.leaves
+        self._keys = None
+        self._context.build.close_spool()
         self._report_whole("clusters")
         with self._engine.connect() as connection:
             steps.rebuild_clusters(connection, self._context)

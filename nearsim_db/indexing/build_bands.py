@@ -29,15 +29,15 @@ _BAND_ROWS_PER_COPY = 2_000_000  # 32 MB sorted in memory, then loaded
 def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
     """Load the band rows and index them; nothing is kept of an attempt that was interrupted.
 
-    Returns the band keys, if they fit in memory.
+    Returns the band keys, if they fit in memory or are in the spool.
     """
     generation, done = context.generation, 0
     with engine.connect() as reading, engine.connect() as writing:
-        generation_rows.add_figures(writing, generation, _forecast(writing, context))
+        total, figures = _forecast(writing, context)
+        generation_rows.add_figures(writing, generation, figures)
         build_plan.commit(writing, generation)
-        total = signatures.count_heads(writing, context.leaves)
         bands.truncate_bands(writing, context.leaves)
-        known = BandKeys.load(reading, context)
+        known = BandKeys.load(reading, context, total)
         buckets = _Buckets(context)
         whole = len(known) == total and known.ascends_by_band
         with closing(_runs(reading, context, known, total)) as batches:
@@ -56,7 +56,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
         bands.index_bands(writing, context.leaves)
         bands.analyze_bands(writing, context.leaves)
         if whole:
-            build_plan.add_pair_slices(writing, context, buckets.loaded())
+            build_plan.add_pair_slices(writing, context, total, buckets.loaded())
         generation_rows.set_stage(writing, generation, "pairs")
         build_plan.commit(writing, generation)
     return known
@@ -67,7 +67,7 @@ def plan(connection: Connection, context: Context) -> None:
     if build_slices.read_progress(connection, context.leaves, "bands").slices:
         connection.rollback()
         return
-    generation_rows.add_figures(connection, context.generation, _forecast(connection, context))
+    generation_rows.add_figures(connection, context.generation, _forecast(connection, context)[1])
     bands.truncate_bands(connection, context.leaves)
     heads = _BAND_ROWS_PER_COPY // context.encoder.profile.band_rows
     build_slices.plan_bands(connection, context.leaves, max(1, heads))
@@ -160,13 +160,13 @@ def _stream(
     )
 
 
-def _forecast(connection: Connection, context: Context) -> dict[str, Any]:
-    """Return the expected number of candidates as a figure, and warn of it before the long stage."""
+def _forecast(connection: Connection, context: Context) -> tuple[int, dict[str, Any]]:
+    """Return the number of heads, and that of expected candidates as a figure; warn of it before the long stage."""
     heads, totals = signatures.count_features(connection, context.leaves)
     sample = signatures.sample_sketches(
         connection, context.leaves, context.encoder.family, recipe_warnings.SAMPLE_SIZE
     )
-    return _expected(connection, context, heads, totals, sample)
+    return heads, _expected(connection, context, heads, totals, sample)
 
 
 def _expected(

@@ -166,17 +166,18 @@ def plan_pairs(connection: Connection, context: Context) -> None:
     if build_slices.read_progress(connection, context.leaves, "pairs").slices:
         connection.rollback()
         return
-    add_pair_slices(connection, context)
+    add_pair_slices(connection, context, signatures.count_heads(connection, context.leaves))
     commit(connection, context.generation)
 
 
-def add_pair_slices(connection: Connection, context: Context, buckets: LoadedBuckets | None = None) -> None:
+def add_pair_slices(
+    connection: Connection, context: Context, heads: int, buckets: LoadedBuckets | None = None
+) -> None:
     """Divide the buckets into slices of about as many band rows.
 
     `buckets` are those that this transaction has loaded; otherwise the table is read.
     """
     leaves, limit = context.leaves, context.bucket_limit
-    heads = signatures.count_heads(connection, leaves)
     if buckets is None:
         full, figures = bands.find_full_buckets(connection, leaves, limit)
         keys = _sample_keys(connection, context)

@@ -22,7 +22,7 @@ from nearsim_db.store.work import queue
 
 _CANDIDATES_PER_BATCH = 16_384
 NOTHING_FOUND = dict.fromkeys(("linked", "candidates", "screened"), 0)  # the counts of pairs
-_LINKS_PER_RUN = 1_000_000  # 32 MB, if each is the first of its pair
+_LINKS_AT_ONCE, _LINKS_PER_RUN = 250_000, 1_000_000  # 8 MB; 32 MB, if each is the first of its pair
 
 
 class Taker:
@@ -116,7 +116,7 @@ class Taker:
         full = full or build_slices.read_full_buckets(self._writing, self._context.leaves)
         run: list[Links] = []
         amount = 0
-        for block in chain(links, [None]):
+        for block in chain(_joined(links, _LINKS_AT_ONCE), [None]):
             if block is not None:
                 run.append(self._band_keys().first_links(self._writing, self._context, block, full))
                 amount += len(block.buckets)
@@ -135,6 +135,18 @@ class Taker:
     def _check(self) -> None:
         build_plan.check_not_stopped(self._writing, self._context.generation)
         self._report()
+
+
+def _joined(blocks: Iterable[Links], least: int) -> Iterator[Links]:
+    """Yield links in blocks of at least so many, the last of what is left."""
+    run: list[Links] = []
+    for block in blocks:
+        run.append(block)
+        if sum(len(one.buckets) for one in run) >= least:
+            yield Links.joined(run)
+            run = []
+    if run:
+        yield Links.joined(run)
 
 
 def _by_family(run: Sequence[Links]) -> Ints:

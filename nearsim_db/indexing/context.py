@@ -41,7 +41,7 @@ class BuildInput:
     @property
     def is_spooling(self) -> bool:
         """Whether the features of documents that are signed are kept in the spool."""
-        return self.spool is not None and self.spool.is_open
+        return self.spool is not None and self.spool.takes_features
 
     def finish_spool(self) -> None:
         """Complete this process's part of the spool, if there is one."""
@@ -57,6 +57,10 @@ class BuildInput:
         for helper in self.helpers:
             helper.close()
         self.helpers = []
+        self.close_spool()
+
+    def close_spool(self) -> None:
+        """Free the disk space of the spool, as far as no helper has it open."""
         if self.spool is not None:
             self.spool.close()
             self.spool = None

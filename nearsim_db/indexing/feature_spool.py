@@ -2,6 +2,7 @@
 
 Each process writes to a part of its own of the sparse file: a header, a directory, which says where the features and
 the sketch of each document are, and these. Directories that are finished are mapped, so that none is held in memory.
+Band keys of all heads, if they are too many for memory, are in the first part after the documents.
 """
 
 import mmap
@@ -29,9 +30,11 @@ _PAGE = mmap.ALLOCATIONGRANULARITY
 _MOST_DOCUMENTS = 1 << 25  # for each process that writes
 _MOST_BYTES = 1 << 35
 _PART_BYTES = 2 * _MOST_BYTES
-_LEFT_FREE = 4  # times what all processes have written
+_KEYS_BEGIN = _MOST_BYTES + _MOST_BYTES // 2
+_LEFT_BY_FEATURES, _LEFT_FREE = 4, 2  # times what all processes have written; of sketches and band keys
+_NO_FEATURES = -1  # the size in an entry
 _ARRAYS_AT_ONCE = 1_000  # systems take 1,024
-_DOCUMENTS_AT_ONCE = 1_000_000  # 40 MB of entries
+_SKETCHES_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +63,22 @@ class _Part:
 
     doc_ids: Ints
     entries: NDArray[np.void]
+    files: tuple[mmap.mmap, ...]
 
     @classmethod
     def mapped(cls, place: SpoolPlace, documents: int, access: int = mmap.ACCESS_READ) -> Self:
         """Return the directory of a part that has documents."""
-        arrays = [
-            np.frombuffer(
-                mmap.mmap(place.descriptor, documents * dtype.itemsize, access=access, offset=at), dtype
-            )
-            for at, dtype in zip(place.directory, (_DOC_ID, _ENTRY), strict=False)
-        ]
-        return cls(*arrays)
+        dtypes = (_DOC_ID, _ENTRY)
+        files = tuple(
+            mmap.mmap(place.descriptor, documents * dtype.itemsize, access=access, offset=at)
+            for at, dtype in zip(place.directory, dtypes, strict=False)
+        )
+        return cls(np.frombuffer(files[0], np.int64), np.frombuffer(files[1], _ENTRY), files)
+
+    def release(self) -> None:
+        """Give back the memory of what was read; the file has it."""
+        for one in self.files:
+            one.madvise(mmap.MADV_DONTNEED)
 
     def sort(self) -> None:
         """Sort a directory that was mapped for writing."""
@@ -83,13 +91,40 @@ class _Part:
         return places, self.doc_ids[places] == wanted
 
 
+@dataclass(frozen=True, slots=True)
+class SpooledKeys:
+    """Band keys of n heads in a mapped file: doc_ids int64 of n, ascending; keys int64 (n, bands)."""
+
+    doc_ids: Ints
+    keys: Ints
+    file: mmap.mmap
+
+    @classmethod
+    def mapped(cls, descriptor: int, heads: int, bands: int, access: int = mmap.ACCESS_READ) -> Self:
+        """Return those of a file."""
+        first = _PAGE + heads * _DOC_ID.itemsize
+        content = mmap.mmap(descriptor, cls.size(heads, bands), access=access, offset=_KEYS_BEGIN)
+        keys = np.frombuffer(content, _DOC_ID, heads * bands, first)
+        return cls(np.frombuffer(content, _DOC_ID, heads, _PAGE), keys.reshape(heads, bands), content)
+
+    @staticmethod
+    def size(heads: int, bands: int) -> int:
+        """Return the bytes of a header, doc_ids and keys."""
+        return _PAGE + heads * (1 + bands) * _DOC_ID.itemsize
+
+    def release(self) -> None:
+        """Give back the memory of what was read or written; the file has it."""
+        self.file.madvise(mmap.MADV_DONTNEED)
+
+
 class FeatureSpool:
     """Features and sketches of documents, as long as there is room for them.
 
-    A process takes up to _MOST_DOCUMENTS and _MOST_BYTES, and all together a fifth of what was free on the disk. The
-    file has no name, so it ends with the processes that have opened it, however they end. Each of several processes
-    reads the parts that are finished. An entry is only valid for its digest. One thread may add documents, until
-    `finish`; threads may share it after `gather`. Sketches that differ in size are left out.
+    A process takes up to _MOST_DOCUMENTS and _MOST_BYTES. All together take features until they have used a fifth of
+    what was free on the disk, and sketches alone until they have used a third. The file has no name, so it ends with
+    the processes that have opened it, however they end. Each of several processes reads the parts that are finished. An
+    entry is only valid for its digest. One thread may add documents, until `finish`; threads may share it after
+    `gather`. Sketches that differ in size are left out.
     """
 
     def __init__(self, encoder: Encoder, place: SpoolPlace) -> None:
@@ -99,7 +134,7 @@ class FeatureSpool:
         self.descriptor: int = place.descriptor
         self._documents = self._bytes = 0
         self._newest = -1
-        self._is_sorted, self._is_open, self._is_finished = True, True, False
+        self._is_sorted, self._is_open, self._takes_features = True, True, True
         self._parts: dict[int, _Part] = {}
         self.close: finalize[..., object] = finalize(self, os.close, place.descriptor)
 
@@ -119,53 +154,67 @@ class FeatureSpool:
         return replace(self._place, begin=process * _PART_BYTES)
 
     @property
-    def is_open(self) -> bool:
-        """Whether documents can be added."""
-        return self._is_open
+    def takes_features(self) -> bool:
+        """Whether features of more documents are kept."""
+        return self._takes_features
 
     def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> bool:
-        """Add documents; return False, and stay closed, once they exceed the disk or the bounds."""
+        """Add documents; return whether their features are kept, which are not given once there is no room for more."""
+        sketches = [] if self._family.ordered else [np.ascontiguousarray(rows.sketches)]
+        content, count = [*features, *sketches], len(rows.doc_ids)
+        self._takes_features &= len(features) == count and self._fits(content, count, _LEFT_BY_FEATURES)
+        if not self._takes_features:
+            content, features = sketches, ()
+        self._is_open &= (self._takes_features or bool(sketches)) and self._fits(content, count, _LEFT_FREE)
+        self._is_open = self._is_open and self._append(rows, features, content)
+        self._takes_features &= self._is_open
+        return self._takes_features
+
+    def _append(
+        self, rows: SignatureRows, features: Sequence[NDArray[Any]], content: Sequence[NDArray[Any]]
+    ) -> bool:
+        """Write documents with features, or none, and all `content`; return False if the disk is full."""
         doc_ids, entries, first = self._place.directory
         begin, count = first + self._bytes, self._documents
-        part = np.empty(len(features), _ENTRY)
+        part = np.empty(len(rows.doc_ids), _ENTRY)
         sizes = np.array([one.nbytes for one in features], np.int64)
-        part["digest"], part["size"] = rows.digests, sizes
-        part["begin"] = begin + np.cumsum(sizes) - sizes
-        part["sketch"] = begin + int(sizes.sum()) + np.arange(len(sizes)) * self._sketch_bytes
-        sketches = [] if self._family.ordered else [np.ascontiguousarray(rows.sketches)]
-        added = int(sizes.sum()) + sum(one.nbytes for one in sketches)
-        self._is_open = (
-            self._is_open
-            and self._fits(added, len(sizes))
-            and self._write([*features, *sketches], begin)
+        part["digest"], part["size"] = rows.digests, sizes if len(sizes) else _NO_FEATURES
+        part["begin"] = begin + np.cumsum(sizes) - sizes if len(sizes) else begin
+        part["sketch"] = begin + int(sizes.sum()) + np.arange(len(part)) * self._sketch_bytes
+        is_written = (
+            self._write(content, begin)
             and self._write([np.ascontiguousarray(rows.doc_ids)], doc_ids + count * _DOC_ID.itemsize)
             and self._write([part], entries + count * _ENTRY.itemsize)
         )
-        if self._is_open and len(part):
-            self._bytes += added
+        if is_written and len(part):
+            self._bytes += sum(one.nbytes for one in content)
             self._documents += len(part)
             self._is_sorted &= bool((np.diff(rows.doc_ids, prepend=self._newest) > 0).all())
             self._newest = int(rows.doc_ids[-1])
-        return self._is_open
+        return is_written
 
-    def _fits(self, added: int, documents: int) -> bool:
-        disk, file = os.fstatvfs(self.descriptor), os.fstat(self.descriptor)
+    def _fits(self, content: Sequence[NDArray[Any]], documents: int, left_free: int) -> bool:
+        added = sum(one.nbytes for one in content)
         return (
             self._bytes + added <= _MOST_BYTES
             and self._documents + documents <= _MOST_DOCUMENTS
-            and file.st_blocks * 512 + added <= disk.f_bavail * disk.f_frsize // _LEFT_FREE
+            and self._has_room(added, left_free)
         )
 
-    def stop(self) -> None:
-        """Take no documents any more that are not needed."""
-        self._is_open = False
+    def _has_room(self, added: int, left_free: int) -> bool:
+        """Whether the disk has so many times as much free as all processes will have written."""
+        disk, file = os.fstatvfs(self.descriptor), os.fstat(self.descriptor)
+        return file.st_blocks * 512 + added <= disk.f_bavail * disk.f_frsize // left_free
+
+    def stop_features(self) -> None:
+        """Keep no features of further documents."""
+        self._takes_features = False
 
     def finish(self) -> None:
         """Complete the part of this process, so that all can read it, if the disk has room."""
-        if self._is_finished:
+        if self._place.begin in self._parts:
             return
-        self.stop()
-        self._is_finished = True
+        self._is_open = self._takes_features = False
         if self._documents:
             if not self._is_sorted:
                 _Part.mapped(self._place, self._documents, mmap.ACCESS_WRITE).sort()
@@ -204,12 +253,10 @@ class FeatureSpool:
 
     def has_all(self, doc_ids: Ints, digests: NDArray[np.void]) -> bool:
         """Whether documents are all here under their digests."""
-        for at in range(0, len(doc_ids), _DOCUMENTS_AT_ONCE):
-            part = slice(at, at + _DOCUMENTS_AT_ONCE)
-            entries, here = self._find(doc_ids[part])
-            if not (here & (entries["digest"] == digests[part])).all():
-                return False
-        return True
+        entries, here = self._find(doc_ids)
+        for part in self._parts.values():
+            part.release()
+        return bool((here & (entries["digest"] == digests)).all())
 
     def stream_signatures(self, doc_ids: Ints) -> Iterator[Signatures]:
         """Yield the signatures of documents, which are all here and ascend, in batches in the order of the file."""
@@ -222,7 +269,8 @@ class FeatureSpool:
         is_wanted = np.zeros(len(part.doc_ids), bool)
         is_wanted[places] = True
         steps = np.diff(part.entries["sketch"]) != self._sketch_bytes
-        for low, high in pairwise(sorted({0, *(np.flatnonzero(steps) + 1).tolist(), len(is_wanted)})):
+        bounds = {0, *(np.flatnonzero(steps) + 1).tolist(), *range(0, len(is_wanted), _SKETCHES_AT_ONCE)}
+        for low, high in pairwise(sorted({*bounds, len(is_wanted)})):
             chosen = low + np.flatnonzero(is_wanted[low:high])
             content = os.pread(
                 self.descriptor, (high - low) * self._sketch_bytes, int(part.entries["sketch"][low])
@@ -235,8 +283,7 @@ class FeatureSpool:
         entries, here = self._find(doc_ids)
         if not here.all():
             return None
-        begins = entries["sketch"].tolist()
-        content = b"".join([os.pread(self.descriptor, self._sketch_bytes, begin) for begin in begins])
+        content = b"".join(self._read_all(entries["sketch"], np.full(len(entries), self._sketch_bytes)))
         sketches = np.frombuffer(content, self._family.dtype).reshape(len(doc_ids), self._family.k)
         return Signatures(doc_ids, sketches, PackedDigests(entries["digest"]))
 
@@ -245,12 +292,42 @@ class FeatureSpool:
         if not self._parts:
             return [None] * len(doc_ids)
         entries, here = self._find(np.asarray(doc_ids, np.int64))
-        here &= entries["digest"] == PackedDigests.of(digests).array
-        ranges = zip(entries["begin"].tolist(), entries["size"].tolist(), here.tolist(), strict=True)
-        return [
-            np.frombuffer(os.pread(self.descriptor, size, begin), self._dtype) if is_here else None
-            for begin, size, is_here in ranges
-        ]
+        here &= (entries["digest"] == PackedDigests.of(digests).array) & (entries["size"] != _NO_FEATURES)
+        found: list[NDArray[Any] | None] = [None] * len(doc_ids)
+        contents = self._read_all(entries["begin"][here], entries["size"][here])
+        for place, content in zip(np.flatnonzero(here).tolist(), contents, strict=True):
+            found[place] = np.frombuffer(content, self._dtype)
+        return found
+
+    def _read_all(self, begins: Ints, sizes: Ints) -> list[bytes]:
+        """Return parts of the file, all of which the system is asked for before the first is read."""
+        ranges = list(zip(begins.tolist(), sizes.tolist(), strict=True))
+        for begin, size in ranges:
+            if size:
+                os.posix_fadvise(self.descriptor, begin, size, os.POSIX_FADV_WILLNEED)
+        return [os.pread(self.descriptor, size, begin) for begin, size in ranges]
+
+    def create_keys(self, doc_ids: Ints, bands: int) -> SpooledKeys | None:
+        """Return a place for the band keys of all heads, which are to be written; None if the disk has no room."""
+        size = SpooledKeys.size(len(doc_ids), bands)
+        try:
+            if size > _PART_BYTES - _KEYS_BEGIN or not self._has_room(size, _LEFT_FREE):
+                return None
+            os.posix_fallocate(self.descriptor, _KEYS_BEGIN, size)
+        except OSError:
+            return None
+        created = SpooledKeys.mapped(self.descriptor, len(doc_ids), bands, mmap.ACCESS_WRITE)
+        created.doc_ids[:] = doc_ids
+        return created
+
+    def complete_keys(self, written: SpooledKeys) -> None:
+        """Have all processes find the band keys."""
+        self._write([np.array([len(written.doc_ids)])], _KEYS_BEGIN)
+
+    def find_keys(self, bands: int) -> SpooledKeys | None:
+        """Return the band keys of all heads, if a process has completed them."""
+        heads = int.from_bytes(os.pread(self.descriptor, _DOC_ID.itemsize, _KEYS_BEGIN), sys.byteorder)
+        return SpooledKeys.mapped(self.descriptor, heads, bands) if heads else None
 
     def _write(self, content: Sequence[NDArray[Any]], at: int) -> bool:
         """Write arrays at a place; return False if the disk is full."""

@@ -102,7 +102,7 @@ class _Helper:
 def _help(database: Database, context: Context) -> None:
     generation_id, keys = context.generation.generation_id, None
     while stage := _find_stage(database, generation_id):
-        if keys is None and stage != "sign":
+        if keys is None and stage != "sign" and (stage == "pairs" or not BandKeys.are_spooled(context)):
             # The leader loads and indexes the same band rows meanwhile, on one core.
             with database.transaction() as connection:
                 keys = BandKeys.load(connection, context)

@@ -92,7 +92,7 @@ class HelperSigner:
             answer = self._helper.receive(Signed)
             self._unanswered -= 1
             if self._context.build.spool is not None and not answer.is_spooling:
-                self._context.build.spool.stop()
+                self._context.build.spool.stop_features()
 
     def _add(self, finished: Finished) -> None:
         self.is_ended = True

@@ -1,6 +1,6 @@
 """Signatures of one generation: writing, reading, assigning heads."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
@@ -56,11 +56,16 @@ def count_heads(connection: Connection, leaves: Leaves) -> int:
     return int(run(connection, "count_heads", leaves).value())
 
 
-def read_head_digests(connection: Connection, leaves: Leaves) -> tuple[Ints, NDArray[np.void]]:
-    """Return the heads in order: doc_ids, int64, and digests, void of 16 bytes."""
-    content = run(connection, "read_head_digests", leaves, "binary").value()
-    found = np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
-    return found["doc_id"].astype(np.int64), np.ascontiguousarray(found["digest"])
+def stream_head_digests(
+    connection: Connection, leaves: Leaves, most: int
+) -> Iterator[tuple[Ints, NDArray[np.void]]]:
+    """Yield the heads in order, `most` at a time: doc_ids, int64, and digests, void of 16 bytes."""
+    after = -(2**63)
+    while content := run(connection, "read_head_digests", leaves, "binary", after=after, most=most).value():
+        found = np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
+        doc_ids = found["doc_id"].astype(np.int64)
+        yield doc_ids, np.ascontiguousarray(found["digest"])
+        after = int(doc_ids[-1])
 
 
 def count_features(connection: Connection, leaves: Leaves) -> tuple[int, FeatureTotals]:

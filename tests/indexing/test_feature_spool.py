@@ -1,5 +1,6 @@
 """Features spooled when documents are signed: verification reads no texts, but what is missing from the spool."""
 
+import errno
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -149,19 +150,22 @@ def void(digests: Sequence[UUID]) -> NDArray[np.void]:
     return np.array([one.bytes for one in digests], "V16")
 
 
+def refuse(*given: object, **named: object) -> None:
+    """What must not be called."""
+    raise AssertionError
+
+
 @pytest.mark.parametrize("megabytes", [0, 1])
 def test_the_pairs_are_found_with_sketches_of_the_spool(
     database_url: str, monkeypatch: pytest.MonkeyPatch, megabytes: int
 ) -> None:
-    """Without memory for band keys, and without memory for sketches besides them."""
-
-    def fail(*given: object) -> None:
-        raise AssertionError
-
+    """Without memory for band keys, which are in the spool then, and without memory for sketches besides them."""
     monkeypatch.setenv("NEARSIM_BUILD_MEMORY", str(megabytes))
     monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 2**40)
-    monkeypatch.setattr(signatures, "read_sketches", fail)
+    for name in ("read_sketches", "stream_head_sketches", "stream_heads"):
+        monkeypatch.setattr(signatures, name, refuse)
     monkeypatch.setattr(band_keys, "_DIGEST_BYTES", 2**40)
+    monkeypatch.setattr(feature_spool, "_SKETCHES_AT_ONCE", 3)
     with Index.connect(database_url) as index:
         create(index, RECIPE)
         index.add(stories(COUNT))
@@ -169,15 +173,49 @@ def test_the_pairs_are_found_with_sketches_of_the_spool(
         assert_exact(index)
 
 
-def test_no_more_than_a_share_of_the_free_disk_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_room", [True, False])
+@pytest.mark.parametrize("family", ["minhash", "bottom_k"])
+def test_band_keys_in_the_spool_find_the_same_pairs(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, family: str, has_room: bool
+) -> None:
+    """The columns of minhash are bands, those of bottom_k are not. Without room the sketches are read."""
+    found = []
+    for collection, megabytes in (("in memory", 256), ("in the spool", 0)):
+        monkeypatch.setenv("NEARSIM_BUILD_MEMORY", str(megabytes))
+        if not has_room:
+            monkeypatch.setattr("os.posix_fallocate", no_space)
+        with Index.connect(database_url, collection=collection) as index:
+            create(index, ["shingle.k=1", "match.threshold=0.5", f"sketch.family={family}"])
+            index.add(stories(COUNT))
+            found.append({(one.left, one.right, one.shared_bands) for one in index.pairs()})
+    assert found[0] == found[1] and len(found[0]) > 10
+
+
+def no_space(*given: int) -> None:
+    """What a full disk raises."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(("share", "kept"), [(4, "all"), (3.9, "sketches"), (1.9, "nothing")])
+def test_no_more_than_a_share_of_the_free_disk_is_used(
+    monkeypatch: pytest.MonkeyPatch, share: float, kept: str
+) -> None:
+    """Features stay below a quarter of what is free, sketches alone below a half."""
     encoder, rows, features = signed(RECIPE)
-    used = rows.sketches.nbytes + sum(one.nbytes for one in features)
-    for free, fits in ((4 * used, True), (4 * used - 1, False)):
-        disk = SimpleNamespace(f_bavail=free, f_frsize=1)
-        monkeypatch.setattr("os.fstatvfs", lambda descriptor, disk=disk: disk)
-        spool = FeatureSpool.create(encoder)
-        assert spool is not None and spool.add(rows, features) is fits and spool.is_open is fits
-        spool.close()
+    of_sketches = rows.sketches.nbytes
+    used = of_sketches + (0 if kept == "nothing" else sum(one.nbytes for one in features))
+    disk = SimpleNamespace(f_bavail=int(share * used), f_frsize=1)
+    monkeypatch.setattr("os.fstatvfs", lambda descriptor: disk)
+    spool = FeatureSpool.create(encoder)
+    assert spool is not None and spool.add(rows, features) is (kept == "all")
+    assert spool.takes_features is (kept == "all")
+    spool.finish()
+    digests = [UUID(bytes=one.tobytes()) for one in rows.digests]
+    assert [one is not None for one in spool.get_all([1, 3], [digests[0], digests[2]])] == [kept == "all"] * 2
+    read = spool.read_signatures(np.array([1, 3]))
+    assert (read is None) == (kept == "nothing")
+    assert read is None or read.sketches.tolist() == rows.sketches[[0, 2]].tolist()
+    spool.close()
 
 
 def test_no_spool_where_estimates_decide() -> None:

@@ -114,7 +114,7 @@ def heads_of(index: Index) -> tuple[Encoder, list[int], NDArray[Any]]:
     live = index.serving()
     encoder = live.context.encoder
     with index.database.engine.begin() as connection:
-        doc_ids = signatures.read_head_digests(connection, live.context.leaves)[0].tolist()
+        ((doc_ids, _),) = signatures.stream_head_digests(connection, live.context.leaves, 1_000_000)
         found = signatures.read_sketches(connection, live.context.leaves, doc_ids, encoder.family)
     return encoder, found.doc_ids.tolist(), found.sketches
 

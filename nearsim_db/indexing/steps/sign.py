@@ -60,7 +60,7 @@ def labelled(connection: Connection, context: Context, rows: SignatureRows) -> S
 def _keep(context: Context, rows: SignatureRows, features: FeatureSets) -> None:
     if context.encoder.across is not None:  # their digests are not known yet
         return
-    if context.build.spool is not None and features and context.build.spool.add(rows, features):
+    if context.build.spool is not None and context.build.spool.add(rows, features):
         return
     for row, ids in enumerate(features):
         if (digest := rows.digest(row)) is not None:

@@ -3,10 +3,12 @@
 SELECT count(*) FROM {signature} AS signature WHERE head_id = doc_id
 
 -- name: read_head_digests
--- doc_ids and digests of all heads in order, packed as 24 bytes each. Reads the whole table.
-SELECT coalesce(
-    string_agg(int8send(doc_id) || uuid_send(feature_digest), CAST('' AS bytea) ORDER BY doc_id), CAST('' AS bytea))
-FROM {signature} AS signature WHERE head_id = doc_id
+-- doc_ids and digests of the next heads in order, packed as 24 bytes each. Relies on the leaf's key for the order.
+SELECT coalesce(string_agg(int8send(doc_id) || uuid_send(feature_digest), CAST('' AS bytea)), CAST('' AS bytea))
+FROM (
+    SELECT doc_id, feature_digest FROM {signature} AS signature
+    WHERE head_id = doc_id AND doc_id > %(after)s ORDER BY doc_id LIMIT %(most)s
+) AS next
 
 -- name: count_features
 -- Heads, documents with features, with exactly one, with none, and total features of heads, known once all are signed.
