@@ -68,7 +68,12 @@ def known(database_url: str) -> Iterator[World]:
 
 def test_internal_functions_return_nothing_to_strangers(known: World) -> None:
     one, two, _, empty = known.doc_ids
-    given = {"generation": known.generation_id, "doc_id": one, "other": two, "empty": empty}
+    given: dict[str, object] = {
+        "generation": known.generation_id,
+        "doc_id": one,
+        "other": two,
+        "empty": empty,
+    }
     ((keys,),) = known.ask(f"SELECT nearsim.keys_of({known.generation_id}, {one})")
     given["buckets"] = f"ARRAY{keys}"
     calls = [f"SELECT nearsim.{call.format(**given)}" for call in INTERNALS]
