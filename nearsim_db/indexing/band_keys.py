@@ -22,6 +22,7 @@ from nearsim_db.store.driver.codec import from_bigint, to_bigint
 _SKETCHES_PER_BATCH = 20_000
 _SKETCHES_AT_ONCE = 100_000  # 51 MB by the default recipe
 _HEADS_AT_ONCE = 1_000_000  # 24 bytes each
+_MAPPED_AT_ONCE = 16_384  # rows of a file, between which others are mapped too
 _DIGEST_BYTES = 16
 _BANDS_ABOVE_ZERO = 128  # whose bucket hashes are not negative
 _MOST_GAPS = 8  # doc_ids a head up to which their rows are in a table
@@ -153,28 +154,25 @@ class BandKeys:
         if self.ascends_by_band:
             step = max(1, rows // len(self))
             for band in range(0, self._keys.shape[1], step):
-                columns = from_bigint(self._keys[:, band : band + step])
-                self._release()
-                yield self._doc_ids, columns
+                yield self._doc_ids, from_bigint(self._take(None, slice(band, band + step)))
             return
         step = max(1, rows // self._keys.shape[1])
         for at in range(0, len(self), step):
-            yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
-            self._release()
+            chosen = np.arange(at, min(at + step, len(self)))
+            yield self._doc_ids[chosen], from_bigint(self._take(chosen))
 
-    def _take(self, rows: Ints) -> Ints:
-        """Return the keys, which are no `Ragged`, of ascending rows; few of a file are in memory at once."""
+    def _take(self, rows: Ints | None, columns: slice = slice(None)) -> Ints:
+        """Return keys, which are no `Ragged`, of ascending rows or of all; few of a file are in memory at once."""
         assert not isinstance(self._keys, Ragged)
-        found = np.empty((len(rows), self._keys.shape[1]), np.int64)
-        for at in range(0, len(rows), _SKETCHES_AT_ONCE):
-            part = slice(at, at + _SKETCHES_AT_ONCE)
-            found[part] = self._keys[rows[part]]
-            self._release()
-        return found
-
-    def _release(self) -> None:
-        if self._spooled is not None:
+        if self._spooled is None:
+            return self._keys[:, columns] if rows is None else self._keys[rows, columns]
+        count = len(self) if rows is None else len(rows)
+        found = np.empty((count, len(self._keys[0, columns])), np.int64)
+        for at in range(0, count, _MAPPED_AT_ONCE):
+            part = slice(at, at + _MAPPED_AT_ONCE)
+            found[part] = self._keys[part if rows is None else rows[part], columns]
             self._spooled.release()
+        return found
 
     def signatures_of(self, doc_ids: Ints) -> tuple[Signatures, Ints] | None:
         """Return signatures and the rows of some heads among them; None if they must be read from the database."""

@@ -254,15 +254,19 @@ class FeatureSpool:
     def has_all(self, doc_ids: Ints, digests: NDArray[np.void]) -> bool:
         """Whether documents are all here under their digests."""
         entries, here = self._find(doc_ids)
+        self._release()
+        return bool((here & (entries["digest"] == digests)).all())
+
+    def _release(self) -> None:
         for part in self._parts.values():
             part.release()
-        return bool((here & (entries["digest"] == digests)).all())
 
     def stream_signatures(self, doc_ids: Ints) -> Iterator[Signatures]:
         """Yield the signatures of documents, which are all here and ascend, in batches in the order of the file."""
         for part in self._parts.values():
             places, here = part.find(doc_ids)
             yield from self._stream_part(part, places[here])
+            part.release()
             doc_ids = doc_ids[~here]
 
     def _stream_part(self, part: _Part, places: Ints) -> Iterator[Signatures]:
