@@ -4,8 +4,9 @@
     python -m benchmarks skew [--documents 100000] [--rounds 3]
 
 `growth` writes a synthetic corpus of each size, a document at a time, and ingests it with `nearsim ingest` on a
-server of its own, which is removed before the next size. A document takes about 4.4 KB in the temporary folder
-(TMPDIR), besides up to 4 GB of WAL, the sorts, and the corpus, which `--corpora` keeps in a folder for later runs.
+server of its own, which is removed before the next size. A document takes about 5.2 KB in the temporary folder
+(TMPDIR), and up to 2.2 KB while it is indexed, besides up to 4 GB of WAL, the sorts, and the corpus, 0.7 KB a document,
+which `--corpora` keeps in a folder for later runs.
 Prints Markdown: seconds on the clock, processor seconds of client and server and WAL by stage (sampled four times a
 second), the client's memory, the time a document as a ratio to 100,000 documents or else to the first size, bytes on
 disk by table, and look-ups of texts that are not in the index: the first time after a restart of the server, its files
