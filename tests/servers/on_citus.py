@@ -29,7 +29,7 @@ DIFFERENT = {
     "test_migrations.py::test_alembic_command_makes_the_same_schema": (
         "db init replaces functions there, which alembic alone does not"
     ),
-    "test_feature_spool.py::test_the_pairs_are_found_with_sketches": "band rows are loaded by slices, which read sketches",
+    "test_feature_spool.py::test_the_pairs_are_found_with_sketches": "slices of band rows read sketches there",
     "test_build_slices.py::test_one_transaction_gives_the_same_index": "few documents go through all stages, too",
     "test_many_collections.py::test_a_first_document_takes": "few documents go through all stages, too",
     "test_where_a_role_has_a_transaction_timeout": "Citus adds a condition that does not run in parallel to pg_class",
