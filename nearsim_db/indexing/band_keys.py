@@ -154,23 +154,23 @@ class BandKeys:
         if self.ascends_by_band:
             step = max(1, rows // len(self))
             for band in range(0, self._keys.shape[1], step):
-                yield self._doc_ids, from_bigint(self._take(None, slice(band, band + step)))
+                yield self._doc_ids, from_bigint(self._take(slice(len(self)), slice(band, band + step)))
             return
         step = max(1, rows // self._keys.shape[1])
         for at in range(0, len(self), step):
-            chosen = np.arange(at, min(at + step, len(self)))
+            chosen = slice(at, at + step)
             yield self._doc_ids[chosen], from_bigint(self._take(chosen))
 
-    def _take(self, rows: Ints | None, columns: slice = slice(None)) -> Ints:
-        """Return keys, which are no `Ragged`, of ascending rows or of all; few of a file are in memory at once."""
+    def _take(self, rows: Ints | slice, columns: slice = slice(None)) -> Ints:
+        """Return keys, which are no `Ragged`, of ascending rows; few of a file are in memory at once."""
         assert not isinstance(self._keys, Ragged)
         if self._spooled is None:
-            return self._keys[:, columns] if rows is None else self._keys[rows, columns]
-        count = len(self) if rows is None else len(rows)
-        found = np.empty((count, len(self._keys[0, columns])), np.int64)
-        for at in range(0, count, _MAPPED_AT_ONCE):
+            return self._keys[rows, columns]
+        places = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
+        found = np.empty((len(places), len(self._keys[0, columns])), np.int64)
+        for at in range(0, len(places), _MAPPED_AT_ONCE):
             part = slice(at, at + _MAPPED_AT_ONCE)
-            found[part] = self._keys[part if rows is None else rows[part], columns]
+            found[part] = self._keys[places[part], columns]
             self._spooled.release()
         return found
 
@@ -278,14 +278,11 @@ def _spooled_heads(connection: Connection, context: Context, heads: int) -> tupl
     spool, none = context.build.spool, np.zeros(0, np.int64)
     if spool is None or not 0 < heads <= len(spool):
         return None, none
-    found, halves = [none], [np.zeros(0, np.uint64)]
-    for doc_ids, digests in signatures.stream_head_digests(connection, context.leaves, _HEADS_AT_ONCE):
-        if not spool.has_all(doc_ids, digests):
-            return None, none
-        found.append(doc_ids)
-        halves.append(digests.view(np.uint64)[::2].copy())
-    ordered = np.sort(np.concatenate(halves))  # equal halves of two digests are as rare as they are harmless
-    return (None, none) if (ordered[1:] == ordered[:-1]).any() else (spool, np.concatenate(found))
+    found = list(signatures.stream_head_digests(connection, context.leaves, _HEADS_AT_ONCE))
+    if not all(spool.has_all(*some) for some in found):
+        return None, none
+    doc_ids, digests = map(np.concatenate, zip(*found, strict=True))
+    return (spool, doc_ids) if PackedDigests(digests).are_distinct() else (None, none)
 
 
 def _stream(connection: Connection, context: Context, *, with_digests: bool) -> Iterator[Signatures]:

@@ -223,7 +223,7 @@ CROSS JOIN (
 
 -- name: list_bucket_members
 -- Members of buckets, at most so many. Planned and sent to a shard in a third of the time of look_up_candidates, which
--- reads no more than it needs of large buckets. Relies on the index on (bucket_hash, doc_id).
+-- reads large buckets up to their limit only. Relies on the index on (bucket_hash, doc_id).
 SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = ANY(CAST(%(bucket_hashes)s AS bigint[]))
 LIMIT %(most)s
 
