@@ -2,6 +2,7 @@
 
 from array import array
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,9 @@ class Comparison:
     across: str | None = None
     against: bool = False
     only_against: bool = False
+
+
+_ByValue = dict[int, dict[int, tuple[int, int]]]  # numbers of new and old records by node and value
 
 
 class Labels:
@@ -105,30 +109,28 @@ class Nodes:
         found &= lowest.min(axis=0) != highest.max(axis=0)
         return found
 
-    def counted(self, edges: Ints) -> tuple[Mask, Ints]:
-        """Return which edges count, and the ties of records with their nodes that connect what they connect.
+    def counted(self, edges: Ints) -> Mask:
+        """Return which edges count; there is no other corpus."""
+        return np.ones(len(edges), bool) if self.counts_all else self.may_count(*edges.T)
 
-        There is no other corpus. A node with a counted edge or several values is connected as a whole.
-        """
+    def ties(self, is_used: Mask) -> Ints:
+        """Return the ties of records with their nodes, if these have several values or an edge that counts."""
         nodes = self.node_of[self.records]
-        tied, counts = nodes != self.records, np.ones(len(edges), bool)
+        tied = nodes != self.records
         if not self.counts_all:
-            counts = self.may_count(edges[:, 0], edges[:, 1])
-            is_used = np.zeros(len(self.node_of), bool)
-            is_used[nodes] = self.may_count(nodes, nodes)
-            is_used[edges[counts]] = True
-            tied &= is_used[nodes]
-        return counts, np.stack((nodes[tied], self.records[tied]), axis=1)
+            tied &= is_used[nodes] | self.may_count(nodes, nodes)
+        return np.stack((nodes[tied], self.records[tied]), axis=1)
 
-    def count(self, edges: Ints) -> int:
+    def count(self, edges: Iterable[Ints]) -> int:
         """Return the number of pairs of records of two nodes, tied by an edge, that count."""
+        values = {} if self.labels.values is None else self._by_value()
+        return sum(self._count(some, values) for some in edges)
+
+    def _count(self, edges: Ints, values: "_ByValue") -> int:
         left, right = edges.T
         new, old = self._new, self._old
         found = int(self._between(new[left], old[left], new[right], old[right]).sum())
-        if self.labels.values is None:
-            return found
-        values = self._by_value()
-        for one, other in edges.tolist():
+        for one, other in edges.tolist() if values else ():
             fewer, more = sorted((values[one], values[other]), key=len)
             found -= sum(
                 int(self._between(*both, *more[value])) for value, both in fewer.items() if value in more
@@ -143,10 +145,10 @@ class Nodes:
         values = self._by_value()
         return found - sum(int(self._within(*both)) for own in values.values() for both in own.values())
 
-    def _by_value(self) -> dict[int, dict[int, tuple[int, int]]]:
+    def _by_value(self) -> "_ByValue":
         """Return the numbers of new and old records by node and value."""
         assert self.labels.values is not None
-        found: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
+        found: _ByValue = defaultdict(dict)
         columns = (self.node_of, self.labels.values, self.labels.is_against)
         for node, value, is_old in zip(*(one[self.records].tolist() for one in columns), strict=True):
             new, old = found[node].get(value, (0, 0))
@@ -161,21 +163,26 @@ class Nodes:
         return new * old + (0 if self.labels.comparison.only_against else new * (new - 1) // 2)
 
 
-def matches(nodes: Nodes, edges: Ints, rank: Ints, *, only_against: bool) -> Ints:
+def matches(nodes: Nodes, edges: Iterable[Ints], rank: Ints, *, only_against: bool) -> Ints:
     """Return for each record the one of the smallest rank, smaller than its own, that it has a counted pair with.
 
     -1 for records without any, and for those of the other corpus; with `only_against` this is of the other corpus.
 
-    `rank` is int64 of all records, smallest for those of the other corpus; `edges` are of nodes.
+    `rank` is int64 of all records, smallest for those of the other corpus; `edges` are of nodes, many at once.
     """
     labels = nodes.labels
     values = np.arange(labels.count) if labels.values is None else labels.values
     sources = nodes.records[nodes.records < labels.against] if only_against else nodes.records
-    own = _two_best(nodes.node_of[sources], sources, rank, values)
-    near = [(np.arange(labels.count), best) for best in own]
-    near += [(edges[:, side], best[edges[:, 1 - side]]) for side in (0, 1) for best in own]
-    places, records = (np.concatenate(columns) for columns in zip(*near, strict=True))
-    best, other = _two_best(places[records >= 0], records[records >= 0], rank, values)
+    own = _two_best(labels.count, nodes.node_of[sources], sources, rank, values)
+    best, other = (one.copy() for one in own)
+    for some in edges:
+        touched, ends = np.unique(some, return_inverse=True)
+        ends = ends.reshape(some.shape)
+        near = [(np.arange(len(touched)), one[touched]) for one in (best, other)]
+        near += [(ends[:, side], one[some[:, 1 - side]]) for side in (0, 1) for one in own]
+        places, records = (np.concatenate(columns) for columns in zip(*near, strict=True))
+        is_any = records >= 0
+        best[touched], other[touched] = _two_best(len(touched), places[is_any], records[is_any], rank, values)
     new = nodes.records[nodes.records >= labels.against]
     node = nodes.node_of[new]
     chosen = np.where(values[best[node]] != values[new], best[node], other[node])
@@ -184,11 +191,11 @@ def matches(nodes: Nodes, edges: Ints, rank: Ints, *, only_against: bool) -> Int
     return found
 
 
-def _two_best(places: Ints, records: Ints, rank: Ints, values: Ints) -> tuple[Ints, Ints]:
-    """Return for each place the best of its records, and the best one of another value; -1 for none."""
+def _two_best(count: int, places: Ints, records: Ints, rank: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """Return for each of `count` places the best of its records, and the best one of another value; -1 for none."""
     order = np.lexsort((rank[records], places))
     places, records = places[order], records[order]
-    first, second = np.full(len(rank), -1), np.full(len(rank), -1)
+    first, second = np.full(count, -1), np.full(count, -1)
     fresh = are_fresh(places)
     first[places[fresh]] = records[fresh]
     is_other = values[records] != values[first[places]]

@@ -19,7 +19,7 @@ from nearsim_db.analysis.dedupe_output import (
 )
 from nearsim_db.analysis.dedupe_shards import Shard, find_shards, write_shards
 from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_pairs import Found, HeadPairs, Twins, find
+from nearsim_db.analysis.file_pairs import Found, find
 from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT
@@ -159,7 +159,7 @@ def dedupe(
             _write_lists(outputs, found, PairLines(found.twins, records, places, given.labels, ordered))
         unique = copy_records(parts, outputs, shards, given.kept(found.match >= 0), progress)
         of_recipe = () if exact else recipe_warnings.of_profile(records.encoder.profile)
-        warnings = (*given.warnings(), *of_recipe, *_warnings(records, found.twins, found.pairs))
+        warnings = (*given.warnings(), *of_recipe, *_warnings(records, found))
         return _summary(given, found, unique, records.encoder.profile, warnings)
 
 
@@ -172,7 +172,7 @@ def _summary(
         unique,
         given.summary.read - given.summary.rejected - unique,
         found.pair_count,
-        found.nodes.count(found.in_review.edges),
+        found.nodes.count(found.in_review.edges()),
         int(found.clusters.survives.sum()),
         profile,
         warnings,
@@ -233,12 +233,12 @@ def write_lines(path: Path | None, lines: Iterable[bytes]) -> None:
                 target.write(line)
 
 
-def _warnings(records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Iterator[str]:
+def _warnings(records: EncodedRecords, found: Found) -> Iterator[str]:
     """Yield warnings about the texts, features and sketches, and about links that were left out."""
     encoder = records.encoder
     if not encoder.has_sketches:
         return
-    heads, profile = twins.heads, encoder.profile
+    heads, profile = found.twins.heads, encoder.profile
     halves = records.digests[heads].view(">u8").reshape(-1, 2)
     sample = heads[np.lexsort((halves[:, 1], halves[:, 0]))[: recipe_warnings.SAMPLE_SIZE]]
     sketches, counts = records.sketches[sample], records.counts
@@ -255,9 +255,12 @@ def _warnings(records: EncodedRecords, twins: Twins, pairs: HeadPairs) -> Iterat
         encoder.band_keys(sketches), profile.amplification, len(heads)
     )
     yield from filter(None, (short, recipe_warnings.of_candidates(expected, profile.recipe)))
-    left, right = records.numbers[pairs.edges[pairs.tying]].T
-    yield from recipe_warnings.of_numbers(profile.recipe, int((left != right).sum()), len(left))
-    full, limit = pairs.full, profile.recipe.match.bucket_limit
+    differ = ties = 0
+    for edges, _ in found.pairs.ties():
+        left, right = records.numbers[edges].T
+        differ, ties = differ + int((left != right).sum()), ties + len(edges)
+    yield from recipe_warnings.of_numbers(profile.recipe, differ, ties)
+    full, limit = found.full, profile.recipe.match.bucket_limit
     yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from nearsim_db.analysis.counted_pairs import Labels
 from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_pairs import Clusters, HeadPairs, Twins
+from nearsim_db.analysis.file_pairs import Clusters, Twins
+from nearsim_db.analysis.sorted_pairs import SortedPairs
 from nearsim_db.errors import InputError
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import json_line
@@ -191,34 +192,34 @@ class PairLines:
         self._order = np.argsort(head_of, kind="stable")
         self._bounds = np.searchsorted(head_of[self._order], np.arange(len(head_of) + 1))
 
-    def of_heads(self, pairs: HeadPairs) -> Iterator[bytes]:
+    def of_heads(self, pairs: SortedPairs) -> Iterator[bytes]:
         """Yield pairs of records with other features."""
-        scores = pairs.scores
-        for row, (left, right) in enumerate(pairs.edges.tolist()):
-            figures: Figures = {
-                "similarity": float(scores.similarity[row]),
-                "intersection": None if scores.intersection is None else int(scores.intersection[row]),
-                "union": None if scores.union is None else int(scores.union[row]),
-                "estimate": round(float(str(np.float32(pairs.estimate[row]))), _ESTIMATE_DIGITS),
-                "shared_bands": int(pairs.shared_bands[row]),
-                "verified": self.records.encoder.profile.recipe.match.verify == "exact",
-                **({} if scores.distance is None else {"distance": float(scores.distance[row])}),
-            }
-            yield from self._lines(product(self._documents(left), self._documents(right)), figures)
+        is_exact = self.records.encoder.profile.recipe.match.verify == "exact"
+        for rows in pairs.blocks():
+            for row in rows:
+                figures: Figures = {
+                    "similarity": float(row["similarity"]),
+                    "intersection": int(row["intersection"]) if pairs.has_counts else None,
+                    "union": int(row["union"]) if pairs.has_counts else None,
+                    "estimate": round(float(str(row["estimate"])), _ESTIMATE_DIGITS),
+                    "shared_bands": int(row["shared_bands"]),
+                    "verified": is_exact,
+                    **({"distance": float(row["distance"])} if pairs.has_distances else {}),
+                }
+                ends = product(self._documents(row["left"]), self._documents(row["right"]))
+                yield from self._lines(ends, figures)
 
-    def of_twins(self, pairs: HeadPairs) -> Iterator[bytes]:
+    def of_twins(self, pairs: SortedPairs) -> Iterator[bytes]:
         """Yield pairs of records with the same features, with the figures that `pairs` have."""
-        scores, has_features = pairs.scores, bool(len(self.records.sketches))
+        has_features = bool(len(self.records.sketches))
         for head in np.flatnonzero(self.twins.sizes() > 1).tolist():
-            count = (
-                int(self.records.counts[head]) if scores.intersection is not None and has_features else None
-            )
+            count = int(self.records.counts[head]) if pairs.has_counts and has_features else None
             same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}
             same |= {
                 "shared_bands": self.records.encoder.profile.bands if has_features else 0,
                 "verified": True,
             }
-            if scores.distance is not None:
+            if pairs.has_distances:
                 same["distance"] = 0.0
             yield from self._lines(combinations(self._documents(head), 2), same)
 

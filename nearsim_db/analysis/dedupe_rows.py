@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from nearsim_db.analysis.counted_pairs import Comparison
 from nearsim_db.analysis.dedupe_input import DedupeInput
@@ -125,12 +128,16 @@ def dedupe(
         read.read(records, None, rejects, silent, strict=False)
         found = find(records, read.labels, silent)
         places, old = read.rows, read.labels.against
-        removed = [(row, of) for row, of in enumerate(found.match.tolist()) if of >= 0]
+        removed = np.flatnonzero(found.match >= 0)
+        survivors = found.match[removed]
+        similarities = found.similarities(removed, survivors).tolist()
         return Deduped(
             tuple(places[row] for row in range(old, len(records)) if found.match[row] < 0),
             tuple(
-                RemovedRow(places[row], places[of], found.similarity(row, of), of < old)
-                for row, of in removed
+                RemovedRow(places[row], places[of], None if isnan(similarity) else similarity, of < old)
+                for row, of, similarity in zip(
+                    removed.tolist(), survivors.tolist(), similarities, strict=True
+                )
             ),
             tuple(rejects.all),
             found.pair_count,

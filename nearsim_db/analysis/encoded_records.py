@@ -1,11 +1,12 @@
 """The records of files, encoded: sketches and features in temporary files, a few numbers of each in memory."""
 
+import mmap
 import os
 from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from math import inf, isnan, nan
 from tempfile import TemporaryFile
@@ -47,12 +48,14 @@ class EncodedRecords:
         self.pool: ThreadPoolExecutor = ThreadPoolExecutor(threads, thread_name_prefix="nearsim")
         self._most_waiting = 2 * threads
         self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
-        self._files: list[BinaryIO] = [TemporaryFile(prefix="nearsim-") for _ in range(2)]  # noqa: SIM115  closed on exit
+        self._temporary = ExitStack()
+        self._sketch_file, self._feature_file = self.open_temporary(), self.open_temporary()
         self._waiting: deque[tuple[int, list[Content], Future[Encoded]]] = deque()
         self._begun: list[Content] = []
         self._characters = 0
         self._parts: list[Encoded] = []
-        self._sizes: list[int] = []  # of features
+        self._sizes = array("q")  # of features
+        self._mapped: mmap.mmap | None = None
         self._sketches: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
         self.keep: str = encoder.profile.recipe.cluster.keep
         self.ranks: Ranks = Ranks(*keep_policy(self.keep))
@@ -75,11 +78,14 @@ class EncodedRecords:
 
     def __exit__(self, *error: object) -> None:
         self.pool.shutdown()
-        for one in self._files:
-            one.close()
+        self._temporary.close()
 
     def __len__(self) -> int:
         return len(self.ranks)
+
+    def open_temporary(self) -> BinaryIO:
+        """Return a temporary file that is closed with the records."""
+        return self._temporary.enter_context(TemporaryFile(prefix="nearsim-"))
 
     def add(self, document: Document, value: object = None) -> None:
         """Add a document; waits while too many are in memory. Raises NearsimError if the disk is full.
@@ -110,7 +116,7 @@ class EncodedRecords:
 
     def _store(self, first: int, contents: Sequence[Content], waiting: Future[Encoded]) -> None:
         encoded = waiting.result()
-        self._sizes += self._write(encoded)
+        self._sizes.extend(self._write(encoded))
         self._sample(first, contents, encoded)
         nothing = encoded.sketches[:0].copy()  # a view would keep all sketches in memory
         self._parts.append(Encoded(encoded.counts, encoded.digests, nothing, encoded.numbers))
@@ -150,15 +156,17 @@ class EncodedRecords:
         """Flush what was written, and give access to it."""
         family, has_sketches = self.encoder.family, self.encoder.has_sketches
         with full_disk():
-            for file in self._files:
-                file.flush()
+            self._sketch_file.flush()
+            self._feature_file.flush()
         self._begins = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self._sizes, out=self._begins[1:])
+        self._sizes = array("q")
         self.sketches: NDArray[Any] = np.zeros((0, family.k), family.dtype)
         if family.ordered and has_sketches:
             self.sketches = np.concatenate([self.encoder.encode([]).sketches, *self._sketches])
         elif len(self) and has_sketches:
-            self.sketches = np.memmap(self._files[0], family.dtype, "r", shape=(len(self), family.k))
+            self._mapped = mmap.mmap(self._sketch_file.fileno(), 0, access=mmap.ACCESS_READ)
+            self.sketches = np.frombuffer(self._mapped, family.dtype).reshape(len(self), family.k)
 
     def _count_features(self) -> bool:
         """Count the features of a sample, if the recipe requires it; return whether all are to be encoded again."""
@@ -177,10 +185,9 @@ class EncodedRecords:
 
     def _encode_again(self) -> None:
         """Encode the features of all documents as the counts of features require."""
-        sizes, before = [], self._files[1]
-        self._files[1] = TemporaryFile(prefix="nearsim-")  # noqa: SIM115  closed on exit
-        self._files.append(before)
-        self._files[0].seek(0)
+        sizes, before = array("q"), self._feature_file
+        self._feature_file = self.open_temporary()
+        self._sketch_file.seek(0)
         self._sketches = []
         for at in range(0, len(self), _BATCH_DOCUMENTS):
             rows = slice(at, min(at + _BATCH_DOCUMENTS, len(self)))
@@ -189,7 +196,7 @@ class EncodedRecords:
             features = self.encoder.features_again(items, offsets, self.numbers[rows])
             encoded = self.encoder.encode_features(features, keep_features=True)
             self.counts[rows], self.digests[rows] = encoded.counts, encoded.digests
-            sizes += self._write(encoded)
+            sizes.extend(self._write(encoded))
         self._sizes = sizes
         self._complete()
 
@@ -199,13 +206,18 @@ class EncodedRecords:
             if self.encoder.family.ordered:
                 self._sketches.append(encoded.sketches)
             else:
-                self._files[0].write(np.ascontiguousarray(encoded.sketches).data)
-            self._files[1].write(np.concatenate(encoded.features).view(np.uint8).data)
+                self._sketch_file.write(np.ascontiguousarray(encoded.sketches).data)
+            self._feature_file.write(np.concatenate(encoded.features).view(np.uint8).data)
         return [len(one) for one in encoded.features]
+
+    def release_sketches(self) -> None:
+        """Give back the memory of sketches that were read; the file has them."""
+        if self._mapped is not None:
+            self._mapped.madvise(mmap.MADV_DONTNEED)
 
     def read_features(self, numbers: Sequence[int]) -> Mapping[int, NDArray[Any]]:
         """Return the features of some documents."""
-        file = self._files[1]
+        file = self._feature_file
         return {number: self._read_items(file, slice(number, number + 1)) for number in numbers}
 
     def _read_items(self, file: BinaryIO, rows: slice) -> NDArray[Any]:

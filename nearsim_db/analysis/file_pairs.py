@@ -1,17 +1,16 @@
 """The pairs and clusters of encoded records: link, verify, cluster."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from tempfile import TemporaryFile
-from typing import Literal
 
 import numpy as np
 
 from nearsim_db.analysis.counted_pairs import Labels, Nodes, matches
 from nearsim_db.analysis.encoded_records import EncodedRecords
+from nearsim_db.analysis.sorted_pairs import SortedPairs
 from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Ragged
 from nearsim_db.similarity.batches import Signatures
@@ -19,7 +18,7 @@ from nearsim_db.similarity.candidates import FullBuckets, find_full_buckets, lin
 from nearsim_db.similarity.clustering import (
     average_clusters,
     choose_survivors,
-    connected_components,
+    connect,
     star_clusters,
     total_similarities,
 )
@@ -58,59 +57,46 @@ class Twins:
         return np.bincount(self.head_of[self.head_of >= 0], minlength=len(self.head_of))
 
 
-@dataclass(frozen=True, slots=True)
-class HeadPairs(Screened):
-    """Pairs of heads by number, left < right, sorted, with their scores."""
-
-    scores: Scores
-    full: FullBuckets
-
-    @property
-    def edges(self) -> Ints:
-        """Both ends, (m, 2)."""
-        return np.stack((self.left, self.right), axis=1)
-
-    @property
-    def tying(self) -> Ints:
-        """The places of those for which a record may be removed: not if only a passage makes them a pair."""
-        by_passage = self.scores.by_passage
-        return np.arange(len(self.left)) if by_passage is None else np.flatnonzero(~by_passage)
-
-
 def find_pairs(
     records: EncodedRecords, twins: Twins, nodes: Nodes, progress: Progress
-) -> tuple[HeadPairs, HeadPairs]:
-    """Verify the candidates among heads that may count; return the pairs, and those to be reviewed."""
+) -> tuple[SortedPairs, SortedPairs, FullBuckets]:
+    """Verify the candidates among heads that may count; return the pairs, those to be reviewed, and full buckets."""
     encoder = records.encoder
     heads = twins.heads if encoder.has_sketches else twins.heads[:0]
     progress("candidates", 0, len(heads))
-    check = partial(_verified, records)
-    found = [check((heads[:0], heads[:0]))]
-    with TemporaryFile(prefix="nearsim-") as file:
-        keys = _band_keys(records, heads, file)
-        full = find_full_buckets(keys, encoder.profile.recipe.match.bucket_limit)
-        blocks = _blocks(keys, full, heads, nodes, encoder)
-        waiting: deque[Future[tuple[Screened, Scores]]] = deque()
-        for block in blocks:
-            waiting.append(records.pool.submit(check, block))
-            if len(waiting) > _BLOCKS_WAITING:
-                found.append(waiting.popleft().result())
-        found += [one.result() for one in waiting]
+    pairs, in_review = SortedPairs(records), SortedPairs(records)
+
+    def add(screened: Screened, scores: Scores) -> None:
+        counts = are_pairs(encoder, scores, screened.shared_bands)
+        pairs.add(screened.take(counts), scores.take(counts))
+        in_review.add(screened.take(~counts), scores.take(~counts))
+
+    add(*_verified(records, (heads[:0], heads[:0])))
+    full = _verify_links(records, heads, nodes, add)
+    records.release_sketches()
     progress("candidates", len(heads), len(heads))
-    screened, scores = Screened.joined([one for one, _ in found]), Scores.joined([one for _, one in found])
-    order = np.lexsort((screened.right, screened.left))
-    screened, scores = screened.take(order), scores.take(order)
-    counts = are_pairs(encoder, scores, screened.shared_bands)
-    return _head_pairs(screened, scores, counts, full), _head_pairs(screened, scores, ~counts, full)
+    pairs.finish()
+    in_review.finish()
+    return pairs, in_review, full
 
 
-def _head_pairs(screened: Screened, scores: Scores, chosen: Mask, full: FullBuckets) -> HeadPairs:
-    own = screened.take(chosen)
-    fields_of = {one.name: getattr(own, one.name) for one in fields(Screened)}
-    return HeadPairs(**fields_of, scores=scores.take(chosen), full=full)
+def _verify_links(
+    records: EncodedRecords, heads: Ints, nodes: Nodes, add: Callable[[Screened, Scores], None]
+) -> FullBuckets:
+    """Verify the linked pairs of heads on all cores; return the full buckets."""
+    keys, check = _band_keys(records, heads), partial(_verified, records)
+    full = find_full_buckets(keys, records.encoder.profile.recipe.match.bucket_limit)
+    waiting: deque[Future[tuple[Screened, Scores]]] = deque()
+    for block in _blocks(keys, full, heads, nodes, records.encoder):
+        waiting.append(records.pool.submit(check, block))
+        if len(waiting) > _BLOCKS_WAITING:
+            add(*waiting.popleft().result())
+    for one in waiting:
+        add(*one.result())
+    return full
 
 
-def _band_keys(records: EncodedRecords, heads: Ints, file: object) -> Keys:
+def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
     encoder = records.encoder
     parts = [slice(at, at + _SKETCHES_AT_ONCE) for at in range(0, len(heads), _SKETCHES_AT_ONCE)]
     if encoder.family.ordered:
@@ -119,7 +105,7 @@ def _band_keys(records: EncodedRecords, heads: Ints, file: object) -> Keys:
     shape = (len(heads), encoder.profile.bands)
     if not len(heads):
         return np.zeros(shape, np.uint64)
-    keys: Hashes = np.memmap(file, np.uint64, "w+", shape=shape)  # type: ignore[call-overload]
+    keys: Hashes = np.memmap(records.open_temporary(), np.uint64, "w+", shape=shape)
     for rows in parts:
         keys[rows] = encoder.matrix_keys(records.sketches[heads[rows]])
     return keys
@@ -156,8 +142,9 @@ class Found:
 
     twins: Twins
     nodes: Nodes
-    pairs: HeadPairs
-    in_review: HeadPairs
+    pairs: SortedPairs
+    in_review: SortedPairs
+    full: FullBuckets
     clusters: "Clusters"
     match: Ints
     matched: int
@@ -166,34 +153,27 @@ class Found:
     @property
     def pair_count(self) -> int:
         """The number of pairs of records, twins included."""
-        return self.nodes.count(self.pairs.edges) + self.nodes.count_within()
+        return self.nodes.count(self.pairs.edges()) + self.nodes.count_within()
 
     def ordered(self, one: int, other: int) -> tuple[int, int]:
         """Return two records of a pair in order: with another corpus the better one first, otherwise the first."""
         is_first = self.rank[one] < self.rank[other] if len(self.rank) else one < other
         return (one, other) if is_first else (other, one)
 
-    def similarity(self, one: int, other: int) -> float | None:
-        """Return the similarity of two records, None if they are no pair."""
-        left, right = sorted((int(self.twins.head_of[one]), int(self.twins.head_of[other])))
-        if left == right:
-            return 1.0
-        begin, end = (int(self.pairs.left.searchsorted(left, side)) for side in _SIDES)
-        at = begin + int(self.pairs.right[begin:end].searchsorted(right))
-        is_pair = at < end and self.pairs.right[at] == right
-        return float(self.pairs.scores.similarity[at]) if is_pair else None
+    def similarities(self, ones: Ints, others: Ints) -> Floats:
+        """Return the similarities of pairs of records, nan for those that are no pair."""
+        left, right = np.sort(np.stack((self.twins.head_of[ones], self.twins.head_of[others])), axis=0)
+        return np.where(left == right, 1.0, self.pairs.similarities(left, right))
 
 
-def _total_similarity(twins: Twins, pairs: HeadPairs) -> Floats:
+def _total_similarity(twins: Twins, pairs: SortedPairs) -> Floats:
     """Return the sum of the similarities of each record with those that it is a pair with."""
     sizes = twins.sizes()
     total = np.maximum(sizes - 1, 0).astype(np.float64)
-    for one, other in ((pairs.left, pairs.right), (pairs.right, pairs.left)):
-        np.add.at(total, one, pairs.scores.similarity * sizes[other])
+    for one, other in (("left", "right"), ("right", "left")):
+        for rows in pairs.blocks():
+            np.add.at(total, rows[one], rows["similarity"] * sizes[rows[other]])
     return total[twins.head_of]
-
-
-_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
@@ -202,26 +182,26 @@ def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
     """
     twins = Twins.of(records)
     heads = Nodes(labels, twins.head_of)
-    pairs, in_review = find_pairs(records, twins, heads, progress)
+    pairs, in_review, full = find_pairs(records, twins, heads, progress)
     progress("clusters", 0, len(records))
     if records.ranks.policy == "central":
         records.ranks.rank_by(_total_similarity(twins, pairs))
-    nodes, edges, rows = alike(records, twins, heads, pairs)
+    nodes, ties = alike(records, twins, heads, pairs)
     nothing = np.zeros(0, np.int64)
     if not labels.comparison.against:
-        clusters = cluster(records, nodes, edges, pairs.scores.similarity[rows])
-        return Found(twins, heads, pairs, in_review, clusters, clusters.survivors(len(records)), 0, nothing)
+        clusters = cluster(records, nodes, ties)
+        match = clusters.survivors(len(records))
+        return Found(twins, heads, pairs, in_review, full, clusters, match, 0, nothing)
     order = records.ranks.order(np.arange(labels.count))
     order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
     rank = np.empty(labels.count, np.int64)
     rank[order] = np.arange(labels.count)
-    match = matches(nodes, edges, rank, only_against=True)
+    match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=True)
     matched = int((match >= 0).sum())
     if not labels.comparison.only_against:
-        match = matches(nodes, edges, rank, only_against=False)
-    return Found(
-        twins, heads, pairs, in_review, Clusters(nothing, nothing, np.zeros(0, bool)), match, matched, rank
-    )
+        match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=False)
+    clusters = Clusters(nothing, nothing, np.zeros(0, bool))
+    return Found(twins, heads, pairs, in_review, full, clusters, match, matched, rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,41 +221,59 @@ class Clusters:
         return found
 
 
-def alike(records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: HeadPairs) -> tuple[Nodes, Ints, Ints]:
-    """Return the records that are alike, which are twins, or those of the same numbers, and the edges between them.
+_Ties = Callable[[], Iterable[tuple[Ints, Floats]]]  # edges, (m, 2), and their similarities, many at once
 
-    Also returns the row of `pairs` that each edge derives from.
-    """
-    rows = pairs.tying
+
+def alike(records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: SortedPairs) -> tuple[Nodes, _Ties]:
+    """Return the records that are alike, which are twins, or those of the same numbers, and the ties between them."""
     if records.encoder.profile.recipe.cluster.numbers_differ == "link":
-        return nodes, pairs.edges[rows], rows
-    edges, derived, ties = _of_same_numbers(pairs.edges[rows], twins, records.numbers)
+        return nodes, pairs.ties
+    edges, similarities = _joined(pairs.ties)
+    edges, derived, ties = _of_same_numbers(edges, twins, records.numbers)
     node_of = np.where(twins.head_of >= 0, np.arange(len(records)), -1)
     node_of[ties[:, 1]] = ties[:, 0]
-    return Nodes(nodes.labels, node_of), edges, rows[derived]
+    return Nodes(nodes.labels, node_of), lambda: [(edges, similarities[derived])]
 
 
-def cluster(records: EncodedRecords, nodes: Nodes, edges: Ints, similarities: Floats) -> Clusters:
-    """Cluster records that are alike, and pairs of them, by the recipe's linkage, and choose the survivors."""
-    profile = records.encoder.profile
-    rules = profile.recipe.cluster
-    counts, twin_edges = nodes.counted(edges)
-    edges, similarities = edges[counts], similarities[counts]
-    both = np.concatenate((edges, twin_edges))
-    if rules.linkage == "representative":
-        order = records.ranks.order(np.unique(both))
-        numbers, cluster_ids = star_clusters(edges, similarities, twin_edges, order)
-    elif rules.linkage == "average":
-        least = profile.similarity_at_threshold
-        numbers, cluster_ids = average_clusters(edges, similarities, twin_edges, twin_edges, least)
+def _joined(ties: _Ties) -> tuple[Ints, Floats]:
+    found = [(np.zeros((0, 2), np.int64), np.zeros(0)), *ties()]
+    edges, similarities = zip(*found, strict=True)
+    return np.concatenate(edges), np.concatenate(similarities)
+
+
+def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
+    """Cluster records that are alike, and pairs of them, by the recipe's linkage, and choose the survivors.
+
+    All ties are in memory for the linkages representative and average, and if the most central records are kept.
+    """
+    profile, is_used = records.encoder.profile, np.zeros(len(records), bool)
+    linkage, is_central = profile.recipe.cluster.linkage, records.ranks.policy == "central"
+
+    def counted() -> Iterator[tuple[Ints, Floats]]:
+        for edges, similarities in ties():
+            counts = nodes.counted(edges)
+            is_used[edges[counts]] = True
+            yield edges[counts], similarities[counts]
+
+    labels = np.arange(len(records))
+    if linkage == "connected":
+        for edges, _ in counted():
+            connect(labels, edges)
+        connect(labels, nodes.ties(is_used))
     else:
-        numbers, cluster_ids = connected_components(both)
-    _, which, sizes = np.unique(cluster_ids, return_inverse=True, return_counts=True)
-    shared = sizes[which] > 1
-    numbers, cluster_ids = numbers[shared], cluster_ids[shared]
-    if records.ranks.policy == "central" and rules.linkage != "representative":
+        edges, similarities = _joined(counted)
+        bonds = nodes.ties(is_used)
+        if linkage == "representative":
+            order = records.ranks.order(np.unique(np.concatenate((edges, bonds))))
+            numbers, labels[numbers] = star_clusters(edges, similarities, bonds, order)
+        else:
+            least = profile.similarity_at_threshold
+            numbers, labels[numbers] = average_clusters(edges, similarities, bonds, bonds, least)
+    numbers = np.flatnonzero(np.bincount(labels, minlength=len(labels))[labels] > 1)
+    cluster_ids = labels[numbers]
+    if is_central and linkage != "representative":
         totals = np.zeros(len(records))
-        totals[numbers] = total_similarities(nodes.node_of[numbers], cluster_ids, edges, similarities)
+        totals[numbers] = total_similarities(nodes.node_of[numbers], cluster_ids, *_joined(counted))
         records.ranks.rank_by(totals)
     return Clusters(
         numbers, cluster_ids, choose_survivors(numbers, cluster_ids, records.ranks.order(numbers))

@@ -42,6 +42,17 @@ def _connect(labels: Ints, left: Ints, right: Ints) -> Ints:
         labels = hooked
 
 
+def connect(labels: Ints, edges: Ints) -> None:
+    """Connect documents numbered from 0 by more edges, (m, 2), in place.
+
+    `labels`, int64 of n, has for each document the smallest one that it is connected with, which is itself at first.
+    """
+    roots = labels[edges]
+    documents, smallest = connected_components(roots[roots[:, 0] != roots[:, 1]])
+    labels[documents] = smallest
+    labels[:] = labels[labels]
+
+
 def constrained_components(edges: Ints, vetoes: Ints) -> tuple[Ints, Ints]:
     """Return the documents on any edge, sorted, and for each the smallest of its group.
 
