@@ -4,12 +4,15 @@ CREATE FUNCTION nearsim.capture_pairs_after() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
     IF EXISTS (
-        SELECT FROM after_rows AS pair CROSS JOIN LATERAL (VALUES (pair.left_id), (pair.right_id)) AS own (doc_id)
-        WHERE NOT CASE WHEN pair.generation_id < 100000000
+        SELECT FROM (
+            SELECT DISTINCT pair.generation_id, end_of.doc_id
+            FROM after_rows AS pair CROSS JOIN LATERAL (VALUES (pair.left_id), (pair.right_id)) AS end_of (doc_id)
+        ) AS own
+        WHERE NOT CASE WHEN own.generation_id < 100000000
             THEN EXISTS (SELECT FROM nearsim_index.signature_shared AS signed
-                WHERE signed.generation_id = pair.generation_id AND signed.doc_id = own.doc_id OFFSET 0)
+                WHERE signed.generation_id = own.generation_id AND signed.doc_id = own.doc_id OFFSET 0)
             ELSE EXISTS (SELECT FROM nearsim_index.signed_document AS signed
-                WHERE signed.generation_id = pair.generation_id AND signed.doc_id = own.doc_id OFFSET 0) END)
+                WHERE signed.generation_id = own.generation_id AND signed.doc_id = own.doc_id OFFSET 0) END)
     THEN
         RAISE EXCEPTION 'pairs of documents without signatures violate the constraint "similar_pair_signed"'
             USING ERRCODE = 'foreign_key_violation', CONSTRAINT = 'similar_pair_signed';
