@@ -92,7 +92,7 @@ class Ties(Columns):
 
 
 @dataclass(frozen=True, slots=True)
-class PairFigures:
+class ReviewedPair:
     """What is stored of a pair, and its verdict."""
 
     similarity: float
@@ -105,7 +105,7 @@ class PairFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPair(PairFigures):
+class ShownPair(ReviewedPair):
     """A pair of the live generation, twins expanded."""
 
     are_twins: bool

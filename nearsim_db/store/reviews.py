@@ -12,7 +12,7 @@ from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
-from nearsim_db.store.review_documents import NamedDocument, PairFigures
+from nearsim_db.store.review_documents import NamedDocument, ReviewedPair
 from nearsim_db.store.verdicts import Pair, by_pair, change_verdicts, ends_of
 
 LEASE_SECONDS = 600
@@ -40,7 +40,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class QueuedPair(PairFigures):
+class QueuedPair(ReviewedPair):
     """A pair of a queue; `seen_by` are the reviewers it was shown to, `probability` is that of the queue sample."""
 
     left_id: int

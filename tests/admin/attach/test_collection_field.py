@@ -94,6 +94,7 @@ def test_each_tenant_has_a_collection(app: Application, database: Database) -> N
 
 
 @pytest.mark.each_major
+@pytest.mark.slow("ten changes, each followed by a worker of its own")
 def test_rows_come_and_move_and_go(app: Application, database: Database) -> None:
     attached(database)
     for change in (
