@@ -74,7 +74,8 @@ def test_last_record_of_an_id_is_kept_and_earlier_ones_rejected(
 
 
 @pytest.mark.parametrize(
-    ("batch", "most"), [pytest.param(1, 1_009, marks=pytest.mark.slow("a transaction a document")), (2_000, 9)]
+    ("batch", "most"),
+    [pytest.param(1, 1_009, marks=pytest.mark.slow("a transaction a document")), (2_000, 9)],
 )
 def test_many_files_are_few_batches_and_an_id_of_another_file_replaces(
     database_url: str, monkeypatch: pytest.MonkeyPatch, batch: int, most: int
