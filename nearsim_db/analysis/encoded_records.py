@@ -78,7 +78,8 @@ class EncodedRecords:
 
     def __exit__(self, *error: object) -> None:
         self.pool.shutdown()
-        self._temporary.close()
+        with full_disk():  # closing writes what is in the buffers of the files
+            self._temporary.close()
 
     def __len__(self) -> int:
         return len(self.ranks)

@@ -1,5 +1,6 @@
 """The pairs and clusters of encoded records: link, verify, cluster."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -9,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from nearsim_db.analysis.counted_pairs import Labels, Nodes, matches
-from nearsim_db.analysis.encoded_records import EncodedRecords
+from nearsim_db.analysis.encoded_records import EncodedRecords, full_disk
 from nearsim_db.analysis.sorted_pairs import SortedPairs
 from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Ragged
@@ -105,7 +106,10 @@ def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
     shape = (len(heads), encoder.profile.bands)
     if not len(heads):
         return np.zeros(shape, np.uint64)
-    keys: Hashes = np.memmap(records.open_temporary(), np.uint64, "w+", shape=shape)
+    file = records.open_temporary()
+    with full_disk():  # a page without room would end the process when it is written
+        os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * np.dtype(np.uint64).itemsize)
+    keys: Hashes = np.memmap(file, np.uint64, "w+", shape=shape)
     for rows in parts:
         keys[rows] = encoder.matrix_keys(records.sketches[heads[rows]])
     return keys

@@ -57,6 +57,7 @@ class SortedPairs:
         self._count += len(rows)
         _write(self._file, rows)
 
+    @full_disk()
     def finish(self) -> None:
         """Sort the pairs: divide them by their left ends into parts that fit into memory, and sort each of these."""
         ends = np.cumsum(self._of_left, dtype=np.int64)
@@ -125,8 +126,8 @@ def _read(file: BinaryIO, begin: int, end: int) -> PairRows:
     return np.frombuffer(os.pread(file.fileno(), (end - begin) * size, begin * size), _PAIR)
 
 
+@full_disk()
 def _write(file: BinaryIO, rows: PairRows, begin: int | None = None) -> None:
-    with full_disk():
-        if begin is not None:
-            file.seek(begin * _PAIR.itemsize)
-        file.write(rows.data)
+    if begin is not None:
+        file.seek(begin * _PAIR.itemsize)
+    file.write(rows.data)

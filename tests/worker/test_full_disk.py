@@ -1,4 +1,4 @@
-"""A disk that is really full: nothing is set aside, nothing is lost, and work goes on once there is room."""
+"""A disk that is really full: nothing is set aside or lost, work goes on once there is room, and commands say why."""
 
 import os
 import subprocess
@@ -17,6 +17,8 @@ from nearsim_db.errors import DatabaseError
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
+from tests.builders.command_line import CommandLine, write_jsonl
+from tests.builders.reindex_world import words
 from tests.builders.workers import application, ask
 from tests.servers.databases import Server
 
@@ -133,3 +135,23 @@ def test_a_full_disk_sets_nothing_aside(url: str, disk: SmallDisk) -> None:
         assert verify_index(database, sample=None).found.faults == ()
     with application(url) as app:
         assert ask(app, _SIGNED) == [4000, 4000]
+
+
+def test_dedupe_without_room_for_its_files_says_so(disk: SmallDisk, tmp_path: Path) -> None:
+    """Wherever the room ends: before sketches, features, band keys or pairs."""
+    texts = ({"id": str(at), "text": f"{words(at)} number {at}"} for at in range(8_000))
+    stories = write_jsonl(tmp_path / "in.jsonl", texts)
+    command = CommandLine({"TMPDIR": str(disk.folder), "NEARSIM_BACKEND": "numpy"})
+    codes = []
+    for spare_bytes in (*range(1 << 20, 9 << 20, 1 << 20), 32 << 20):
+        disk.fill(spare_bytes)
+        given = ("dedupe", stories, "-o", tmp_path / "out.jsonl", "--set", "match.threshold=0.3", "--quiet")
+        with command.started(*given) as process:
+            _, errors = process.communicate()
+        disk.free()
+        codes.append(process.returncode)
+        assert ("cannot write a temporary file: No space left on device" in errors) == bool(
+            process.returncode
+        )
+    assert codes == sorted(codes, reverse=True)
+    assert set(codes) == {0, 1}
