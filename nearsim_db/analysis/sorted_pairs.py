@@ -13,10 +13,20 @@ from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened
 
 PairRows = NDArray[np.void]
-_ENDS = [("left", np.int64), ("right", np.int64)]
-_SCORES = [("similarity", np.float64), ("distance", np.float64), ("estimate", np.float32)]
-_COUNTS = [("shared_bands", np.int32), ("intersection", np.int32), ("union", np.int32)]
-_PAIR = np.dtype([*_ENDS, *_SCORES, *_COUNTS, ("by_passage", np.bool_)], align=True)
+_PAIR = np.dtype(
+    [
+        ("left", np.int64),
+        ("right", np.int64),
+        ("similarity", np.float64),
+        ("distance", np.float64),
+        ("estimate", np.float32),
+        ("shared_bands", np.int32),
+        ("intersection", np.int32),
+        ("union", np.int32),
+        ("by_passage", np.bool_),
+    ],
+    align=True,
+)
 _PAIRS_AT_ONCE = 1 << 19
 
 
@@ -43,10 +53,15 @@ class SortedPairs:
         """Add pairs that passed screening. Raises NearsimError if the disk is full."""
         rows = np.zeros(len(screened.left), _PAIR)
         columns: dict[str, NDArray[Any] | None] = {
-            **{"left": screened.left, "right": screened.right},
-            **{"shared_bands": screened.shared_bands, "estimate": screened.estimate},
-            **{"similarity": scores.similarity, "distance": scores.distance},
-            **{"intersection": scores.intersection, "union": scores.union, "by_passage": scores.by_passage},
+            "left": screened.left,
+            "right": screened.right,
+            "similarity": scores.similarity,
+            "distance": scores.distance,
+            "estimate": screened.estimate,
+            "shared_bands": screened.shared_bands,
+            "intersection": scores.intersection,
+            "union": scores.union,
+            "by_passage": scores.by_passage,
         }
         for name, column in columns.items():
             if column is not None:
