@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
 from nearsim_db.analysis.counted_pairs import Comparison
 from nearsim_db.analysis.dedupe_input import REPORT_EVERY, DedupeInput
 from nearsim_db.analysis.dedupe_output import (
@@ -239,9 +237,7 @@ def _warnings(records: EncodedRecords, found: Found) -> Iterator[str]:
     if not encoder.has_sketches:
         return
     heads, profile = found.twins.heads, encoder.profile
-    halves = records.digests[heads].view(">u8").reshape(-1, 2)
-    sample = heads[np.lexsort((halves[:, 1], halves[:, 0]))[: recipe_warnings.SAMPLE_SIZE]]
-    sketches, counts = records.sketches[sample], records.counts
+    sketches, counts = records.sketches[found.twins.sample], records.counts
     totals = recipe_warnings.FeatureTotals(
         int((counts > 0).sum()), int((counts == 1).sum()), int((counts == 0).sum()), int(counts[heads].sum())
     )

@@ -53,7 +53,7 @@ class EncodedRecords:
         self._waiting: deque[tuple[int, list[Content], Future[Encoded]]] = deque()
         self._begun: list[Content] = []
         self._characters = 0
-        self._parts: list[Encoded] = []
+        self._counts, self._digests, self._numbers = array("i"), bytearray(), array("Q")
         self._sizes = array("q")  # of features
         self._mapped: mmap.mmap | None = None
         self._sketches: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
@@ -119,8 +119,9 @@ class EncodedRecords:
         encoded = waiting.result()
         self._sizes.extend(self._write(encoded))
         self._sample(first, contents, encoded)
-        nothing = encoded.sketches[:0].copy()  # a view would keep all sketches in memory
-        self._parts.append(Encoded(encoded.counts, encoded.digests, nothing, encoded.numbers))
+        self._counts.frombytes(encoded.counts.tobytes())
+        self._digests += encoded.digests.tobytes()
+        self._numbers.frombytes(encoded.numbers.tobytes())
 
     def _sample(self, first: int, contents: Sequence[Content], encoded: Encoded) -> None:
         if self.encoder.takes_vectors:
@@ -143,11 +144,9 @@ class EncodedRecords:
             self._submit()
         while self._waiting:
             self._store(*self._waiting.popleft())
-        parts = self._parts or [self.encoder.encode([])]
-        self.counts: NDArray[np.int32] = np.concatenate([one.counts for one in parts])
-        self.digests: NDArray[np.void] = np.concatenate([one.digests for one in parts])
-        self.numbers: Hashes = np.concatenate([one.numbers for one in parts])
-        self._parts = []
+        self.counts: NDArray[np.int32] = np.frombuffer(self._counts, np.int32)
+        self.digests: NDArray[np.void] = np.frombuffer(self._digests, "V16")
+        self.numbers: Hashes = np.frombuffer(self._numbers, np.uint64)
         self.common: CommonShingles | None = None
         self._complete()
         if self._count_features():
@@ -210,6 +209,10 @@ class EncodedRecords:
                 self._sketch_file.write(np.ascontiguousarray(encoded.sketches).data)
             self._feature_file.write(np.concatenate(encoded.features).view(np.uint8).data)
         return [len(one) for one in encoded.features]
+
+    def discard_digests(self) -> None:
+        """Give back the memory of the digests, which are not read any more."""
+        self._digests, self.digests = bytearray(), self.digests[:0].copy()
 
     def release_sketches(self) -> None:
         """Give back the memory of sketches that were read; the file has them."""

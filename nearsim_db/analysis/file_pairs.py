@@ -13,7 +13,7 @@ from nearsim_db.analysis.counted_pairs import Labels, Nodes, matches
 from nearsim_db.analysis.encoded_records import EncodedRecords, full_disk
 from nearsim_db.analysis.sorted_pairs import SortedPairs
 from nearsim_db.records import Progress
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Ragged
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Ragged, are_fresh
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.candidates import FullBuckets, find_full_buckets, linked_pairs
 from nearsim_db.similarity.clustering import (
@@ -25,33 +25,36 @@ from nearsim_db.similarity.clustering import (
 )
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
+from nearsim_db.similarity.recipe_warnings import SAMPLE_SIZE
 from nearsim_db.similarity.screening import Screened, are_pairs, screen, verify
 
 _SKETCHES_AT_ONCE = 20_000
-_LINKS_AT_ONCE = 1 << 15
+_LINKS_AT_ONCE = 1 << 14
 _BLOCKS_WAITING = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Documents by head, the first with the same features: `head_of` int64 of n, -1 without any; `heads` ascend."""
+    """Documents by head, the first with the same features: `head_of` int64 of n, -1 without any; `heads` ascend.
+
+    `sample` has the heads with the smallest digests, ascending by these.
+    """
 
     head_of: Ints
     heads: Ints
+    sample: Ints
 
     @classmethod
     def of(cls, records: EncodedRecords) -> "Twins":
         """Find the heads by the digests."""
         present = np.flatnonzero(records.counts)
-        halves = records.digests[present].view(np.uint64).reshape(-1, 2)
+        halves = records.digests[present].view(">u8").astype(np.uint64).reshape(-1, 2)
         order = np.lexsort((present, halves[:, 1], halves[:, 0]))
-        ordered = halves[order]
-        fresh = np.ones(len(order), bool)
-        fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+        fresh = are_fresh(*halves[order].T)
         firsts = present[order[fresh]]
         head_of = np.full(len(records), -1, np.int64)
         head_of[present[order]] = firsts[np.cumsum(fresh) - 1]
-        return cls(head_of, np.sort(firsts))
+        return cls(head_of, np.sort(firsts), firsts[:SAMPLE_SIZE].copy())
 
     def sizes(self) -> Ints:
         """Return the number of documents of each head, by number; 0 for others."""
@@ -185,6 +188,7 @@ def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
     record that has a pair there, or with a better record.
     """
     twins = Twins.of(records)
+    records.discard_digests()
     heads = Nodes(labels, twins.head_of)
     pairs, in_review, full = find_pairs(records, twins, heads, progress)
     progress("clusters", 0, len(records))

@@ -17,7 +17,7 @@ from nearsim_db.similarity.mixing import GOLDEN
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 
 _BAND_SHIFT = np.uint64(56)  # the top byte of a key is the number of its band
-_LINKS_AT_ONCE = 1 << 18
+_LINKS_AT_ONCE = 1 << 17
 
 
 def are_by_band(keys: Keys) -> TypeGuard[Hashes]:
@@ -81,21 +81,19 @@ def _groups(keys: Keys) -> Iterator[tuple[Hashes, Ints]]:
     """Yield (key, row) of buckets with several rows, sorted, in as many groups as there are bands; each in one."""
     if are_by_band(keys):
         for band in range(keys.shape[1]):
-            column = np.ascontiguousarray(keys[:, band])
-            yield _shared(column, np.argsort(column, kind="stable"))
+            yield _shared(np.ascontiguousarray(keys[:, band]))
         return
     values, owners = flat(keys), np.repeat(np.arange(len(keys)), lengths(keys))
     groups = max(1, -(-len(values) // max(1, len(keys))))
     for group in range(groups):
         chosen = (values * np.uint64(GOLDEN) >> np.uint64(32)) % np.uint64(groups) == group
-        hashes = values[chosen]
-        order = np.argsort(hashes, kind="stable")
-        hashes, places = _shared(hashes, order)
+        hashes, places = _shared(values[chosen])
         yield hashes, owners[chosen][places]
 
 
-def _shared(hashes: Hashes, order: Ints) -> tuple[Hashes, Ints]:
-    """Return in an order the hashes that are equal to the one before or after, and their places."""
+def _shared(hashes: Hashes) -> tuple[Hashes, Ints]:
+    """Return the hashes that occur several times, sorted, and their places."""
+    order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     fresh = np.append(are_fresh(ordered), True)
     shared = ~(fresh[:-1] & fresh[1:])
