@@ -19,7 +19,7 @@ from nearsim_db.analysis.dedupe_files import (
     write_lines,
 )
 from nearsim_db.analysis.dedupe_input import DedupeInput
-from nearsim_db.analysis.encoded_records import Ranks
+from nearsim_db.analysis.ranks import Ranks
 from nearsim_db.analysis.repetition import Cut, PassageCutter, WindowIndex, without
 from nearsim_db.errors import InputError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs

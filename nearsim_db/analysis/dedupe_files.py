@@ -17,7 +17,7 @@ from nearsim_db.analysis.dedupe_output import (
 )
 from nearsim_db.analysis.dedupe_shards import Shard, find_shards, write_shards
 from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_pairs import Found, find
+from nearsim_db.analysis.file_clusters import Found, find
 from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.input_file import STANDARD_INPUT

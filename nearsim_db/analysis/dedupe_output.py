@@ -11,7 +11,8 @@ import numpy as np
 
 from nearsim_db.analysis.counted_pairs import Labels
 from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_pairs import Clusters, Twins
+from nearsim_db.analysis.file_clusters import Clusters
+from nearsim_db.analysis.file_pairs import Twins
 from nearsim_db.analysis.sorted_pairs import SortedPairs
 from nearsim_db.errors import InputError
 from nearsim_db.readers.inputs import Input

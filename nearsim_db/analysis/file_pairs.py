@@ -1,28 +1,21 @@
-"""The pairs and clusters of encoded records: link, verify, cluster."""
+"""The pairs of encoded records: twins, links, verified pairs."""
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from nearsim_db.analysis.counted_pairs import Labels, Nodes, matches
+from nearsim_db.analysis.counted_pairs import Nodes
 from nearsim_db.analysis.encoded_records import EncodedRecords, full_disk
 from nearsim_db.analysis.sorted_pairs import SortedPairs
 from nearsim_db.records import Progress
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Ragged, are_fresh
+from nearsim_db.similarity.arrays import Hashes, Ints, Keys, Ragged, are_fresh
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.candidates import FullBuckets, find_full_buckets, linked_pairs
-from nearsim_db.similarity.clustering import (
-    average_clusters,
-    choose_survivors,
-    connect,
-    star_clusters,
-    total_similarities,
-)
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.recipe_warnings import SAMPLE_SIZE
@@ -136,175 +129,3 @@ def _verified(records: EncodedRecords, link: tuple[Ints, Ints]) -> tuple[Screene
     signed = Signatures(np.zeros(0, np.int64), records.sketches, ())
     screened = screen(records.encoder, signed, *link, review=True, count_late=True)
     return verify(records.encoder, screened, records.read_features, signed, review=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The pairs of records, and what they remove.
-
-    `match` has the record for which a record is removed, -1 for one that is kept: the survivor of its cluster, or,
-    if there is another corpus, which has no clusters, a better record that it is a pair with. `matched` counts those
-    removed for records of the other corpus. `rank` is the place of each record in the order of the keep policy.
-    """
-
-    twins: Twins
-    nodes: Nodes
-    pairs: SortedPairs
-    in_review: SortedPairs
-    full: FullBuckets
-    clusters: "Clusters"
-    match: Ints
-    matched: int
-    rank: Ints
-
-    @property
-    def pair_count(self) -> int:
-        """The number of pairs of records, twins included."""
-        return self.nodes.count(self.pairs.edges()) + self.nodes.count_within()
-
-    def ordered(self, one: int, other: int) -> tuple[int, int]:
-        """Return two records of a pair in order: with another corpus the better one first, otherwise the first."""
-        is_first = self.rank[one] < self.rank[other] if len(self.rank) else one < other
-        return (one, other) if is_first else (other, one)
-
-    def similarities(self, ones: Ints, others: Ints) -> Floats:
-        """Return the similarities of pairs of records, nan for those that are no pair."""
-        left, right = np.sort(np.stack((self.twins.head_of[ones], self.twins.head_of[others])), axis=0)
-        return np.where(left == right, 1.0, self.pairs.similarities(left, right))
-
-
-def _total_similarity(twins: Twins, pairs: SortedPairs) -> Floats:
-    """Return the sum of the similarities of each record with those that it is a pair with."""
-    sizes = twins.sizes()
-    total = np.maximum(sizes - 1, 0).astype(np.float64)
-    for one, other in (("left", "right"), ("right", "left")):
-        for rows in pairs.blocks():
-            np.add.at(total, rows[one], rows["similarity"] * sizes[rows[other]])
-    return total[twins.head_of]
-
-
-def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
-    """Find the pairs that count, and what they remove: all but one of a cluster, or, against another corpus, each
-    record that has a pair there, or with a better record.
-    """
-    twins = Twins.of(records)
-    records.discard_digests()
-    heads = Nodes(labels, twins.head_of)
-    pairs, in_review, full = find_pairs(records, twins, heads, progress)
-    progress("clusters", 0, len(records))
-    if records.ranks.policy == "central":
-        records.ranks.rank_by(_total_similarity(twins, pairs))
-    nodes, ties = alike(records, twins, heads, pairs)
-    nothing = np.zeros(0, np.int64)
-    if not labels.comparison.against:
-        clusters = cluster(records, nodes, ties)
-        match = clusters.survivors(len(records))
-        return Found(twins, heads, pairs, in_review, full, clusters, match, 0, nothing)
-    order = records.ranks.order(np.arange(labels.count))
-    order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
-    rank = np.empty(labels.count, np.int64)
-    rank[order] = np.arange(labels.count)
-    match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=True)
-    matched = int((match >= 0).sum())
-    if not labels.comparison.only_against:
-        match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=False)
-    clusters = Clusters(nothing, nothing, np.zeros(0, bool))
-    return Found(twins, heads, pairs, in_review, full, clusters, match, matched, rank)
-
-
-@dataclass(frozen=True, slots=True)
-class Clusters:
-    """Documents of clusters, ascending: numbers, the smallest number of the cluster, whether it survives."""
-
-    numbers: Ints
-    cluster_ids: Ints
-    survives: Mask
-
-    def survivors(self, count: int) -> Ints:
-        """Return for each of `count` documents the survivor for which it is removed, -1 if it is not."""
-        found, of_cluster = np.full(count, -1), np.full(count, -1)
-        of_cluster[self.cluster_ids[self.survives]] = self.numbers[self.survives]
-        gone = ~self.survives
-        found[self.numbers[gone]] = of_cluster[self.cluster_ids[gone]]
-        return found
-
-
-_Ties = Callable[[], Iterable[tuple[Ints, Floats]]]  # edges, (m, 2), and their similarities, many at once
-
-
-def alike(records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: SortedPairs) -> tuple[Nodes, _Ties]:
-    """Return the records that are alike, which are twins, or those of the same numbers, and the ties between them."""
-    if records.encoder.profile.recipe.cluster.numbers_differ == "link":
-        return nodes, pairs.ties
-    edges, similarities = _joined(pairs.ties)
-    edges, derived, ties = _of_same_numbers(edges, twins, records.numbers)
-    node_of = np.where(twins.head_of >= 0, np.arange(len(records)), -1)
-    node_of[ties[:, 1]] = ties[:, 0]
-    return Nodes(nodes.labels, node_of), lambda: [(edges, similarities[derived])]
-
-
-def _joined(ties: _Ties) -> tuple[Ints, Floats]:
-    found = [(np.zeros((0, 2), np.int64), np.zeros(0)), *ties()]
-    edges, similarities = zip(*found, strict=True)
-    return np.concatenate(edges), np.concatenate(similarities)
-
-
-def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
-    """Cluster records that are alike, and pairs of them, by the recipe's linkage, and choose the survivors.
-
-    All ties are in memory for the linkages representative and average, and if the most central records are kept.
-    """
-    profile, is_used = records.encoder.profile, np.zeros(len(records), bool)
-    linkage, is_central = profile.recipe.cluster.linkage, records.ranks.policy == "central"
-
-    def counted() -> Iterator[tuple[Ints, Floats]]:
-        for edges, similarities in ties():
-            counts = nodes.counted(edges)
-            is_used[edges[counts]] = True
-            yield edges[counts], similarities[counts]
-
-    labels = np.arange(len(records))
-    if linkage == "connected":
-        for edges, _ in counted():
-            connect(labels, edges)
-        connect(labels, nodes.ties(is_used))
-    else:
-        edges, similarities = _joined(counted)
-        bonds = nodes.ties(is_used)
-        if linkage == "representative":
-            order = records.ranks.order(np.unique(np.concatenate((edges, bonds))))
-            numbers, labels[numbers] = star_clusters(edges, similarities, bonds, order)
-        else:
-            least = profile.similarity_at_threshold
-            numbers, labels[numbers] = average_clusters(edges, similarities, bonds, bonds, least)
-    numbers = np.flatnonzero(np.bincount(labels, minlength=len(labels))[labels] > 1)
-    cluster_ids = labels[numbers]
-    if is_central and linkage != "representative":
-        totals = np.zeros(len(records))
-        totals[numbers] = total_similarities(nodes.node_of[numbers], cluster_ids, *_joined(counted))
-        records.ranks.rank_by(totals)
-    return Clusters(
-        numbers, cluster_ids, choose_survivors(numbers, cluster_ids, records.ranks.order(numbers))
-    )
-
-
-def _of_same_numbers(edges: Ints, twins: Twins, digests: Hashes) -> tuple[Ints, Ints, Ints]:
-    """Return ties of documents with equal numbers: of the first twins of each number, and of these with the others.
-
-    The ties of first twins are followed by the rows of `edges` that they derive from.
-    """
-    firsts: dict[int, dict[int, int]] = {}
-    tied = []
-    for number in np.flatnonzero(twins.head_of >= 0).tolist():
-        own = firsts.setdefault(int(twins.head_of[number]), {})
-        first = own.setdefault(int(digests[number]), number)
-        if first != number:
-            tied.append((first, number))
-    pairs = [
-        (first, firsts[right][digest], row)
-        for row, (left, right) in enumerate(edges.tolist())
-        for digest, first in firsts[left].items()
-        if digest in firsts[right]
-    ]
-    derived = np.array(pairs, np.int64).reshape(-1, 3)
-    return derived[:, :2], derived[:, 2], np.array(tied, np.int64).reshape(-1, 2)
