@@ -126,7 +126,7 @@ class Nodes:
         values = {} if self.labels.values is None else self._by_value()
         return sum(self._count(some, values) for some in edges)
 
-    def _count(self, edges: Ints, values: "_ByValue") -> int:
+    def _count(self, edges: Ints, values: _ByValue) -> int:
         left, right = edges.T
         new, old = self._new, self._old
         found = int(self._between(new[left], old[left], new[right], old[right]).sum())
@@ -145,7 +145,7 @@ class Nodes:
         values = self._by_value()
         return found - sum(int(self._within(*both)) for own in values.values() for both in own.values())
 
-    def _by_value(self) -> "_ByValue":
+    def _by_value(self) -> _ByValue:
         """Return the numbers of new and old records by node and value."""
         assert self.labels.values is not None
         found: _ByValue = defaultdict(dict)

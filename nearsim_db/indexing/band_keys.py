@@ -278,11 +278,15 @@ def _spooled_heads(connection: Connection, context: Context, heads: int) -> tupl
     spool, none = context.build.spool, np.zeros(0, np.int64)
     if spool is None or not 0 < heads <= len(spool):
         return None, none
-    found = list(signatures.stream_head_digests(connection, context.leaves, _HEADS_AT_ONCE))
-    if not all(spool.has_all(*some) for some in found):
-        return None, none
-    doc_ids, digests = map(np.concatenate, zip(*found, strict=True))
-    return (spool, doc_ids) if PackedDigests(digests).are_distinct() else (None, none)
+    found, halves = [none], [np.zeros(0, np.uint64)]
+    for doc_ids, digests in signatures.stream_head_digests(connection, context.leaves, _HEADS_AT_ONCE):
+        if not spool.has_all(doc_ids, digests):
+            return None, none
+        found.append(doc_ids)
+        halves.append(digests.view(np.uint64)[::2].copy())
+    ordered = np.concatenate(halves)
+    ordered.sort()  # equal halves of two digests are as rare as they are harmless: sketches are read then
+    return (None, none) if (ordered[1:] == ordered[:-1]).any() else (spool, np.concatenate(found))
 
 
 def _stream(connection: Connection, context: Context, *, with_digests: bool) -> Iterator[Signatures]:
