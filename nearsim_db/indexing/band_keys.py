@@ -22,7 +22,7 @@ from nearsim_db.store.driver.codec import from_bigint, to_bigint
 _SKETCHES_PER_BATCH = 20_000
 _SKETCHES_AT_ONCE = 100_000  # 51 MB by the default recipe
 _HEADS_AT_ONCE = 1_000_000  # 24 bytes each
-_MAPPED_AT_ONCE = 16_384  # rows of a file, between which others are mapped too
+_MAPPED_AT_ONCE = 1_024  # rows of a file; the system maps 64 KB around each
 _DIGEST_BYTES = 16
 _BANDS_ABOVE_ZERO = 128  # whose bucket hashes are not negative
 _MOST_GAPS = 8  # doc_ids a head up to which their rows are in a table
@@ -166,11 +166,13 @@ class BandKeys:
         assert not isinstance(self._keys, Ragged)
         if self._spooled is None:
             return self._keys[rows, columns]
-        places = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
-        found = np.empty((len(places), len(self._keys[0, columns])), np.int64)
+        keys = self._keys[:, columns]
+        places = range(*rows.indices(len(self))) if isinstance(rows, slice) else rows
+        found = np.empty((len(places), keys.shape[1]), np.int64)
         for at in range(0, len(places), _MAPPED_AT_ONCE):
-            part = slice(at, at + _MAPPED_AT_ONCE)
-            found[part] = self._keys[places[part], columns]
+            part = places[at : at + _MAPPED_AT_ONCE]
+            chosen = slice(part.start, part.stop) if isinstance(part, range) else part
+            found[at : at + _MAPPED_AT_ONCE] = keys[chosen]
             self._spooled.release()
         return found
 
