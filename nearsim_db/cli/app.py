@@ -84,19 +84,40 @@ _COMMANDS = {name: (panel, *one) for panel, named in _PANELS.items() for name, o
 
 
 class _LazyCommands(Commands):
-    """The commands of `_COMMANDS`, each made from its module when it is needed."""
+    """The commands of `_COMMANDS`, each made from its module when it is needed; without options for the help of all."""
+
+    _is_listed: bool = False
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return _make(cmd_name) if cmd_name in _COMMANDS else None
+        make = _make_listed if self._is_listed else _make
+        return make(cmd_name) if cmd_name in _COMMANDS else None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._is_listed = True
+        super().format_help(ctx, formatter)
+        self._is_listed = False
+
+
+def _find(name: str) -> Any:
+    return getattr(import_module(f"nearsim_db.cli.commands.{_COMMANDS[name][1]}"), name.replace("-", "_"))
+
+
+def _make_listed(name: str) -> Any:
+    found = _find(name)
+    info = typer.models.TyperInfo
+    text = typer.main.solve_typer_info_help(
+        info(found) if isinstance(found, typer.Typer) else info(callback=found)
+    )
+    return typer.core.TyperCommand(name, help=text, rich_help_panel=_COMMANDS[name][0])
 
 
 @cache
 def _make(name: str) -> Any:
-    panel, module, example = _COMMANDS[name]
-    found = getattr(import_module(f"nearsim_db.cli.commands.{module}"), name.replace("-", "_"))
+    panel, _, example = _COMMANDS[name]
+    found = _find(name)
     parent = typer.Typer(rich_markup_mode=_MARKUP)
     if isinstance(found, typer.Typer):
         _expand_all(found)

@@ -1,6 +1,5 @@
 """Options of the commands that read files: what is read, which fields hold what, and how."""
 
-import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -110,6 +109,8 @@ def _use_config(context: typer.Context, path: Path | None) -> Path | None:
     """
     if path is None:
         return None
+    import tomllib
+
     try:
         found = {
             name.replace("-", "_"): value for name, value in tomllib.loads(path.read_text("utf-8")).items()

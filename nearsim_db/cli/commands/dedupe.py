@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -175,6 +174,8 @@ def dedupe(
     is_sharded = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
     others = [one for one in (pairs, clusters, review, comparison.cuts) if one is not None]
     _check_outputs(to, output_format, others, is_sharded=is_sharded)
+    from tempfile import TemporaryDirectory
+
     from nearsim_db.analysis.dedupe_cut import cut_passages
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run

@@ -1,8 +1,6 @@
 """The command review, which serves the review desk."""
 
-import secrets
 import sys
-import webbrowser
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -71,6 +69,9 @@ def review(
             "others on the network can read the connection, as it is not encrypted"
         )
         terminal.print_painted(terminal.paint(meaning, "bold red", sys.stderr), sys.stderr)
+    import secrets
+    import webbrowser
+
     with ExitStack() as stack:
         site = stack.enter_context(Site.open(scope.collection, scope.profile, by, labels))
         listening = stack.enter_context(server.listen(host, port))
