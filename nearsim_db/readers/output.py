@@ -1,6 +1,6 @@
 """Output files: JSON lines, and files that appear only when they are complete."""
 
-import secrets
+import os
 import stat
 import sys
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
 
 def _replacing(target: Path) -> Iterator[BinaryIO]:
     # Others may create files in the folder: a name that they cannot guess, opened only if it is new.
-    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    part = target.with_name(f".{target.name}.{os.urandom(8).hex()}.part")
     try:
         with part.open("xb") as stream:
             if target.exists():
