@@ -70,8 +70,9 @@ def test_digests_are_equal_if_the_sets_are(backend: str, left: str, right: str) 
 
 
 @every_backend
-def test_chunks_do_not_change_the_result(backend: str) -> None:
-    encode = encoder(backend, shingle={"scheme": "char", "k": 5})
+@pytest.mark.parametrize("scheme", ["char", "word"])
+def test_chunks_do_not_change_the_result(backend: str, scheme: str) -> None:
+    encode = encoder(backend, shingle={"scheme": scheme, "k": 5})
     texts = [*stories(30, 12_000), STORY * 2_000, *stories(10, 300)]
     whole = encode.encode(texts)
     single = [encode.encode([text]) for text in texts]

@@ -64,7 +64,7 @@ def _keep(context: Context, rows: SignatureRows, features: FeatureSets) -> None:
         return
     for row, ids in enumerate(features):
         if (digest := rows.digest(row)) is not None:
-            context.cache.put(int(rows.doc_ids[row]), digest, ids)
+            context.cache.put(int(rows.doc_ids[row]), digest, ids.copy())
 
 
 def _signature_rows(batch: Sequence[StoredDocument], parts: Sequence[Encoded]) -> SignatureRows:
