@@ -52,7 +52,7 @@ class EncodedRecords:
         self._characters = 0
         self._counts, self._digests, self._numbers = array("i"), bytearray(), array("Q")
         self._sizes = array("q")  # of features
-        self._mapped: mmap.mmap | None = None
+        self._mapped: dict[BinaryIO, mmap.mmap] = {}
         self._sketches: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
         self.keep: str = encoder.profile.recipe.cluster.keep
         self.ranks: Ranks = Ranks(*keep_policy(self.keep))
@@ -162,8 +162,17 @@ class EncodedRecords:
         if family.ordered and has_sketches:
             self.sketches = np.concatenate([self.encoder.encode([]).sketches, *self._sketches])
         elif len(self) and has_sketches:
-            self._mapped = mmap.mmap(self._sketch_file.fileno(), 0, access=mmap.ACCESS_READ)
-            self.sketches = np.frombuffer(self._mapped, family.dtype).reshape(len(self), family.k)
+            self.sketches = self._map(self._sketch_file, family.dtype).reshape(len(self), family.k)
+        self._features = self._map(self._feature_file, self._dtype)
+        if self._feature_file in self._mapped:
+            self._mapped[self._feature_file].madvise(mmap.MADV_RANDOM)
+
+    def _map(self, file: BinaryIO, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return the content of a temporary file, which is read when it is used."""
+        if not os.fstat(file.fileno()).st_size:
+            return np.zeros(0, dtype)
+        self._mapped[file] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(self._mapped[file], dtype)
 
     def _count_features(self) -> bool:
         """Count the features of a sample, if the recipe requires it; return whether all are to be encoded again."""
@@ -213,13 +222,22 @@ class EncodedRecords:
 
     def release_sketches(self) -> None:
         """Give back the memory of sketches that were read; the file has them."""
-        if self._mapped is not None:
-            self._mapped.madvise(mmap.MADV_DONTNEED)
+        self._release(self._sketch_file)
+
+    def release_features(self) -> None:
+        """Give back the memory of features that were read; the file has them."""
+        self._release(self._feature_file)
+
+    def _release(self, file: BinaryIO) -> None:
+        if file in self._mapped:
+            self._mapped[file].madvise(mmap.MADV_DONTNEED)
 
     def read_features(self, numbers: Sequence[int]) -> Mapping[int, NDArray[Any]]:
         """Return the features of some documents."""
-        file = self._feature_file
-        return {number: self._read_items(file, slice(number, number + 1)) for number in numbers}
+        rows = np.array(numbers, np.int64)
+        begins, ends = self._begins[rows].tolist(), self._begins[rows + 1].tolist()
+        features = self._features
+        return {number: features[begin:end] for number, begin, end in zip(numbers, begins, ends, strict=True)}
 
     def _read_items(self, file: BinaryIO, rows: slice) -> NDArray[Any]:
         """Return the features of consecutive documents."""

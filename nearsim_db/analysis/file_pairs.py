@@ -82,7 +82,7 @@ def _verify_links(
 ) -> FullBuckets:
     """Verify the linked pairs of heads on all cores; return the full buckets."""
     keys, check = _band_keys(records, heads), partial(_verified, records)
-    full = find_full_buckets(keys, records.encoder.profile.recipe.match.bucket_limit)
+    full = find_full_buckets(keys, records.encoder.profile.recipe.match.bucket_limit, records.pool)
     waiting: deque[Future[tuple[Screened, Scores]]] = deque()
     for block in _blocks(keys, full, heads, nodes, records.encoder):
         waiting.append(records.pool.submit(check, block))
@@ -106,8 +106,11 @@ def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
     with full_disk():  # a page without room would end the process when it is written
         os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * np.dtype(np.uint64).itemsize)
     keys: Hashes = np.memmap(file, np.uint64, "w+", shape=shape)
-    for rows in parts:
+
+    def fill(rows: slice) -> None:
         keys[rows] = encoder.matrix_keys(records.sketches[heads[rows]])
+
+    deque(records.pool.map(fill, parts), maxlen=0)
     return keys
 
 
@@ -128,4 +131,6 @@ def _blocks(
 def _verified(records: EncodedRecords, link: tuple[Ints, Ints]) -> tuple[Screened, Scores]:
     signed = Signatures(np.zeros(0, np.int64), records.sketches, ())
     screened = screen(records.encoder, signed, *link, review=True, count_late=True)
-    return verify(records.encoder, screened, records.read_features, signed, review=True)
+    verified = verify(records.encoder, screened, records.read_features, signed, review=True)
+    records.release_features()
+    return verified

@@ -6,7 +6,9 @@ the recipe, which `screening.screen` decides.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeGuard
 
 import numpy as np
@@ -18,6 +20,7 @@ from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 
 _BAND_SHIFT = np.uint64(56)  # the top byte of a key is the number of its band
 _LINKS_AT_ONCE = 1 << 17
+_Group = Callable[[], tuple[Hashes, Ints]]  # (key, row) of buckets with several rows, sorted
 
 
 def are_by_band(keys: Keys) -> TypeGuard[Hashes]:
@@ -35,19 +38,25 @@ class FullBuckets:
     links_left_out: int
 
 
-def find_full_buckets(keys: Keys, bucket_limit: int) -> FullBuckets:
-    """Find the buckets of heads with these keys, (n, bands), that have more than `bucket_limit` members (0: none)."""
-    found, ends, left_out = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], 0
-    for hashes, rows in _groups(keys) if bucket_limit else ():
+def find_full_buckets(keys: Keys, bucket_limit: int, pool: Executor | None = None) -> FullBuckets:
+    """Find the buckets of heads with these keys, (n, bands), that have more than `bucket_limit` members (0: none).
+
+    With `pool` groups of buckets are sorted by its threads.
+    """
+
+    def find(group: _Group) -> tuple[Hashes, Ints, int]:
+        hashes, rows = group()
         starts = np.flatnonzero(are_fresh(hashes))
         sizes = np.diff(np.append(starts, len(hashes)))
         starts, sizes = starts[sizes > bucket_limit], sizes[sizes > bucket_limit] - bucket_limit
-        found.append(hashes[starts])
-        ends.append(rows[starts + bucket_limit - 1] + 1)
-        left_out += int((sizes * (sizes - 1) // 2).sum())
-    full, after = np.concatenate(found).view(np.int64), np.concatenate(ends)
+        return hashes[starts], rows[starts + bucket_limit - 1] + 1, int((sizes * (sizes - 1) // 2).sum())
+
+    groups = _groups(keys) if bucket_limit else ()
+    found = [*(map(find, groups) if pool is None else pool.map(find, groups))]
+    full = np.concatenate([np.zeros(0, np.uint64), *(hashes for hashes, _, _ in found)]).view(np.int64)
+    after = np.concatenate([np.zeros(0, np.int64), *(ends for _, ends, _ in found)])
     order = np.argsort(full)
-    return FullBuckets(FullRows(full[order], after[order]), left_out)
+    return FullBuckets(FullRows(full[order], after[order]), sum(left_out for _, _, left_out in found))
 
 
 def linked_pairs(
@@ -59,7 +68,8 @@ def linked_pairs(
     `SketchKernels.first_links`, so that no other pairs need be known; one group of buckets is sorted at a time.
     """
     are_first = _first_links(keys, full.rows, backend)
-    for hashes, rows in _groups(keys):
+    for group in _groups(keys):
+        hashes, rows = group()
         for buckets, left, right in links(hashes, rows, bucket_limit):
             first = are_first(buckets.view(np.int64), left, right)
             yield left[first], right[first]
@@ -77,18 +87,26 @@ def _first_links(keys: Keys, full: FullRows, backend: Backend) -> Callable[[Ints
     return lambda buckets, left, right: kernels.first_links(stored, by_band, buckets, left, right, full)
 
 
-def _groups(keys: Keys) -> Iterator[tuple[Hashes, Ints]]:
-    """Yield (key, row) of buckets with several rows, sorted, in as many groups as there are bands; each in one."""
+def _groups(keys: Keys) -> Iterator[_Group]:
+    """Yield functions that return as many groups of buckets as there are bands; each bucket is in one."""
     if are_by_band(keys):
         for band in range(keys.shape[1]):
-            yield _shared(np.ascontiguousarray(keys[:, band]))
+            yield partial(_of_band, keys, band)
         return
     values, owners = flat(keys), np.repeat(np.arange(len(keys)), lengths(keys))
     groups = max(1, -(-len(values) // max(1, len(keys))))
     for group in range(groups):
-        chosen = (values * np.uint64(GOLDEN) >> np.uint64(32)) % np.uint64(groups) == group
-        hashes, places = _shared(values[chosen])
-        yield hashes, owners[chosen][places]
+        yield partial(_of_group, values, owners, groups, group)
+
+
+def _of_band(keys: Hashes, band: int) -> tuple[Hashes, Ints]:
+    return _shared(np.ascontiguousarray(keys[:, band]))
+
+
+def _of_group(values: Hashes, owners: Ints, groups: int, group: int) -> tuple[Hashes, Ints]:
+    chosen = (values * np.uint64(GOLDEN) >> np.uint64(32)) % np.uint64(groups) == group
+    hashes, places = _shared(values[chosen])
+    return hashes, owners[chosen][places]
 
 
 def _shared(hashes: Hashes) -> tuple[Hashes, Ints]:

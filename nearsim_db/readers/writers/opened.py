@@ -37,7 +37,7 @@ class JsonLinesWriter(RecordWriter):
     def write_lines(self, lines: Sequence[bytes]) -> None:
         """Write several such objects."""
         if self._escape is None:
-            self.stream.write(b"".join([line + b"\n" for line in lines]))
+            self.stream.write(b"\n".join([*lines, b""]))
         else:
             for line in lines:
                 self.write_line(line)
