@@ -33,9 +33,7 @@ from nearsim_db.similarity.text.kernels import text_kernels
 # The ids of a chunk fit the cache of one core; eight times as many are 40 % slower. A word has four characters or more.
 _CHUNK_IDS = 1 << 16
 _CHARACTERS_PER_WORD = 4
-_HASHED_AT_ONCE = (
-    2_047  # bytes; for more, hashlib gives up the lock of the interpreter and has to wait for it
-)
+_HASHED_AT_ONCE = 2_047  # bytes; for more, hashlib gives up the interpreter's lock, and waits for it
 _CHARACTERS_PER_PAIR = 100  # that NumPy encodes in the time that it takes to compare two stories
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]

@@ -1,5 +1,6 @@
 """The baseline of the schema: its files, their digest, its installation, and who may have written into it."""
 
+import os
 from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
@@ -24,14 +25,15 @@ def compute_digest(migrations: Path) -> str:
 
     Line endings are normalised, so a checkout on any system and an installed wheel have the same digest.
     """
-    folder = migrations / "schema"
+    folder, contents = migrations / "schema", dict[str, bytes]()
+    for place, _, names in os.walk(folder):
+        inside = Path(place).relative_to(folder)
+        for name in names:
+            if name.endswith((".sql", ".txt")):
+                contents[(inside / name).as_posix()] = (folder / inside / name).read_bytes()
     digest = sha256()
-    for name in sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in (".sql", ".txt")
-    ):
-        content = "\n".join((folder / name).read_text("utf-8").splitlines())
-        for part in (name, content):
-            digest.update(part.encode() + b"\0")
+    for name, content in sorted(contents.items()):
+        digest.update(name.encode() + b"\0" + b"\n".join(content.splitlines()) + b"\0")
     return digest.hexdigest()
 
 
