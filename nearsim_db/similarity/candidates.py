@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TypeGuard
 
 import numpy as np
@@ -20,6 +21,7 @@ from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 
 _BAND_SHIFT = np.uint64(56)  # the top byte of a key is the number of its band
 _LINKS_AT_ONCE = 1 << 17
+_SORTED_AT_ONCE = 2  # groups of buckets, each of 26 bytes a head
 _Group = Callable[[], tuple[Hashes, Ints]]  # (key, row) of buckets with several rows, sorted
 
 
@@ -41,7 +43,7 @@ class FullBuckets:
 def find_full_buckets(keys: Keys, bucket_limit: int, pool: Executor | None = None) -> FullBuckets:
     """Find the buckets of heads with these keys, (n, bands), that have more than `bucket_limit` members (0: none).
 
-    With `pool` groups of buckets are sorted by its threads.
+    With `pool` two of its threads sort buckets.
     """
 
     def find(group: _Group) -> tuple[Hashes, Ints, int]:
@@ -51,8 +53,9 @@ def find_full_buckets(keys: Keys, bucket_limit: int, pool: Executor | None = Non
         starts, sizes = starts[sizes > bucket_limit], sizes[sizes > bucket_limit] - bucket_limit
         return hashes[starts], rows[starts + bucket_limit - 1] + 1, int((sizes * (sizes - 1) // 2).sum())
 
-    groups = _groups(keys) if bucket_limit else ()
-    found = [*(map(find, groups) if pool is None else pool.map(find, groups))]
+    groups, found = _groups(keys) if bucket_limit else iter(()), list[tuple[Hashes, Ints, int]]()
+    while some := [*islice(groups, _SORTED_AT_ONCE)]:
+        found += map(find, some) if pool is None else pool.map(find, some)
     full = np.concatenate([np.zeros(0, np.uint64), *(hashes for hashes, _, _ in found)]).view(np.int64)
     after = np.concatenate([np.zeros(0, np.int64), *(ends for _, ends, _ in found)])
     order = np.argsort(full)
