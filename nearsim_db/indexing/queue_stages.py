@@ -13,7 +13,7 @@ import numpy as np
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.settle import settle
+from nearsim_db.indexing.finish_stages import finish_stages
 from nearsim_db.records import Progress, WorkStage
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.batches import SignatureRows
@@ -206,7 +206,9 @@ _ROWS_PER_SLICE = 5_000
 
 def publish_all(engine: Engine, leaves: Leaves, lease_id: int, progress: Progress) -> None:
     """Publish all events of a promoted generation, together with other workers."""
-    settle(engine, leaves, lease_id, {"publish": partial(publish_batch, engine, leaves, lease_id)}, progress)
+    finish_stages(
+        engine, leaves, lease_id, {"publish": partial(publish_batch, engine, leaves, lease_id)}, progress
+    )
 
 
 def publish_batch(engine: Engine, leaves: Leaves, lease_id: int) -> int:

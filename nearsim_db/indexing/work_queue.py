@@ -11,7 +11,7 @@ from functools import partial
 from nearsim_db.errors import NearsimError, NotFoundError, count_of
 from nearsim_db.indexing import queue_stages, steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.settle import settle
+from nearsim_db.indexing.finish_stages import finish_stages
 from nearsim_db.records import Progress, WorkStage
 from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection, Engine
@@ -35,7 +35,7 @@ def drain(engine: Engine, context: Context, lease_id: int, progress: Progress) -
         queue.await_dispatchers(connection)
         connection.commit()
     work = {stage: partial(work_batch, engine, context, stage, lease_id) for stage in STAGES}
-    settle(engine, context.leaves, lease_id, work, progress)
+    finish_stages(engine, context.leaves, lease_id, work, progress)
 
 
 def work_batch(engine: Engine, context: Context, stage: WorkStage, lease_id: int) -> int:

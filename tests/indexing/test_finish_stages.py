@@ -3,7 +3,7 @@
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing import settle
+from nearsim_db.indexing import finish_stages
 from nearsim_db.records import silent
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.work import queue
@@ -31,8 +31,8 @@ def test_a_long_queue_is_taken_without_a_look_before_each_batch(
     looks = count_calls(monkeypatch, "has_unfinished_work")
     vacuums = count_calls(monkeypatch, "vacuum_work")
     batches: list[int] = []
-    monkeypatch.setattr(settle, "_CHECK_SECONDS", 60.0)
-    monkeypatch.setattr(settle, "_VACUUM_EVERY", 1_000)
+    monkeypatch.setattr(finish_stages, "_CHECK_SECONDS", 60.0)
+    monkeypatch.setattr(finish_stages, "_VACUUM_EVERY", 1_000)
     with Index.connect(database_url) as index, index.database.lease() as lease_id:
         index.add([Document("a", body="one two three")])
         ((generation, _),) = index.profiles()
@@ -49,7 +49,7 @@ def test_a_long_queue_is_taken_without_a_look_before_each_batch(
             batches.append(len(done))
             return len(done)
 
-        settle.settle(engine, leaves, lease_id, {"link": do_batch}, silent)
+        finish_stages.finish_stages(engine, leaves, lease_id, {"link": do_batch}, silent)
     assert batches == [500, 500, 500, 500, 500, 500, 200]
     assert len(looks) == 2
     assert len(vacuums) == 3

@@ -29,7 +29,7 @@ _PROGRESS_STEPS = {
 }
 
 
-def settle(
+def finish_stages(
     engine: Engine,
     leaves: Leaves,
     lease_id: int,
@@ -42,7 +42,7 @@ def settle(
     """
     with engine.connect() as connection:
         for stage, do_batch in work.items():
-            _Stage(engine, connection, leaves, stage, lease_id, progress).settle(do_batch)
+            _Stage(engine, connection, leaves, stage, lease_id, progress).finish(do_batch)
         connection.commit()
 
 
@@ -55,7 +55,7 @@ class _Stage:
     lease_id: int
     progress: Progress
 
-    def settle(self, do_batch: Callable[[], int]) -> None:
+    def finish(self, do_batch: Callable[[], int]) -> None:
         before, done, taken, check_at = queue.server_time(self.connection), 0, 0, 0.0
         # Work queued from now on is not waited for: other clients may write faster than this ends.
         while True:
