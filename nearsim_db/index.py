@@ -37,7 +37,7 @@ from nearsim_db.store import collection_rows, document_writes, partitions, query
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.driver.errors import translate_errors
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.generations import MAINTAINED
 from nearsim_db.store.verdicts import Decision, ImportedLabels

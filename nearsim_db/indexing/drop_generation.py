@@ -15,7 +15,7 @@ from nearsim_db.store import collection_rows, generation_rows, generations, part
 from nearsim_db.store.attached.attachments import limit_lock_wait
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import is_lock_timeout, retry_conflicts, translate_errors
+from nearsim_db.store.driver.errors import is_lock_timeout, retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generation_rows import Generation, State

@@ -24,7 +24,7 @@ from nearsim_db.store import (
     signatures,
 )
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import retry_conflicts
+from nearsim_db.store.driver.errors import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.store.purges import Traces

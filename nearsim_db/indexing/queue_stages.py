@@ -21,7 +21,7 @@ from nearsim_db.similarity.screening import VerifiedPairs
 from nearsim_db.store import documents, events, generation_rows, pairs, signatures
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.engine import is_transient, retry_conflicts
+from nearsim_db.store.driver.errors import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import batches, queue

@@ -12,7 +12,7 @@ from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import collection_rows, events, generation_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine, notify
-from nearsim_db.store.driver.engine import retry_conflicts, translate_errors
+from nearsim_db.store.driver.errors import retry_conflicts, translate_errors
 from nearsim_db.store.events import Event, EventFilter, Kind
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import exports
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.driver.errors import translate_errors
 from nearsim_db.store.exports import ExportedRow
 from nearsim_db.store.generation_rows import Generation
 

@@ -25,7 +25,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid
-from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.driver.errors import translate_errors
 from nearsim_db.store.lookups import Anchors
 
 _QUERY_ID = 0  # the doc_id of the query: smaller than that of any document

@@ -21,7 +21,7 @@ from nearsim_db.store import documents, lookups
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import empty_sketch, sketches_from
-from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.driver.errors import translate_errors
 from nearsim_db.store.driver.statements import Leaves
 
 Answer = TypeVar("Answer")

@@ -15,7 +15,7 @@ from nearsim_db.similarity.sketch.family import Family
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from
-from nearsim_db.store.driver.engine import autocommitting
+from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, Leaves, run, statement
 
 # The bigint columns by which rows of a table, and entries of its index on them, are counted and summed.

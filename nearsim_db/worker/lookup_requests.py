@@ -21,7 +21,8 @@ from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import collection_rows, lookup_requests, query_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
-from nearsim_db.store.driver.engine import autocommitting, is_transient, translate_errors
+from nearsim_db.store.driver.connection import autocommitting
+from nearsim_db.store.driver.errors import is_transient, translate_errors
 from nearsim_db.store.lookup_requests import Answer, Probe
 from nearsim_db.store.lookups import stripe_of_empty
 from nearsim_db.store.work import queue

@@ -12,7 +12,7 @@ from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store import collection_rows, generation_rows, generations, lookup_requests, partitions
 from nearsim_db.store.attached import attachments, obstacles
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import is_lock_timeout
+from nearsim_db.store.driver.errors import is_lock_timeout
 from nearsim_db.store.generation_rows import Generation
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor

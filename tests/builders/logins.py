@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.store.driver.connection import parse_url
+from nearsim_db.store.driver.engine import parse_url
 
 ROLES = ["nearsim_reader", "nearsim_writer", "nearsim_admin"]
 TEXTS = ["the storm closed the ferry for a day", "the storm closed the ferry for a week", "pears are late"]

@@ -7,8 +7,8 @@ import pytest
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.connection import parse_url
-from nearsim_db.store.driver.engine import autocommitting, open_engine
+from nearsim_db.store.driver.connection import autocommitting
+from nearsim_db.store.driver.engine import open_engine, parse_url
 from nearsim_db.store.driver.statements import run
 
 PID = "SELECT pg_backend_pid()"
@@ -67,7 +67,7 @@ def test_sessions_that_the_server_ended_are_replaced(engine: Engine, ended: int)
 
 def test_sessions_idle_for_long_are_asked(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     before = session_of(engine)
-    monkeypatch.setattr("nearsim_db.store.driver.connection._TRUSTED_SECONDS", -1.0)
+    monkeypatch.setattr("nearsim_db.store.driver.engine._TRUSTED_SECONDS", -1.0)
     assert session_of(engine) == before
     with engine.connect() as connection:
         assert not connection.backend.autocommit

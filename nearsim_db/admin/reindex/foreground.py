@@ -14,7 +14,7 @@ from nearsim_db.records import Progress
 from nearsim_db.store import generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import translate_errors
+from nearsim_db.store.driver.errors import translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.generation_rows import Generation, State
 from nearsim_db.store.generations import MAINTAINED

@@ -20,7 +20,7 @@ from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.store import diffs, generation_rows, generations, partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import is_lock_timeout, translate_errors
+from nearsim_db.store.driver.errors import is_lock_timeout, translate_errors
 from nearsim_db.store.generation_rows import Generation, State
 
 

@@ -21,7 +21,7 @@ from nearsim_db.store import index_checks, neighbours, pairs, partitions, signat
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import retry_conflicts, translate_errors
+from nearsim_db.store.driver.errors import retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.generation_rows import Generation

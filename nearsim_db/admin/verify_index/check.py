@@ -16,7 +16,7 @@ from nearsim_db.store import collection_rows, generation_rows, index_checks
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.engine import corruption_message, translate_errors
+from nearsim_db.store.driver.errors import corruption_message, translate_errors
 from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.generation_rows import Generation
 

@@ -1,5 +1,6 @@
 """The database driver below the store; other packages import Connection and Engine from here."""
 
-from nearsim_db.store.driver.connection import Connection, Engine
+from nearsim_db.store.driver.connection import Connection
+from nearsim_db.store.driver.engine import Engine
 
 __all__ = ["Connection", "Engine"]

@@ -12,8 +12,9 @@ from psycopg.rows import tuple_row
 from psycopg.types.json import set_json_loads
 
 from nearsim_db.errors import ConflictError, InputError
-from nearsim_db.store.driver.connection import Backend, Connection, Engine
-from nearsim_db.store.driver.engine import configure_citus, load_moments, open_engine, parse_json
+from nearsim_db.store.driver.connection import Backend, Connection
+from nearsim_db.store.driver.engine import Engine, configure_citus, open_engine
+from nearsim_db.store.driver.values import load_moments, parse_json
 
 if TYPE_CHECKING:
     import sqlalchemy

@@ -1,80 +1,173 @@
-"""Opening engines, values that Python types cannot hold, and translation of driver errors."""
+"""Opening and pooling sessions of a database; pools in transaction mode are refused."""
 
-import json
 import re
+import time
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from decimal import Decimal
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
+from select import select
+from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 import psycopg
-from psycopg import errors as pg
-from psycopg import sql
-from psycopg.abc import Buffer
-from psycopg.adapt import Loader
-from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+from psycopg import IsolationLevel, sql
+from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
 
-from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
-from nearsim_db.store.driver.connection import Backend, Connection, Engine, parse_url, refuse_transaction_pool
+from nearsim_db.errors import DatabaseError, NearsimError
+from nearsim_db.store.driver.connection import Backend, Connection, refuse_transaction_pool
 from nearsim_db.store.driver.statements import statement
-
-_INTEGER_DIGITS = 4_000  # Python refuses to parse or print integers of 4,300 digits
-
-
-def parse_json(text: str | bytes) -> object:
-    """Parse JSON; a number that neither int nor float represents exactly becomes a Decimal."""
-    return json.loads(text, parse_int=_integer, parse_float=_number)
-
-
-def _integer(digits: str) -> int | Decimal:
-    return int(digits) if len(digits) <= _INTEGER_DIGITS else Decimal(digits)
-
-
-def _number(digits: str) -> float | Decimal:
-    nearest, exact = float(digits), Decimal(digits)
-    return nearest if Decimal(repr(nearest)) == exact else exact
-
-
-def _or_text(loader: type[Loader]) -> type[Loader]:
-    """Return a loader that loads what Python's type cannot hold as PostgreSQL writes it.
-
-    Such as infinity, or 0044-03-15 00:00:00+00 BC.
-    """
-
-    class OrText(loader):  # type: ignore[misc, valid-type]
-        def load(self, data: Buffer) -> object:
-            try:
-                return super().load(data)
-            except psycopg.DataError:
-                return bytes(data).decode()
-
-    return OrText
-
-
-_MomentLoader = _or_text(TimestamptzLoader)
-
-
-def load_moments(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-    """Make a connection read every timestamptz, in text format."""
-    connection.adapters.register_loader("timestamptz", _MomentLoader)
-
-
-def load_dates(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-    """Make a connection read every date and timestamp, in text format."""
-    connection.adapters.register_loader("date", _or_text(DateLoader))
-    connection.adapters.register_loader("timestamp", _or_text(TimestampLoader))
-
+from nearsim_db.store.driver.values import load_moments, parse_json
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 
-# Files of Citus, in any language of its messages
-_NODE_SESSIONS = ("connection_management.c", "remote_commands.c", "remote_transaction.c")
+_KEPT_SESSIONS = 5
+_TRUSTED_SECONDS = 30.0
+_LOCATION = re.compile(
+    r"(?:(?P<user>[^:/?@]*)(?::(?P<password>[^@]*))?@)?"
+    r"(?:\[(?P<address>[^]]*)\]|(?P<host>[^:/?]*))(?::(?P<port>\d*))?"
+    r"(?:/(?P<dbname>[^?]*))?(?:\?(?P<query>.*))?",
+    re.DOTALL,
+)
+_ENCODED = ("user", "password", "dbname")
 
-_GRANTED = "an administrator grants it: nearsim db grant USER"
 
-Result = TypeVar("Result")
+def parse_url(url: str) -> dict[str, str]:
+    """Return libpq's parameters of a PostgreSQL URL; those of its query win.
+
+    A scheme such as `postgresql+psycopg` may name a Python driver, which is ignored. Several hosts, as in
+    `host=a:5432&host=b`, are tried in turn. Raises NearsimError, without quoting a password, for another kind of URL.
+    """
+    scheme, found, location = url.partition("://")
+    parts = _LOCATION.fullmatch(location)
+    if not found or not re.fullmatch(r"[\w+]+", scheme) or parts is None:
+        raise NearsimError(
+            "NEARSIM_DATABASE_URL is not a database URL; expected something like postgresql://user@host/database"
+        )
+    backend = scheme.partition("+")[0]
+    if backend not in ("postgresql", "postgres"):
+        raise NearsimError(f"nearsim needs PostgreSQL; the URL names {backend}")
+    named = parts.groupdict()
+    query = parse_qsl(named.pop("query") or "")
+    named["host"] = named.pop("address") or named["host"]
+    given = {name: unquote(value) if name in _ENCODED else value for name, value in named.items() if value}
+    return given | dict(query) | _several_hosts([value for name, value in query if name == "host"])
+
+
+def _several_hosts(hosts: list[str]) -> dict[str, str]:
+    """Return the hosts of a query as libpq's lists, with their ports where they name one."""
+    if len(hosts) < 2 and not (hosts and re.fullmatch(r"[^:/]+:\d+", hosts[0])):
+        return {}
+    pairs = [one.rpartition(":") if re.fullmatch(r"[^:/]+:\d+", one) else (one, "", "") for one in hosts]
+    ports = {"port": ",".join(port for _, _, port in pairs)} if any(port for _, _, port in pairs) else {}
+    return {"host": ",".join(host for host, _, _ in pairs), **ports}
+
+
+class Engine:
+    """Opens sessions of one database and keeps some of them for reuse; thread-safe.
+
+    `open_session` connects and sets what every session relies on. There is no limit: a thread that holds one session
+    may need another, so threads could wait for each other.
+    """
+
+    is_borrowed = False  # whether its sessions are an application's
+
+    def __init__(self, url: str, open_session: Callable[[], Backend]) -> None:
+        self.url = url
+        self.open_session = open_session
+        self.connection_type: type[Connection] = Connection
+        self._kept: deque[tuple[Backend, float]] = deque()
+        self._epoch = 0
+        weakref.finalize(self, _close_all, self._kept)
+
+    def connect(self, *, autocommit: bool = False) -> "Connection":
+        """Return a session, to be closed; its first statement begins a transaction, unless in autocommit."""
+        return self._connect(autocommit, None, None)
+
+    def snapshot(self, *, read_only: bool | None = True) -> "Connection":
+        """Return a session, to be closed, in which every statement of a transaction sees the same data.
+
+        With `read_only` None it may write, unless the server is a standby.
+        """
+        return self._connect(False, IsolationLevel.REPEATABLE_READ, read_only)
+
+    def _connect(
+        self, autocommit: bool, isolation_level: IsolationLevel | None, read_only: bool | None
+    ) -> "Connection":
+        backend = self._take() or self.open_session()
+        if backend.autocommit != autocommit:
+            backend.autocommit = autocommit
+        if backend.isolation_level != isolation_level:
+            backend.isolation_level = isolation_level
+        if backend.read_only != read_only:
+            backend.read_only = read_only
+        return self.connection_type(backend, partial(self._keep, epoch=self._epoch))
+
+    @contextmanager
+    def begin(self) -> Iterator["Connection"]:
+        """Return a session for the block, whose transaction is committed at its end."""
+        with self.connect() as connection:
+            yield connection
+            connection.commit()
+
+    def dispose(self) -> None:
+        """Close the sessions that are not in use, and those in use once they are returned."""
+        self._epoch += 1
+        _close_all(self._kept)
+
+    def _keep(self, backend: Backend, epoch: int) -> None:
+        """Keep a session for the next use, without its transaction, or close it."""
+        status = backend.pgconn.transaction_status
+        try:
+            if status == TransactionStatus.INTRANS:
+                # Below psycopg, which would discard all prepared statements; they do not depend on transactions.
+                backend.pgconn.exec_(b"ROLLBACK")
+            elif status == TransactionStatus.INERROR:  # perhaps as a prepared statement has other columns now
+                backend.rollback()
+            elif status != TransactionStatus.IDLE:  # a rollback beside a running COPY would wait for ever
+                backend.close()
+        except psycopg.Error:
+            backend.close()
+        if epoch == self._epoch and not backend.closed and len(self._kept) < _KEPT_SESSIONS:
+            self._kept.append((backend, time.monotonic()))
+        else:
+            backend.close()
+
+    def _take(self) -> Backend | None:
+        """Return the session that was used last, if it is alive."""
+        for backend, since in _taken(self._kept):
+            if _is_alive(backend, time.monotonic() - since):
+                return backend
+            backend.close()
+        return None
+
+
+def _taken(kept: deque[tuple[Backend, float]]) -> Iterator[tuple[Backend, float]]:
+    """Yield what was kept, the last first, each taken out before other threads can."""
+    with suppress(IndexError):
+        while True:
+            yield kept.pop()
+
+
+def _close_all(kept: deque[tuple[Backend, float]]) -> None:
+    for backend, _ in _taken(kept):
+        backend.close()
+
+
+def _is_alive(backend: Backend, idle_seconds: float) -> bool:
+    """Whether the server still has a session: a closed socket is readable; one idle for long is asked."""
+    try:
+        inner = backend.pgconn
+        while select([inner.socket], [], [], 0)[0]:
+            inner.consume_input()
+        if idle_seconds > _TRUSTED_SECONDS:
+            backend.autocommit = True
+            backend.execute("")
+    except (psycopg.Error, OSError, ValueError):
+        return False
+    return not backend.closed
 
 
 def open_engine(
@@ -129,110 +222,6 @@ def configure_citus(*, is_local: bool) -> sql.Composed:
     return statement("configure_citus", is_local=sql.Literal(is_local))
 
 
-def autocommitting(connection: Connection) -> Backend:
-    """Return the psycopg connection below one in autocommit, for commands that must not run in a transaction."""
-    assert connection.backend.autocommit
-    return connection.backend
-
-
-def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
-    """Run one transaction's work; after a deadlock or conflict roll back and retry, up to five times.
-
-    An application's transaction is not retried, as it has more in it.
-    """
-    if connection.is_borrowed:
-        return action()
-    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
-
-    attempts = Retrying(
-        retry=retry_if_exception(_is_conflict),
-        stop=stop_after_attempt(5),
-        wait=wait_random_exponential(multiplier=0.02, max=0.5),
-        before_sleep=lambda state: connection.rollback(),
-        reraise=True,
-    )
-    return attempts(action)
-
-
-def _is_conflict(error: BaseException) -> bool:
-    match error:
-        case pg.DeadlockDetected() | pg.SerializationFailure():
-            return True
-        case pg.UniqueViolation():  # another session signed or queued the document concurrently
-            return (error.diag.table_name or "").startswith(("signature_", "work"))
-        case pg.ForeignKeyViolation():  # the generation was dropped concurrently
-            return error.diag.constraint_name == "work_generation_fkey"
-        case _:
-            return False
-
-
-def is_lock_timeout(error: BaseException) -> bool:
-    """Whether an error is a lock wait that exceeded its limit."""
-    return isinstance(error, pg.LockNotAvailable)
-
-
-def is_lock_conflict(error: BaseException) -> bool:
-    """Whether a change of the schema failed because of another transaction, and can be retried."""
-    if isinstance(error, pg.InternalError_):  # a concurrent GRANT on the same table, which takes no lock
-        return (error.diag.source_function or "").startswith("simple_heap_")  # in any language
-    return is_lock_timeout(error) or isinstance(error, pg.DeadlockDetected)
-
-
-def is_missing_table(error: Exception) -> bool:
-    """Whether a statement named a table that does not exist, such as one of a dropped generation.
-
-    A shard that is missing on a node is no such table.
-    """
-    return isinstance(error, pg.UndefinedTable) and not _is_of_node(error)
-
-
-def corruption_message(error: BaseException) -> str | None:
-    """Return the server's message about corrupt data; None for any other error."""
-    damage = (pg.DataCorrupted, pg.IndexCorrupted, pg.InternalError_, pg.UndefinedFile, pg.IoError)
-    if isinstance(error, psycopg.Error) and isinstance(error, damage):
-        return error.diag.message_primary or str(error)
-    return None
-
-
-_Timeout = pg.IdleInTransactionSessionTimeout | pg.TransactionTimeout
-
-
-def is_transient(error: Exception) -> bool:
-    """Whether an error is of the server or the connection, not of the data being processed."""
-    # A value that is too large or a query that takes too long may be due to the data.
-    if isinstance(error, pg.ProgramLimitExceeded | pg.QueryCanceled):
-        return False
-    ended = psycopg.OperationalError | psycopg.InterfaceError | pg.ReadOnlySqlTransaction | _Timeout
-    return isinstance(error, ended) or _is_node_failure(error)
-
-
-def cause_of_interruption(error: BaseException | None) -> str:
-    """Return what made the server or the connection fail, in a word for metrics."""
-    match error.__cause__ if isinstance(error, NearsimError) else error:
-        case pg.DiskFull():
-            return "disk_full"
-        case pg.InsufficientResources() | pg.OutOfMemory() | pg.TooManyConnections():
-            return "resources"
-        case pg.ConfigurationLimitExceeded():
-            return "limit"
-        case pg.ReadOnlySqlTransaction():
-            return "read_only"
-        case psycopg.OperationalError() | psycopg.InterfaceError():
-            return "connection"
-        case _:
-            return "other"
-
-
-def _is_node_failure(error: BaseException) -> bool:
-    """Whether the coordinator of a Citus cluster lost a session of one of its nodes."""
-    return isinstance(error, pg.InternalError_) and _is_of_node(error)
-
-
-def _is_of_node(error: psycopg.Error) -> bool:
-    """Whether the coordinator of a Citus cluster reports an error of one of its nodes."""
-    return error.diag.source_file in _NODE_SESSIONS
-
-
 def check_server(connection: Connection) -> int:
     """Return the server's major version. Raises DatabaseError for an unsupported version or encoding."""
     information = connection.backend.info
@@ -247,81 +236,3 @@ def check_server(connection: Connection) -> int:
             f"the database's encoding is {encoding}; nearsim needs UTF8: CREATE DATABASE ... ENCODING 'UTF8'"
         )
     return major
-
-
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Translate driver errors inside the block into NearsimError."""
-    try:
-        yield
-    except psycopg.Error as error:
-        raise _translate(error) from error
-
-
-def _translate(error: psycopg.Error) -> NearsimError:
-    message = str(error).strip()
-    match error:
-        case pg.DiskFull():
-            return DatabaseError(
-                f"the database server's disk is full: {message}. What was committed is kept; make room and run the "
-                "same command again: it resumes where it stopped"
-            )
-        case pg.InsufficientResources() | pg.OutOfMemory() | pg.TooManyConnections():
-            return DatabaseError(f"the database server lacks resources: {message}; try again")
-        case pg.ConfigurationLimitExceeded():
-            return DatabaseError(f"a limit of the database server is exceeded: {message}")
-        case pg.ReadOnlySqlTransaction():
-            return DatabaseError(
-                f"the database takes no writes: {error.diag.message_primary or message}; if it is a standby, use its "
-                "primary"
-            )
-        case pg.UndefinedTable() if _is_of_node(error):
-            return DatabaseError(
-                f"a shard is missing on a node of the cluster: {message}; to build the index again: "
-                "nearsim verify-index --repair"
-            )
-        case pg.InvalidSchemaName() | pg.UndefinedTable():
-            return SchemaError(
-                f"the schema nearsim is not as this version expects ({message}); run: nearsim db init"
-            )
-        case pg.InsufficientPrivilege():
-            return DatabaseError(_advise(error.diag.message_primary or message, error.diag.message_hint))
-        case pg.DeadlockDetected():
-            return DatabaseError(
-                "too many concurrent writers of the same documents; nothing was changed, try again"
-            )
-        case pg.AdminShutdown() | pg.CrashShutdown() | pg.CannotConnectNow():
-            return UnreachableError(f"the server is shutting down or starting: {message}; try again")
-        case pg.InternalError_() if _is_node_failure(error):
-            return UnreachableError(f"a node of the cluster cannot be reached: {message}; try again")
-        case psycopg.OperationalError() if _is_of_node(error):
-            return UnreachableError(
-                f"a node of the cluster refuses this user or cannot be reached: {error.diag.message_primary}; "
-                "start it, or see Passwords in docs/scale-out.md"
-            )
-        case psycopg.OperationalError():
-            return UnreachableError(f"the database cannot be reached, or the connection was lost: {message}")
-        case _:
-            return DatabaseError(f"the database refused ({type(error).__name__}): {message}")
-
-
-_VERDICT = re.compile(r"function (nearsim\.)?(pin_pair|veto_pair|undo_verdict)\b")
-
-
-def _advise(refusal: str, hint: str | None) -> str:
-    """Append the role that has the missing rights to the server's permission error, if the role is known."""
-    if "row-level security" in refusal:
-        need = "to write where collections are kept apart: nearsim db grant USER writer --collection NAME"
-    elif _VERDICT.search(refusal):
-        need = f"to set verdicts, be a nearsim_writer; {_GRANTED} writer"
-    elif "must be" in refusal or "permission denied for function" in refusal:
-        need = f"to manage and index, be a nearsim_admin; {_GRANTED} admin"
-    elif "for schema" in refusal:
-        need = f"to read, be a nearsim_reader; {_GRANTED} reader"
-    else:
-        need = (
-            "to read, be a nearsim_reader, to write documents and verdicts a nearsim_writer, to manage and index a "
-            f"nearsim_admin; {_GRANTED} ROLE. Where collections are kept apart, readers and "
-            "writers use the views and functions of SQL instead (docs/access.md)"
-        )
-    return f"the database refuses: {refusal}; {hint or need}"

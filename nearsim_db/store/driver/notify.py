@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import psycopg
 
-from nearsim_db.store.driver.connection import Connection, Engine
-from nearsim_db.store.driver.engine import autocommitting
+from nearsim_db.store.driver.connection import Connection, autocommitting
+from nearsim_db.store.driver.engine import Engine
 
 
 def listen(connection: Connection) -> None:

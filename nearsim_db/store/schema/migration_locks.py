@@ -8,8 +8,7 @@ import psycopg
 from psycopg import sql
 
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.connection import Backend
-from nearsim_db.store.driver.engine import autocommitting
+from nearsim_db.store.driver.connection import Backend, autocommitting
 from nearsim_db.store.driver.locks import Lock
 from nearsim_db.store.driver.statements import statement
 

@@ -10,7 +10,7 @@ from psycopg import sql
 from nearsim_db.records import CollectionId, GenerationId, WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.engine import autocommitting
+from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
 from nearsim_db.store.driver.statements import Leaves, run, statement
 

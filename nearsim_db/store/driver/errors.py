@@ -1,0 +1,195 @@
+"""Errors of the driver: what they tell of, which of them are retried, and their translation."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import psycopg
+from psycopg import errors as pg
+
+from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
+from nearsim_db.store.driver.connection import Connection
+
+# Files of Citus, in any language of its messages
+_NODE_SESSIONS = ("connection_management.c", "remote_commands.c", "remote_transaction.c")
+
+_GRANTED = "an administrator grants it: nearsim db grant USER"
+
+Result = TypeVar("Result")
+
+
+def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
+    """Run one transaction's work; after a deadlock or conflict roll back and retry, up to five times.
+
+    An application's transaction is not retried, as it has more in it.
+    """
+    if connection.is_borrowed:
+        return action()
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+    attempts = Retrying(
+        retry=retry_if_exception(_is_conflict),
+        stop=stop_after_attempt(5),
+        wait=wait_random_exponential(multiplier=0.02, max=0.5),
+        before_sleep=lambda state: connection.rollback(),
+        reraise=True,
+    )
+    return attempts(action)
+
+
+def _is_conflict(error: BaseException) -> bool:
+    match error:
+        case pg.DeadlockDetected() | pg.SerializationFailure():
+            return True
+        case pg.UniqueViolation():  # another session signed or queued the document concurrently
+            return (error.diag.table_name or "").startswith(("signature_", "work"))
+        case pg.ForeignKeyViolation():  # the generation was dropped concurrently
+            return error.diag.constraint_name == "work_generation_fkey"
+        case _:
+            return False
+
+
+def is_lock_timeout(error: BaseException) -> bool:
+    """Whether an error is a lock wait that exceeded its limit."""
+    return isinstance(error, pg.LockNotAvailable)
+
+
+def is_lock_conflict(error: BaseException) -> bool:
+    """Whether a change of the schema failed because of another transaction, and can be retried."""
+    if isinstance(error, pg.InternalError_):  # a concurrent GRANT on the same table, which takes no lock
+        return (error.diag.source_function or "").startswith("simple_heap_")  # in any language
+    return is_lock_timeout(error) or isinstance(error, pg.DeadlockDetected)
+
+
+def is_missing_table(error: Exception) -> bool:
+    """Whether a statement named a table that does not exist, such as one of a dropped generation.
+
+    A shard that is missing on a node is no such table.
+    """
+    return isinstance(error, pg.UndefinedTable) and not _is_of_node(error)
+
+
+def corruption_message(error: BaseException) -> str | None:
+    """Return the server's message about corrupt data; None for any other error."""
+    damage = (pg.DataCorrupted, pg.IndexCorrupted, pg.InternalError_, pg.UndefinedFile, pg.IoError)
+    if isinstance(error, psycopg.Error) and isinstance(error, damage):
+        return error.diag.message_primary or str(error)
+    return None
+
+
+_Timeout = pg.IdleInTransactionSessionTimeout | pg.TransactionTimeout
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether an error is of the server or the connection, not of the data being processed."""
+    # A value that is too large or a query that takes too long may be due to the data.
+    if isinstance(error, pg.ProgramLimitExceeded | pg.QueryCanceled):
+        return False
+    ended = psycopg.OperationalError | psycopg.InterfaceError | pg.ReadOnlySqlTransaction | _Timeout
+    return isinstance(error, ended) or _is_node_failure(error)
+
+
+def cause_of_interruption(error: BaseException | None) -> str:
+    """Return what made the server or the connection fail, in a word for metrics."""
+    match error.__cause__ if isinstance(error, NearsimError) else error:
+        case pg.DiskFull():
+            return "disk_full"
+        case pg.InsufficientResources() | pg.OutOfMemory() | pg.TooManyConnections():
+            return "resources"
+        case pg.ConfigurationLimitExceeded():
+            return "limit"
+        case pg.ReadOnlySqlTransaction():
+            return "read_only"
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return "connection"
+        case _:
+            return "other"
+
+
+def _is_node_failure(error: BaseException) -> bool:
+    """Whether the coordinator of a Citus cluster lost a session of one of its nodes."""
+    return isinstance(error, pg.InternalError_) and _is_of_node(error)
+
+
+def _is_of_node(error: psycopg.Error) -> bool:
+    """Whether the coordinator of a Citus cluster reports an error of one of its nodes."""
+    return error.diag.source_file in _NODE_SESSIONS
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Translate driver errors inside the block into NearsimError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _translate(error) from error
+
+
+def _translate(error: psycopg.Error) -> NearsimError:
+    message = str(error).strip()
+    match error:
+        case pg.DiskFull():
+            return DatabaseError(
+                f"the database server's disk is full: {message}. What was committed is kept; make room and run the "
+                "same command again: it resumes where it stopped"
+            )
+        case pg.InsufficientResources() | pg.OutOfMemory() | pg.TooManyConnections():
+            return DatabaseError(f"the database server lacks resources: {message}; try again")
+        case pg.ConfigurationLimitExceeded():
+            return DatabaseError(f"a limit of the database server is exceeded: {message}")
+        case pg.ReadOnlySqlTransaction():
+            return DatabaseError(
+                f"the database takes no writes: {error.diag.message_primary or message}; if it is a standby, use its "
+                "primary"
+            )
+        case pg.UndefinedTable() if _is_of_node(error):
+            return DatabaseError(
+                f"a shard is missing on a node of the cluster: {message}; to build the index again: "
+                "nearsim verify-index --repair"
+            )
+        case pg.InvalidSchemaName() | pg.UndefinedTable():
+            return SchemaError(
+                f"the schema nearsim is not as this version expects ({message}); run: nearsim db init"
+            )
+        case pg.InsufficientPrivilege():
+            return DatabaseError(_advise(error.diag.message_primary or message, error.diag.message_hint))
+        case pg.DeadlockDetected():
+            return DatabaseError(
+                "too many concurrent writers of the same documents; nothing was changed, try again"
+            )
+        case pg.AdminShutdown() | pg.CrashShutdown() | pg.CannotConnectNow():
+            return UnreachableError(f"the server is shutting down or starting: {message}; try again")
+        case pg.InternalError_() if _is_node_failure(error):
+            return UnreachableError(f"a node of the cluster cannot be reached: {message}; try again")
+        case psycopg.OperationalError() if _is_of_node(error):
+            return UnreachableError(
+                f"a node of the cluster refuses this user or cannot be reached: {error.diag.message_primary}; "
+                "start it, or see Passwords in docs/scale-out.md"
+            )
+        case psycopg.OperationalError():
+            return UnreachableError(f"the database cannot be reached, or the connection was lost: {message}")
+        case _:
+            return DatabaseError(f"the database refused ({type(error).__name__}): {message}")
+
+
+_VERDICT = re.compile(r"function (nearsim\.)?(pin_pair|veto_pair|undo_verdict)\b")
+
+
+def _advise(refusal: str, hint: str | None) -> str:
+    """Append the role that has the missing rights to the server's permission error, if the role is known."""
+    if "row-level security" in refusal:
+        need = "to write where collections are kept apart: nearsim db grant USER writer --collection NAME"
+    elif _VERDICT.search(refusal):
+        need = f"to set verdicts, be a nearsim_writer; {_GRANTED} writer"
+    elif "must be" in refusal or "permission denied for function" in refusal:
+        need = f"to manage and index, be a nearsim_admin; {_GRANTED} admin"
+    elif "for schema" in refusal:
+        need = f"to read, be a nearsim_reader; {_GRANTED} reader"
+    else:
+        need = (
+            "to read, be a nearsim_reader, to write documents and verdicts a nearsim_writer, to manage and index a "
+            f"nearsim_admin; {_GRANTED} ROLE. Where collections are kept apart, readers and "
+            "writers use the views and functions of SQL instead (docs/access.md)"
+        )
+    return f"the database refuses: {refusal}; {hint or need}"
