@@ -34,11 +34,11 @@ from benchmarks.processes import processor_seconds, run_measured
 from benchmarks.relay import Traffic, relay
 from benchmarks.repeated import repeated
 from nearsim_db import Document, Index
-from nearsim_db.store import bands
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.signatures import bands
 from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
 

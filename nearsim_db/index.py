@@ -33,14 +33,18 @@ from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import collection_rows, document_writes, partitions, query_rows, verdicts
+from nearsim_db.store import query_rows
+from nearsim_db.store.access import collection_rows
+from nearsim_db.store.access.collection_rows import Collection
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
+from nearsim_db.store.documents import document_writes
 from nearsim_db.store.driver.errors import translate_errors
-from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.generations import MAINTAINED
-from nearsim_db.store.verdicts import Decision, ImportedLabels
+from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.generations.generations import MAINTAINED
+from nearsim_db.store.pairs import verdicts
+from nearsim_db.store.pairs.verdicts import Decision, ImportedLabels
 
 if TYPE_CHECKING:
     from nearsim_db.store.driver.borrowed import OwnConnection

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from nearsim_db import Index
-from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.generations import partitions
 from tests.builders.selection import some
 from tests.builders.workers import WorkerLog
 from tests.servers.citus import AnyServer, CitusServer, citus_major, citus_server, why_no_citus

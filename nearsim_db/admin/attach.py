@@ -11,7 +11,8 @@ from nearsim_db.indexing import attached_table, drop_generation, profiles
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import collection_rows, generation_rows, query_rows
+from nearsim_db.store import query_rows
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments, obstacles, source_rows, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import Column, Columns, Relation
@@ -19,6 +20,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.errors import is_transient, translate_errors
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.generations import generation_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.indexing import profiles
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.profile import restore
-from nearsim_db.store import collection_rows, generation_rows
+from nearsim_db.store.access import collection_rows
+from nearsim_db.store.access.collection_rows import Collection
 from nearsim_db.store.attached import attachments, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.source_rows import Source
-from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.generations.generation_rows import Generation
 
 
 def has_values(attachment: Attachment) -> bool:

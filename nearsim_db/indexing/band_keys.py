@@ -14,10 +14,10 @@ from nearsim_db.similarity.arrays import Ints, Keys, Ragged, Sketches
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.candidates import are_by_band
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
-from nearsim_db.store import signatures
-from nearsim_db.store.bands import FullBuckets, Links
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import from_bigint, to_bigint
+from nearsim_db.store.signatures import signatures
+from nearsim_db.store.signatures.bands import FullBuckets, Links
 
 _SKETCHES_PER_BATCH = 20_000
 _SKETCHES_AT_ONCE = 100_000  # 51 MB by the default recipe

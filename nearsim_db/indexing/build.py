@@ -17,21 +17,17 @@ from nearsim_db.indexing.build_slices import NOTHING_FOUND, Taker, taking
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import discard_indexed
 from nearsim_db.records import Progress
-from nearsim_db.store import (
-    build_slices,
-    collection_rows,
-    documents,
-    generation_rows,
-    generations,
-    pairs,
-    partitions,
-    signatures,
-)
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.build_slices import SlicedStage
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows, generations, partitions
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.pairs import pairs
+from nearsim_db.store.signatures import signatures
+from nearsim_db.store.work import build_slices
+from nearsim_db.store.work.build_slices import SlicedStage
 
 MOST_DOCUMENTS = 8  # of a build in one transaction
 _POLL_SECONDS = 0.05

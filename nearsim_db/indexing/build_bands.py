@@ -16,11 +16,13 @@ from nearsim_db.similarity import k_rule, recipe_warnings
 from nearsim_db.similarity.arrays import Ints, Keys, Sketches, flat, joined
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.recipe_warnings import FeatureTotals
-from nearsim_db.store import bands, build_slices, generation_rows, signatures
-from nearsim_db.store.bands import BandRows, FullBuckets, LoadedBuckets
-from nearsim_db.store.build_slices import Slice
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.signatures import bands, signatures
+from nearsim_db.store.signatures.bands import BandRows, FullBuckets, LoadedBuckets
+from nearsim_db.store.work import build_slices
+from nearsim_db.store.work.build_slices import Slice
 
 _SKETCHES_PER_BATCH = 20_000
 _BAND_ROWS_PER_COPY = 2_000_000  # 32 MB sorted in memory, then loaded

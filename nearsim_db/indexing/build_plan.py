@@ -14,24 +14,17 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.arrays import Hashes, Ints, flat
 from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, CommonShingles
-from nearsim_db.store import (
-    bands,
-    build_slices,
-    collection_rows,
-    documents,
-    generation_rows,
-    generations,
-    partitions,
-    purges,
-    query_rows,
-    signatures,
-)
+from nearsim_db.store import query_rows
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.bands import LoadedBuckets
+from nearsim_db.store.documents import documents, purges
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.codec import to_bigint
-from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.work import queue
+from nearsim_db.store.generations import generation_rows, generations, partitions
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.signatures import bands, signatures
+from nearsim_db.store.signatures.bands import LoadedBuckets
+from nearsim_db.store.work import build_slices, queue
 
 
 def place(connection: Connection, generation: Generation, *, is_large: bool = False) -> Generation:

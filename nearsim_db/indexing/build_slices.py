@@ -13,12 +13,14 @@ from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.arrays import Ints
-from nearsim_db.store import bands, build_slices, documents, pairs, signatures
-from nearsim_db.store.bands import FullBuckets, Links
-from nearsim_db.store.build_slices import Slice, SlicedStage
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.work import queue
+from nearsim_db.store.pairs import pairs
+from nearsim_db.store.signatures import bands, signatures
+from nearsim_db.store.signatures.bands import FullBuckets, Links
+from nearsim_db.store.work import build_slices, queue
+from nearsim_db.store.work.build_slices import Slice, SlicedStage
 
 _CANDIDATES_PER_BATCH = 16_384
 NOTHING_FOUND = dict.fromkeys(("linked", "candidates", "screened"), 0)  # the counts of pairs

@@ -14,9 +14,11 @@ from nearsim_db.records import CollectionId, GenerationId, Progress
 from nearsim_db.similarity.backend import FEW_CHARACTERS, plain_characters
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import collection_rows, generation_rows, generations, query_rows
+from nearsim_db.store import query_rows
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import queue
 
 _SHARED_BYTES = 8_000_000  # of texts whose index shares its tables with others

@@ -16,9 +16,9 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.screening import FeatureCache
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.settings import BUILD_MEGABYTES, Settings
 
 _TEXTS_SAMPLED = 100  # of a batch, for recipe warnings

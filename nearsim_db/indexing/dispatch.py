@@ -5,10 +5,10 @@ from functools import partial
 
 from nearsim_db.indexing import attached_table
 from nearsim_db.records import GenerationId
-from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.errors import retry_conflicts
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch, Dispatched
 

@@ -11,14 +11,15 @@ from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay,
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.indexing import attached_table
 from nearsim_db.records import GenerationId
-from nearsim_db.store import collection_rows, generation_rows, generations, partitions
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached.attachments import limit_lock_wait
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.errors import is_lock_timeout, retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.generation_rows import Generation, State
+from nearsim_db.store.generations import generation_rows, generations, partitions
+from nearsim_db.store.generations.generation_rows import Generation, State
 
 _TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
 _BUILDER_MILLISECONDS = 1_000  # only builders and workers queue behind these locks

@@ -14,7 +14,7 @@ from nearsim_db.indexing.feature_spool import SpoolPlace
 from nearsim_db.records import DocId, GenerationId
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.recipe_warnings import TextSample
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.documents.documents import StoredDocument
 
 
 @dataclass(frozen=True, slots=True)

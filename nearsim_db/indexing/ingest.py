@@ -19,11 +19,11 @@ from nearsim_db.readers.rejects import stopped
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.recipe import from_mapping
 from nearsim_db.similarity.recipe_warnings import is_html, of_markup
-from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
-from nearsim_db.store.document_writes import Added, LoadedDocuments, Written
+from nearsim_db.store.documents import document_writes
+from nearsim_db.store.documents.document_writes import Added, LoadedDocuments, Written
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations.generation_rows import Generation
 
 _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000

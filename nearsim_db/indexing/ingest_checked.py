@@ -25,9 +25,9 @@ from nearsim_db.records import (
     Reject,
 )
 from nearsim_db.similarity.recipe_warnings import is_html
-from nearsim_db.store import document_writes, documents
 from nearsim_db.store.database import Database
-from nearsim_db.store.document_writes import Outcome
+from nearsim_db.store.documents import document_writes, documents
+from nearsim_db.store.documents.document_writes import Outcome
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.errors import retry_conflicts
 

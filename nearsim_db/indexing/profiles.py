@@ -15,12 +15,15 @@ from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import Recipe, keep_policy, refuse_unusable_keep, to_mapping
 from nearsim_db.similarity.recipe.sections import NOWHERE
 from nearsim_db.similarity.recipe.writing import differing_keys
-from nearsim_db.store import documents, generation_rows, generations, query_rows, signatures
+from nearsim_db.store import query_rows
+from nearsim_db.store.access.collection_rows import Collection
 from nearsim_db.store.attached.attachments import refuse_attached
-from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.database import Database
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.signatures import signatures
 
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:

@@ -14,21 +14,16 @@ from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import RejectLines, split_rejects
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.similarity.arrays import Ints
-from nearsim_db.store import (
-    build_slices,
-    document_writes,
-    events,
-    generation_rows,
-    lookup_requests,
-    purges,
-    signatures,
-)
+from nearsim_db.store.clusters import events
+from nearsim_db.store.documents import document_writes, purges
+from nearsim_db.store.documents.purges import Traces
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.errors import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
-from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.purges import Traces
-from nearsim_db.store.work import queue
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.signatures import lookup_requests, signatures
+from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.queue import STAGES, WHOLE
 
 # Linking takes its lock before its work rows, so this order does too: link work goes last.

@@ -9,7 +9,7 @@ from nearsim_db.readers.arrow_values import as_json
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker
 from nearsim_db.records import ReadDocument, Reject
-from nearsim_db.store.foreign_query import open_query
+from nearsim_db.store.attached.foreign_query import open_query
 
 _NAME = "the query"
 _JSON_TYPES = (str, int, float, bool, type(None), dict, list)

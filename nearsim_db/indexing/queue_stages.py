@@ -18,12 +18,16 @@ from nearsim_db.records import Progress, WorkStage
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.screening import VerifiedPairs
-from nearsim_db.store import documents, events, generation_rows, pairs, signatures
 from nearsim_db.store.attached import attachments
+from nearsim_db.store.clusters import events
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.errors import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.pairs import pairs
+from nearsim_db.store.signatures import signatures
 from nearsim_db.store.work import batches, queue
 from nearsim_db.store.work.queue import WHOLE, Batch, Task
 

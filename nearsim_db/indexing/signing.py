@@ -26,8 +26,9 @@ from nearsim_db.indexing.helper_process import (
     SignDocuments,
     Signed,
 )
-from nearsim_db.store import generations, partitions, signatures
 from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.generations import generations, partitions
+from nearsim_db.store.signatures import signatures
 
 
 class LocalSigner:

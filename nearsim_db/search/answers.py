@@ -10,13 +10,14 @@ from nearsim_db.records import Cluster, ClusterMember, Direction, Matches, Pair,
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
-from nearsim_db.store import collection_rows, query_rows
+from nearsim_db.store import query_rows
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.attached.attachments import find_attachment
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.errors import translate_errors
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.query_rows import PairFilter, StoredPair
 from nearsim_db.store.work import backlog
 

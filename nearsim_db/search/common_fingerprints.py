@@ -13,10 +13,10 @@ from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, ShingleCounts, are_in
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.tokens import Tokeniser
-from nearsim_db.store import documents
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.documents import documents
+from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations.generation_rows import Generation
 
 
 @dataclass(frozen=True, slots=True)

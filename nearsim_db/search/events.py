@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from nearsim_db.errors import DatabaseError, MissedEventsError, RecipeError
 from nearsim_db.search.live_generation import refuse_profile
 from nearsim_db.similarity.recipe import retained_seconds
-from nearsim_db.store import collection_rows, events, generation_rows
+from nearsim_db.store.access import collection_rows
+from nearsim_db.store.clusters import events
+from nearsim_db.store.clusters.events import Event, EventFilter, Kind
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine, notify
 from nearsim_db.store.driver.errors import retry_conflicts, translate_errors
-from nearsim_db.store.events import Event, EventFilter, Kind
+from nearsim_db.store.generations import generation_rows
 
 if TYPE_CHECKING:
     from tenacity import AttemptManager, RetryCallState

@@ -29,7 +29,7 @@ from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import query_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.query_rows import PairEvidence, SharedBucket
 
 ReasonKind = Literal[

@@ -17,12 +17,12 @@ from nearsim_db.records import Keep, Progress, silent
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
 from nearsim_db.similarity.recipe import retained_seconds
-from nearsim_db.store import exports
 from nearsim_db.store.database import Database
+from nearsim_db.store.documents import exports
+from nearsim_db.store.documents.exports import ExportedRow
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.errors import translate_errors
-from nearsim_db.store.exports import ExportedRow
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations.generation_rows import Generation
 
 _COLUMNS = (
     *("id", "title", "text", "source", "url", "published_at", "vector", "attributes"),

@@ -20,13 +20,13 @@ from nearsim_db.similarity.arrays import Keys, Mask, Sketches
 from nearsim_db.similarity.batches import LABEL_BYTES, PackedDigests, Signatures, labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.screening import Screened, screen
-from nearsim_db.store import lookups
 from nearsim_db.store.database import Database
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid
 from nearsim_db.store.driver.errors import translate_errors
-from nearsim_db.store.lookups import Anchors
+from nearsim_db.store.signatures import lookups
+from nearsim_db.store.signatures.lookups import Anchors
 
 _QUERY_ID = 0  # the doc_id of the query: smaller than that of any document
 _MOST_AT_ONCE = 128  # under a limit: candidates whose texts are in memory together

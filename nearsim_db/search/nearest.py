@@ -17,9 +17,9 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.nearest import LINKS, NearestJoin, Neighbours, Weights
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
+from nearsim_db.store.documents.exports import stream_export
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.exports import stream_export
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations.generation_rows import Generation
 
 _RECORDS_AT_ONCE = 2_000
 DEFAULT_PRESET = "records"

@@ -18,7 +18,7 @@ from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.runs import longest_runs
 from nearsim_db.similarity.screening import are_certain, are_pairs
 from nearsim_db.similarity.sketch.winnow import run_probability, windows_of
-from nearsim_db.store import documents
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)

@@ -16,10 +16,10 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.similarity.text.markup import shown_text
-from nearsim_db.store import neighbours
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.signatures import neighbours
 
 _MOST_FINGERPRINTS, _MOST_OF_ALL = 16, 4_096  # of a passage and of all of a pair, whose documents are counted
 _MOST_DOCUMENTS = 100

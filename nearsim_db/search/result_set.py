@@ -17,12 +17,13 @@ from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.metrics import exact_threshold
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Family, KnownPairs
 from nearsim_db.similarity.text.clean import clean
-from nearsim_db.store import documents, lookups
 from nearsim_db.store.database import Database
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import empty_sketch, sketches_from
 from nearsim_db.store.driver.errors import translate_errors
 from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.signatures import lookups
 
 Answer = TypeVar("Answer")
 

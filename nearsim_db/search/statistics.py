@@ -6,11 +6,14 @@ from nearsim_db.errors import DEFAULT, count_of
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, to_mapping
-from nearsim_db.store import bands, collection_rows, partitions, query_rows
+from nearsim_db.store import query_rows
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.query_rows import PairSample, count_past_retention
+from nearsim_db.store.signatures import bands
 from nearsim_db.store.work import backlog, leases, queue
 
 # Pairs of heads that a bucket links, and those of them whose shared bands satisfy the recipe, for each head.

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from nearsim_db.errors import ConflictError, NearsimError
 from nearsim_db.records import CitusUse, CollectionId
-from nearsim_db.store import access, collection_rows, verdicts
+from nearsim_db.store.access import access, collection_rows
+from nearsim_db.store.access.collection_rows import Collection
 from nearsim_db.store.citus import placement
 from nearsim_db.store.citus.placement import NodeState
-from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.borrowed import engine_of
 from nearsim_db.store.driver.engine import check_server, open_engine
 from nearsim_db.store.driver.errors import is_missing_table, is_transient, retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.server_settings import isolation_level, server_version
+from nearsim_db.store.pairs import verdicts
 from nearsim_db.store.schema import revisions
 from nearsim_db.store.settings import Settings, database_url, from_environment
 from nearsim_db.store.work import leases

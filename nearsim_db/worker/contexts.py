@@ -15,12 +15,13 @@ from nearsim_db.errors import NearsimError, NotFoundError, count_of
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.similarity.screening import FeatureCache
-from nearsim_db.store import collection_rows, generation_rows
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.errors import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.settings import Settings
 from nearsim_db.store.work import leases
 

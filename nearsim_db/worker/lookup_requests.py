@@ -18,13 +18,15 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.clean import clean
-from nearsim_db.store import collection_rows, lookup_requests, query_rows
+from nearsim_db.store import query_rows
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.errors import is_transient, translate_errors
-from nearsim_db.store.lookup_requests import Answer, Probe
-from nearsim_db.store.lookups import stripe_of_empty
+from nearsim_db.store.signatures import lookup_requests
+from nearsim_db.store.signatures.lookup_requests import Answer, Probe
+from nearsim_db.store.signatures.lookups import stripe_of_empty
 from nearsim_db.store.work import queue
 
 _REQUESTS_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit

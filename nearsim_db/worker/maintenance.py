@@ -9,11 +9,13 @@ from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.indexing import attached_sweep, drop_generation, retention
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import CollectionId, GenerationId
-from nearsim_db.store import collection_rows, generation_rows, generations, lookup_requests, partitions
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments, obstacles
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.errors import is_lock_timeout
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows, generations, partitions
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.signatures import lookup_requests
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 

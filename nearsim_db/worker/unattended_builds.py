@@ -14,11 +14,12 @@ from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build, build_plan, profiles
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
-from nearsim_db.store import build_slices, generation_rows, generations
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.errors import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.work import build_slices
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 

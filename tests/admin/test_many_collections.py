@@ -11,8 +11,8 @@ from nearsim_db.admin.doctor import examine
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generations import generation_rows
 from nearsim_db.worker.worker import Worker
 from tests.builders.many_collections import DOCUMENTS, fill
 from tests.builders.plan_log import explained

@@ -13,7 +13,7 @@ from nearsim_db.analysis.report import Options, gather, render
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.recipe import from_mapping
-from nearsim_db.store import reports
+from nearsim_db.store.clusters import reports
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.statements import Leaves

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nearsim_db.analysis.report.comparisons import WEIGHTS, signs, suspicion
 from nearsim_db.analysis.text_diff import Diff, InlineDiff, compare, compare_inline
-from nearsim_db.store.reports import ClusterFacts
+from nearsim_db.store.clusters.reports import ClusterFacts
 from tests.builders.selection import examples
 
 COPIES = ClusterFacts(1, 1, 9, 0, 1.0, 1.0, 0, 1, 0.0)

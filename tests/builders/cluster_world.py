@@ -14,8 +14,11 @@ from nearsim_db.indexing.steps import extend_clusters, update_clusters
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import collection_rows, pairs, partitions, signatures
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.generations import partitions
+from nearsim_db.store.pairs import pairs
+from nearsim_db.store.signatures import signatures
 from tests.builders.plain_clusters import SCORES, Evidence, Tie
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)

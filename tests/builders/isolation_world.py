@@ -14,9 +14,9 @@ from psycopg import sql
 from nearsim_db import Document, Index
 from nearsim_db.admin import access
 from nearsim_db.records import GenerationId
-from nearsim_db.store import partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import PARENTS, Leaves
+from nearsim_db.store.generations import partitions
 from tests.builders.function_trials import TRIALS
 from tests.builders.logins import login, user_of
 from tests.builders.relations import identifier

@@ -9,7 +9,7 @@ from pathlib import Path
 from nearsim_db.index import Index
 from nearsim_db.indexing import build_bands, build_plan, build_slices, ingest, queue_stages, work_queue
 from nearsim_db.readers import Source
-from nearsim_db.store import documents
+from nearsim_db.store.documents import documents
 
 
 def make_batches_small() -> None:

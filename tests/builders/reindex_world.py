@@ -8,9 +8,9 @@ import psycopg
 
 from nearsim_db import Database, Document, Index
 from nearsim_db.admin.reindex import Reindex
-from nearsim_db.store import generation_rows
 from nearsim_db.store.driver.statements import run
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.generations.generation_rows import Generation
 from tests.builders.relations import identifier
 
 # Every band has one row, so that no pair of a third or more is ever missed.

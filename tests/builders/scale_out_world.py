@@ -6,8 +6,8 @@ from typing import Any, LiteralString
 from nearsim_db import Document, Index
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import generation_rows
 from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.generations import generation_rows
 
 SETTINGS = ["shingle.k=1", "match.threshold=0.4", "bands.count=20", "bands.rows=3"]
 QUESTIONS: dict[str, LiteralString] = {

@@ -7,7 +7,7 @@ import networkx
 import pytest
 
 from nearsim_db.cli.review.clusters import DRAWN, SIDE, draw, spanning_ties
-from nearsim_db.store.review_documents import Tie, Ties
+from nearsim_db.store.pairs.review_documents import Tie, Ties
 
 
 def packed(ties: list[Tie]) -> Ties:

@@ -14,9 +14,10 @@ from nearsim_db.admin.attach import attach_table
 from nearsim_db.indexing import attached_sweep, attached_table
 from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.records import CollectionId, DocId
-from nearsim_db.store import collection_rows, documents
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
+from nearsim_db.store.documents import documents
 from tests.fuzz.contract import Check, Target
 
 _TABLES_PER_SESSION = 100

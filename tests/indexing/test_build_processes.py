@@ -17,8 +17,8 @@ from nearsim_db.indexing.catch_up import Helpers, helpers
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.records import GenerationId, silent
-from nearsim_db.store.build_slices import read_progress
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.work.build_slices import read_progress
 from tests.builders.reindex_world import jaccard_pairs, pairs_of, texts_of
 from tests.builders.relations import leaves_of
 from tests.builders.workers import BLOCKED, PATIENCE_SECONDS, ask, running, wait_until

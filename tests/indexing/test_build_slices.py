@@ -14,12 +14,14 @@ from nearsim_db.indexing import build, build_plan, build_slices, steps
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import build_slices as stored_slices
-from nearsim_db.store import documents, generation_rows, partitions, signatures
-from nearsim_db.store.build_slices import SlicedStage
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import run
+from nearsim_db.store.generations import generation_rows, partitions
+from nearsim_db.store.signatures import signatures
+from nearsim_db.store.work import build_slices as stored_slices
+from nearsim_db.store.work.build_slices import SlicedStage
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.reindex_world import (
     LOWER,

@@ -9,8 +9,8 @@ import pytest
 from nearsim_db.errors import RecipeError
 from nearsim_db.indexing.steps import rebuild_clusters
 from nearsim_db.indexing.steps.ties import GenerationTies
-from nearsim_db.store import clusters
-from nearsim_db.store.clusters import Members, Ties
+from nearsim_db.store.clusters import clusters
+from nearsim_db.store.clusters.clusters import Members, Ties
 from nearsim_db.store.driver import Connection
 from tests.builders.cluster_world import MAY, World
 from tests.builders.selection import some_combinations

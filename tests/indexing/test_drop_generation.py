@@ -6,10 +6,10 @@ from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
 from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import partitions
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.statements import run
-from nearsim_db.store.generation_rows import list_generations
+from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations.generation_rows import list_generations
 
 pytestmark = [pytest.mark.each_major, pytest.mark.usefixtures("own_tables")]
 

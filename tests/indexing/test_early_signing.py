@@ -12,8 +12,8 @@ from nearsim_db.indexing import ingest as ingest_module
 from nearsim_db.readers import from_documents
 from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import documents
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.documents import documents
+from nearsim_db.store.documents.documents import StoredDocument
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, stories, texts_of, words
 from tests.builders.relations import leaves_of
 from tests.builders.selection import some

@@ -22,8 +22,8 @@ from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import signatures
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.documents.documents import StoredDocument
+from nearsim_db.store.signatures import signatures
 from tests.builders.reindex_world import RECIPE, stories
 from tests.indexing.test_early_signing import COUNT, WEIGHTED, assert_exact, create
 

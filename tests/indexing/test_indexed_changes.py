@@ -15,7 +15,7 @@ from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.generation_rows import Generation, list_generations
+from nearsim_db.store.generations.generation_rows import Generation, list_generations
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Task
 from tests.builders.followed_table import pairs

@@ -15,9 +15,9 @@ from psycopg.sql import SQL
 from nearsim_db import Document, DuplicateError, Index, OnDuplicate
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import GenerationId
-from nearsim_db.store import lookups
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves
+from nearsim_db.store.signatures import lookups
 from tests.builders.followed_table import pairs
 from tests.builders.near_copies import edited, recipe, text
 from tests.builders.selection import some

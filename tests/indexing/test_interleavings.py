@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 from nearsim_db.indexing import queue_stages, steps, work_queue
-from nearsim_db.store import documents
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.work.queue import STAGES
 from tests.builders.interleaving import Actor, Schedule

@@ -10,7 +10,7 @@ from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.similarity.batches import SignatureRows
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Engine
 
 TEXT = "the council voted on tuesday to close the old swimming bath at the end of the season"

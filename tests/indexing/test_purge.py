@@ -12,8 +12,8 @@ from nearsim_db.errors import InputError
 from nearsim_db.indexing import build
 from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import generation_rows
 from nearsim_db.store.driver.statements import PARENTS
+from nearsim_db.store.generations import generation_rows
 from tests.builders.purged_secret import (
     NAME,
     SECRET,

@@ -13,8 +13,8 @@ from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import documents
 from nearsim_db.store.database import Database
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.work import batches, queue

@@ -9,9 +9,9 @@ from nearsim_db.indexing import ingest
 from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.records import GenerationId
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import partitions
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
+from nearsim_db.store.generations import partitions
 from tests.builders.plan_log import nodes
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, stories, texts_of
 from tests.builders.relations import leaves_of

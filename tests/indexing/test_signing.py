@@ -20,7 +20,7 @@ from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.helper_process import SignDocuments
 from nearsim_db.indexing.signing import HelperSigner, LocalSigner
 from nearsim_db.readers import from_documents
-from nearsim_db.store import partitions
+from nearsim_db.store.generations import partitions
 from tests.builders.reindex_world import RECIPE, stories, words
 from tests.builders.workers import BLOCKED, wait_until
 from tests.indexing.test_early_signing import assert_exact, create

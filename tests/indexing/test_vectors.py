@@ -10,7 +10,7 @@ from nearsim_db import Document, Index
 from nearsim_db.errors import InputError
 from nearsim_db.records import ReadDocument
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import documents
+from nearsim_db.store.documents import documents
 from tests.builders.filled import address_of
 from tests.builders.vector_world import alike, cosine, found, made_up, recipe
 from tests.builders.workers import IDLE, Application, application, ask, running, wait_until

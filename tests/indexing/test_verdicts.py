@@ -13,8 +13,8 @@ from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import generations
 from nearsim_db.store.driver.engine import open_engine
+from nearsim_db.store.generations import generations
 from tests.builders.selection import some_combinations
 
 Session = psycopg.Connection[tuple[Any, ...]]

@@ -10,11 +10,11 @@ from nearsim_db.admin.attach import attach_table
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import DatabaseError, InputError
-from nearsim_db.store import neighbours
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.citus import shards
 from nearsim_db.store.driver.codec import unpacked_ids
 from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.signatures import neighbours
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
 from tests.builders.workers import application
 from tests.servers.citus import CitusServer

@@ -13,11 +13,11 @@ from psycopg import IsolationLevel, sql
 from nearsim_db import Document, Index
 from nearsim_db.errors import SchemaError
 from nearsim_db.records import GenerationId
-from nearsim_db.store import partitions
 from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_APART, Leaves, statement
+from nearsim_db.store.generations import partitions
 from nearsim_db.store.schema import revisions
 from tests.builders.command_line import CommandLine
 from tests.builders.relations import identifier

@@ -9,7 +9,7 @@ import pytest
 
 from nearsim_db import AsyncIndex, Document, Index
 from nearsim_db.errors import ConflictError, NotFoundError
-from nearsim_db.store.events import Event
+from nearsim_db.store.clusters.events import Event
 from tests.builders.command_line import HARVEST, STORIES, STORM
 
 DOCUMENTS = [Document(name, None, text) for name, text in STORIES.items()]

@@ -12,11 +12,11 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from nearsim_db.errors import ServerError
-from nearsim_db.store import partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.binaries import Binaries
 from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.generations import partitions
 from nearsim_db.store.schema import revisions
 from tests.servers.databases import SETTINGS, Fill, Server
 from tests.servers.homes import server_home

@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 import psycopg
 from psycopg import sql
 
-from nearsim_db.store import partitions
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.generations import partitions
 from nearsim_db.store.schema import revisions
 from tests.servers.homes import server_home
 from tests.servers.programs import programs

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from nearsim_db.records import GenerationId
-from nearsim_db.store import bands, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
+from nearsim_db.store.generations import partitions
+from nearsim_db.store.signatures import bands
 from tests.builders.plan_log import explained, plain_session
 from tests.builders.selection import some_combinations
 from tests.servers.citus import AnyServer

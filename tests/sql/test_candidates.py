@@ -19,7 +19,7 @@ from nearsim_db.similarity.arrays import flat, lengths
 from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import bands, signatures
+from nearsim_db.store.signatures import bands, signatures
 from tests.builders.selection import some
 from tests.sql.test_families import RECIPES as FAMILIES
 

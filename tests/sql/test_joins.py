@@ -7,11 +7,11 @@ import pytest
 from psycopg import sql
 
 from nearsim_db.records import GenerationId
-from nearsim_db.store import partitions
 from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
+from nearsim_db.store.generations import partitions
 from tests.builders.logins import login, user_of
 from tests.builders.plan_log import explained, plain_session, read_by_table
 from tests.examples.conftest import EXAMPLES

@@ -9,11 +9,12 @@ from psycopg import sql
 
 from docs.generate import QUERIES
 from nearsim_db.records import GenerationId
-from nearsim_db.store import bands, partitions
 from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
+from nearsim_db.store.generations import partitions
+from nearsim_db.store.signatures import bands
 from tests.builders.plan_log import explained, plain_session, read_by_table
 from tests.servers.databases import Server
 

@@ -11,9 +11,9 @@ from psycopg import sql
 from nearsim_db import Document
 from nearsim_db.readers import from_documents
 from nearsim_db.records import CollectionId, ReadDocument
-from nearsim_db.store import document_writes
 from nearsim_db.store.database import Database
-from nearsim_db.store.document_writes import Written
+from nearsim_db.store.documents import document_writes
+from nearsim_db.store.documents.document_writes import Written
 from nearsim_db.store.driver.statements import statement
 from tests.builders.workers import BLOCKED, wait_until
 

@@ -13,10 +13,13 @@ from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.records import CollectionId, GenerationId
-from nearsim_db.store import bands, build_slices, neighbours, pairs, partitions, signatures
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
+from nearsim_db.store.generations import partitions
+from nearsim_db.store.pairs import pairs
+from nearsim_db.store.signatures import bands, neighbours, signatures
+from nearsim_db.store.work import build_slices
 from tests.builders.plan_log import explained
 from tests.builders.selection import some
 from tests.servers.databases import Server

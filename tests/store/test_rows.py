@@ -15,11 +15,12 @@ from psycopg.types.numeric import Float4, Float8, Int2, Int4, Int8
 from nearsim_db import Document, Index
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import VerifiedPairs
-from nearsim_db.store import pairs, signatures
-from nearsim_db.store.bands import BandRows
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.statements import Leaves, run
+from nearsim_db.store.pairs import pairs
+from nearsim_db.store.signatures import signatures
+from nearsim_db.store.signatures.bands import BandRows
 
 _EXTREMES: list[tuple[Any, NDArray[np.generic]]] = [
     (Int2, np.array([0, 1, -1, -(2**15), 2**15 - 1], np.int16)),

@@ -9,11 +9,11 @@ import nearsim_db
 from nearsim_db.store.driver.statements import blocks, parse_blocks
 
 PACKAGE = Path(nearsim_db.__file__).parent
-FILES = sorted((PACKAGE / "store" / "sql").glob("*.sql"))
+FILES = sorted((PACKAGE / "store").glob("*/*.sql"))
 FUNCTIONS = PACKAGE.parent / "migrations" / "schema" / "functions"
 NAMES = [name for file in FILES for name, _ in parse_blocks(file.read_text("utf-8"))]
-BLOCKS = blocks("sql")
-REPLACED_BLOCKS = blocks("citus/sql")
+BLOCKS = blocks()
+REPLACED_BLOCKS = blocks("citus/replaced")
 REPLACED_FUNCTIONS = sorted(file.stem for file in (PACKAGE / "store" / "citus" / "functions").glob("*.sql"))
 # The SQL of one server when that for Citus was last compared with it. Where one has changed, change the other to agree
 # with it, or leave it where the change makes no difference there, and record what the failed test shows.

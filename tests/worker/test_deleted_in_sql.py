@@ -10,10 +10,10 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.indexing import drop_generation
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import PARENTS, Leaves
+from nearsim_db.store.generations import partitions
 from nearsim_db.worker.worker import Worker
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, texts_of, words
 from tests.builders.relations import identifier, leaves_of

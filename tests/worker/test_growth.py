@@ -11,10 +11,10 @@ import pytest
 
 from nearsim_db import Database, Document, Index
 from nearsim_db.errors import UnreachableError
-from nearsim_db.store import generation_rows, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import FIRST_OWN
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows, partitions
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.worker import maintenance
 from nearsim_db.worker.worker import Worker
 from tests.builders.engine_hooks import in_transaction

@@ -10,9 +10,9 @@ from psycopg import sql
 from nearsim_db import Document, Index
 from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, from_mapping
-from nearsim_db.store import lookup_requests
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.statements import statement
+from nearsim_db.store.signatures import lookup_requests
 from nearsim_db.worker.worker import Worker
 from tests.builders.workers import BLOCKED, Application, application, ask, running, wait_until
 

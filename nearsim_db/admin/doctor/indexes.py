@@ -6,13 +6,14 @@ from nearsim_db.admin.doctor.installation import Finding
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.indexing import profiles
 from nearsim_db.similarity.profile import restore_for_reading
-from nearsim_db.store import collection_rows, generation_rows, generations
+from nearsim_db.store.access import collection_rows
+from nearsim_db.store.access.collection_rows import Collection
 from nearsim_db.store.attached import attachments, obstacles
-from nearsim_db.store.collection_rows import Collection
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, is_lock_taken
 from nearsim_db.store.driver.server_settings import is_standby
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import backlog, leases, queue
 
 _LONG_SECONDS = 60.0

@@ -12,10 +12,10 @@ from nearsim_db.admin.reindex.samples import Samples
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe.writing import differing_keys
-from nearsim_db.store import diffs
-from nearsim_db.store.diffs import ClusterCounts, DocumentTotals, GenerationTables, PairCounts
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import diffs
+from nearsim_db.store.generations.diffs import ClusterCounts, DocumentTotals, GenerationTables, PairCounts
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import backlog, queue
 
 _STEPS = 4

@@ -11,13 +11,13 @@ from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import Progress
-from nearsim_db.store import generation_rows, generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.errors import translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.generation_rows import Generation, State
-from nearsim_db.store.generations import MAINTAINED
+from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations.generation_rows import Generation, State
+from nearsim_db.store.generations.generations import MAINTAINED
 
 _PATIENCE_SECONDS = 10.0  # time for a paused process to finish its batch
 

@@ -17,11 +17,11 @@ from nearsim_db.search.live_generation import list_of_collection
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import resolve, restore_for_reading
 from nearsim_db.similarity.recipe import Recipe, override, to_mapping
-from nearsim_db.store import diffs, generation_rows, generations, partitions
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.errors import is_lock_timeout, translate_errors
-from nearsim_db.store.generation_rows import Generation, State
+from nearsim_db.store.generations import diffs, generation_rows, generations, partitions
+from nearsim_db.store.generations.generation_rows import Generation, State
 
 
 class Reindex:

@@ -18,11 +18,18 @@ from nearsim_db.search.pair_figures import (
 from nearsim_db.similarity.batches import labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.markup import shown_text
-from nearsim_db.store import diffs, reports
-from nearsim_db.store.diffs import ChangedCluster, DiffDocument, DiffPair, GenerationTables, PairInGeneration
+from nearsim_db.store.clusters import reports
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketches_from
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import diffs
+from nearsim_db.store.generations.diffs import (
+    ChangedCluster,
+    DiffDocument,
+    DiffPair,
+    GenerationTables,
+    PairInGeneration,
+)
+from nearsim_db.store.generations.generation_rows import Generation
 
 _TEXT_CHARACTERS = 10_000
 _BEFORE_TWINS, _NOW_TWINS = "before: identical features", "now: identical features"

@@ -8,11 +8,18 @@ from typing import Any
 from nearsim_db.indexing import profiles
 from nearsim_db.search.live_generation import list_of_collection, refuse_profile
 from nearsim_db.similarity.recipe.writing import differing_keys
-from nearsim_db.store import build_slices, collection_rows, partitions
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.generations import MAINTAINED, PENDING, is_attended, is_unattended, state_label
-from nearsim_db.store.work import leases, queue
+from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.generations.generations import (
+    MAINTAINED,
+    PENDING,
+    is_attended,
+    is_unattended,
+    state_label,
+)
+from nearsim_db.store.work import build_slices, leases, queue
 
 STAGES = ("sign", "bands", "pairs", "clusters")
 # Seconds per document with the default recipe, measured on 6,000 Reuters stories on a busy machine. Only their

@@ -12,13 +12,14 @@ from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Ints, checksums, lengths
-from nearsim_db.store import collection_rows, generation_rows, index_checks
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.errors import corruption_message, translate_errors
 from nearsim_db.store.driver.statements import PARENTS
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows, index_checks
+from nearsim_db.store.generations.generation_rows import Generation
 
 _INDEXES = {
     "signature": ("doc_id", "feature_digest, doc_id", "head_id, doc_id"),

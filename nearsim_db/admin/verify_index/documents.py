@@ -16,11 +16,14 @@ from nearsim_db.records import Evidence
 from nearsim_db.similarity.arrays import Ints, flat
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.clustering import connected_components
-from nearsim_db.store import clusters, documents, index_checks, neighbours
-from nearsim_db.store.clusters import Members
+from nearsim_db.store.clusters import clusters
+from nearsim_db.store.clusters.clusters import Members
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
-from nearsim_db.store.index_checks import SignedDocument, StoredEvidence
+from nearsim_db.store.generations import index_checks
+from nearsim_db.store.generations.index_checks import SignedDocument, StoredEvidence
+from nearsim_db.store.signatures import neighbours
 
 # A possible fault, its document, and the documents whose queued work may resolve it.
 Suspect = tuple[DocumentKind, list[int], set[int]]

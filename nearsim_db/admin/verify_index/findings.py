@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from nearsim_db.records import WorkStage
-from nearsim_db.store import index_checks
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import index_checks
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work.queue import STAGES
 
 TableKind = Literal[

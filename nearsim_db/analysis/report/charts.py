@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from nearsim_db.analysis.report.contents import Similarities
-from nearsim_db.store.reports import OverTime
+from nearsim_db.store.clusters.reports import OverTime
 
 _MOST_LABELS, _MOST_TICKS = 6, 4
 _MARGIN = 0.1

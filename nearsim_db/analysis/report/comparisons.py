@@ -10,11 +10,11 @@ from nearsim_db.analysis.text_diff import compare
 from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.markup import shown_text
-from nearsim_db.store import reports
+from nearsim_db.store.clusters import reports
+from nearsim_db.store.clusters.reports import ClusterFacts, ReadText, ReportPair
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.reports import ClusterFacts, ReadText, ReportPair
+from nearsim_db.store.generations.generation_rows import Generation
 
 READ_CHARACTERS = 100_000
 _CANDIDATES_PER_PAIR = 8

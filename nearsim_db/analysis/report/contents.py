@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from nearsim_db.analysis.text_diff import Diff
 from nearsim_db.records import Evidence
-from nearsim_db.store.reports import (
+from nearsim_db.store.clusters.reports import (
     Bucket,
     ClusterFacts,
     Copies,

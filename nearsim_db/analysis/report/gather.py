@@ -30,13 +30,15 @@ from nearsim_db.search.answers import profile_of
 from nearsim_db.similarity.metrics import METRICS
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import to_toml
-from nearsim_db.store import collection_rows, generation_rows, reports
-from nearsim_db.store.collection_rows import Collection
+from nearsim_db.store.access import collection_rows
+from nearsim_db.store.access.collection_rows import Collection
+from nearsim_db.store.clusters import reports
+from nearsim_db.store.clusters.reports import Bucket
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.reports import Bucket
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import work_items
 
 _NAMED_MEMBERS = 3

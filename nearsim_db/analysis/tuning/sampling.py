@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from nearsim_db.records import CollectionId, Progress, ReadDocument, Reject, silent
-from nearsim_db.store import collection_rows, documents
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.documents import documents
+from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
 MOST_DOCUMENTS = 10_000

@@ -10,7 +10,7 @@ from nearsim_db.cli.output import layouts, tables
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
-    from nearsim_db.store.collection_rows import Collection
+    from nearsim_db.store.access.collection_rows import Collection
 
 collection: typer.Typer = typer.Typer(
     no_args_is_help=True,

@@ -12,7 +12,7 @@ from nearsim_db.cli.output import layouts, summaries, terminal
 from nearsim_db.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from nearsim_db.store.generation_rows import Generation
+    from nearsim_db.store.generations.generation_rows import Generation
 
 profile: typer.Typer = typer.Typer(
     no_args_is_help=True, help="Create, show and delete profiles: recipes, each with its own index."

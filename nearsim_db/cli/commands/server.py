@@ -13,7 +13,7 @@ from nearsim_db.records import CitusUse
 
 if TYPE_CHECKING:
     from nearsim_db.admin.access import Isolation
-    from nearsim_db.store.access import Role
+    from nearsim_db.store.access.access import Role
     from nearsim_db.store.settings import Settings
 
 db: typer.Typer = typer.Typer(

@@ -148,7 +148,7 @@ def _print_totals(states: Counter[str], changes: int) -> None:
 
 
 def _collection_id(database: "Database", name: str | None) -> "CollectionId | None":
-    from nearsim_db.store import collection_rows
+    from nearsim_db.store.access import collection_rows
 
     if name is None:
         return None

@@ -13,7 +13,7 @@ from nearsim_db.records import GenerationId
 if TYPE_CHECKING:
     from nearsim_db.admin.reindex import Reindex, Status
     from nearsim_db.indexing.drop_generation import Dropped
-    from nearsim_db.store.generation_rows import Generation
+    from nearsim_db.store.generations.generation_rows import Generation
 
 _STAGES = {"sign": "signing", "bands": "storing band keys", "pairs": "verifying", "clusters": "clustering"}
 _COLUMNS = (

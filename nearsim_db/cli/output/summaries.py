@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nearsim_db.index import Index
     from nearsim_db.indexing.purge import Purged
     from nearsim_db.similarity.recipe import Recipe
-    from nearsim_db.store.generation_rows import Generation
+    from nearsim_db.store.generations.generation_rows import Generation
 
 _OUTLINE = (
     *("profile", "state", "documents", "pairs", "clusters", "bands", "rows"),

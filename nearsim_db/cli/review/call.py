@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 
 from nearsim_db.errors import InputError, NotFoundError
-from nearsim_db.store.reviews import Answer, Filters, pair_of
-from nearsim_db.store.verdicts import Pair
+from nearsim_db.store.pairs.reviews import Answer, Filters, pair_of
+from nearsim_db.store.pairs.verdicts import Pair
 
 QUEUES = {
     "review": "below the threshold",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearsim_db.similarity.arrays import Floats
-from nearsim_db.store.review_documents import Tie, Ties
+from nearsim_db.store.pairs.review_documents import Tie, Ties
 
 SIDE = 600.0
 DRAWN = 150

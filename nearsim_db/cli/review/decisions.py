@@ -8,9 +8,9 @@ from starlette.responses import RedirectResponse, Response
 from nearsim_db.cli.review.call import OPPOSITE, QUEUES, Call
 from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import InputError, NotFoundError
-from nearsim_db.store.review_documents import find_clusters, find_neighbours
-from nearsim_db.store.reviews import Answer, DecidedRow, pair_of
-from nearsim_db.store.verdicts import Pair
+from nearsim_db.store.pairs.review_documents import find_clusters, find_neighbours
+from nearsim_db.store.pairs.reviews import Answer, DecidedRow, pair_of
+from nearsim_db.store.pairs.verdicts import Pair
 
 
 def decide(site: Site, call: Call) -> Response:

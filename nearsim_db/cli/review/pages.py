@@ -18,7 +18,7 @@ from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.review_documents import (
+from nearsim_db.store.pairs.review_documents import (
     ClusterDocument,
     ShownDocument,
     find_clusters,
@@ -27,7 +27,7 @@ from nearsim_db.store.review_documents import (
     read_pair,
     read_ties,
 )
-from nearsim_db.store.reviews import Listed, pair_of
+from nearsim_db.store.pairs.reviews import Listed, pair_of
 
 _READ_CHARACTERS = 100_000
 _COUNTED = 1_000

@@ -20,9 +20,9 @@ from nearsim_db.index import Index
 from nearsim_db.search.live_generation import find_live
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
-from nearsim_db.store.review_documents import has_visible_work
-from nearsim_db.store.reviews import Desk, may_review
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.pairs.review_documents import has_visible_work
+from nearsim_db.store.pairs.reviews import Desk, may_review
 
 _PACKAGE = "nearsim_db.cli.review"
 State = Literal["current", "updating", "waiting", "failed"]

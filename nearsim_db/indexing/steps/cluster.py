@@ -14,8 +14,8 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies, takes_all_ties
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.clustering import NO_EDGES, connected_components, find_split_off
-from nearsim_db.store import clusters
-from nearsim_db.store.clusters import Members, Ties
+from nearsim_db.store.clusters import clusters
+from nearsim_db.store.clusters.clusters import Members, Ties
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves

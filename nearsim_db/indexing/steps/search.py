@@ -15,10 +15,11 @@ from nearsim_db.similarity.batches import PackedDigests, Signatures, labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, VerifiedPairs, are_pairs, screen, verify
-from nearsim_db.store import documents, neighbours, signatures
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.documents import documents
+from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.neighbours import Neighbours
+from nearsim_db.store.signatures import neighbours, signatures
+from nearsim_db.store.signatures.neighbours import Neighbours
 
 
 def search_committed(connection: Connection, context: Context, doc_ids: Sequence[int]) -> Neighbours:

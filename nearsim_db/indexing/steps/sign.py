@@ -13,10 +13,13 @@ from nearsim_db.readers.values import value_digest
 from nearsim_db.similarity.arrays import FeatureSets, Ints, Mask
 from nearsim_db.similarity.batches import LABEL_BYTES, SignatureRows, Signatures, with_labels
 from nearsim_db.similarity.encoder import Encoded
-from nearsim_db.store import bands, clusters, documents, neighbours, pairs, signatures
-from nearsim_db.store.documents import StoredDocument
+from nearsim_db.store.clusters import clusters
+from nearsim_db.store.documents import documents
+from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.pairs import pairs
+from nearsim_db.store.signatures import bands, neighbours, signatures
 from nearsim_db.store.work import batches, queue
 from nearsim_db.store.work.queue import Batch
 

@@ -18,8 +18,8 @@ from nearsim_db.similarity.clustering import (
     total_similarities,
 )
 from nearsim_db.similarity.recipe import ClusterRules, keep_policy
-from nearsim_db.store import clusters
-from nearsim_db.store.clusters import NO_MEMBERS, NO_TIES, Members, Ties
+from nearsim_db.store.clusters import clusters
+from nearsim_db.store.clusters.clusters import NO_MEMBERS, NO_TIES, Members, Ties
 from nearsim_db.store.driver import Connection
 
 NO_SCORES: Floats = np.zeros(0)

@@ -2,7 +2,7 @@
 
 from nearsim_db.errors import InputError
 from nearsim_db.records import CollectionId
-from nearsim_db.store import access
+from nearsim_db.store.access import access
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import NUMBERS, ZONELESS, Columns, Relation, read_columns, read_relation

@@ -1,7 +1,7 @@
-"""The SQL statements of the store: named blocks in sql/<subject>.sql, with a generation's own tables filled in.
+"""The SQL statements of the store: named blocks beside their modules, with a generation's own tables filled in.
 
 A block is the line `-- name: verb_noun`, comment lines with its purpose and the index it relies on, and the statement.
-Those of sql/parts.sql are parts of several statements, which have their names in braces.
+Those of parts.sql are parts of several statements, which have their names in braces.
 """
 
 import re
@@ -36,7 +36,7 @@ class Leaves:
 
     A generation of a small collection shares its tables with others, one of a large collection those of its pairs and
     clusters. The band table of a `distributed` one is on the nodes of a Citus cluster: its statements are those of
-    citus/sql.
+    citus/replaced.
     """
 
     generation_id: GenerationId
@@ -201,20 +201,21 @@ def _flattened(composed: sql.Composed) -> Iterator[sql.Composable]:
 
 
 def _text(name: str, leaves: Leaves | None) -> LiteralString:
-    if leaves is not None and leaves.distributed and name in blocks("citus/sql"):
-        return blocks("citus/sql")[name]
-    return blocks("sql")[name]
+    if leaves is not None and leaves.distributed and name in blocks("citus/replaced"):
+        return blocks("citus/replaced")[name]
+    return blocks()[name]
 
 
 @cache
-def blocks(folder: str) -> dict[str, LiteralString]:
-    """Return the statements of a folder of the store by name, with their parts filled in."""
-    sources = files("nearsim_db.store")
-    parts = dict(parse_blocks(sources.joinpath("sql/parts.sql").read_text("utf-8")))
+def blocks(folder: str | None = None) -> dict[str, LiteralString]:
+    """Return the statements of a folder, by default of all subjects, by name, with their parts filled in."""
+    store = files("nearsim_db.store")
+    folders = [one for one in store.iterdir() if one.is_dir()] if folder is None else [store.joinpath(folder)]
+    parts = dict(parse_blocks(store.joinpath("driver/parts.sql").read_text("utf-8")))
     without_purpose = {f"{{{name}}}": text.partition("\n")[2] for name, text in parts.items()}
     return {
         name: re.sub(r"\{\w+\}", lambda place: without_purpose.get(place[0], place[0]), text)
-        for file in sources.joinpath(folder).iterdir()
+        for file in (file for one in folders for file in one.iterdir() if file.name.endswith(".sql"))
         for name, text in parse_blocks(file.read_text("utf-8"))
         if name not in parts
     }

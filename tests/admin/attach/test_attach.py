@@ -10,10 +10,10 @@ import pytest
 from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.indexing import attached_sweep
-from nearsim_db.store import documents
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.database import Database
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver.statements import run
 from nearsim_db.worker.worker import Worker
 from tests.builders.followed_table import (

@@ -13,11 +13,12 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Limits, Reindex
 from nearsim_db.records import GenerationId
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import diffs, partitions, signatures
-from nearsim_db.store.diffs import DiffPair, GenerationTables
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves
+from nearsim_db.store.generations import diffs, partitions
+from nearsim_db.store.generations.diffs import DiffPair, GenerationTables
+from nearsim_db.store.signatures import signatures
 
 Ids = tuple[int, int]
 

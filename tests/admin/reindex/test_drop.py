@@ -11,10 +11,10 @@ from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing import drop_generation
 from nearsim_db.indexing.drop_generation import delete_collection
-from nearsim_db.store import generation_rows, partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, run
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generation_rows, partitions
+from nearsim_db.store.generations.generation_rows import Generation
 from tests.builders.filled import address_of
 from tests.builders.reindex_world import Killed, coming, fill, pairs_of, reader, states, stored, stories
 from tests.builders.relations import identifier

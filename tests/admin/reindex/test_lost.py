@@ -11,9 +11,9 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing import build_plan, build_slices
 from nearsim_db.records import GenerationId
-from nearsim_db.store import build_slices as stored_slices
 from nearsim_db.store.driver import statements
 from nearsim_db.store.work import backlog, work_items
+from nearsim_db.store.work import build_slices as stored_slices
 from tests.builders.filled import address_of
 from tests.builders.purged_secret import doc_id_of, traces_of_id
 from tests.builders.reindex_world import (

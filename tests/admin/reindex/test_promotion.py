@@ -11,8 +11,8 @@ from nearsim_db import Database
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.reindex.reindex import promote
 from nearsim_db.errors import ConflictError
-from nearsim_db.store import generation_rows
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS
+from nearsim_db.store.generations import generation_rows
 from tests.builders.filled import address_of
 from tests.builders.reindex_world import LOWER, fill, pairs_of, reader, states
 from tests.builders.relations import leaves_of

@@ -14,10 +14,11 @@ from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.indexing.purge import Purged
 from nearsim_db.search.answers import Answers
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store import generations, lookups
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation
+from nearsim_db.store.generations import generations
+from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.signatures import lookups
 from nearsim_db.store.work import backlog, work_items
 from nearsim_db.worker.worker import Worker
 from tests.builders.filled import address_of

@@ -20,10 +20,10 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.reindex.reindex import promote
 from nearsim_db.index import Index
 from nearsim_db.records import Document, GenerationId
-from nearsim_db.store import generations
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generation_rows import Generation, State
+from nearsim_db.store.generations import generations
+from nearsim_db.store.generations.generation_rows import Generation, State
 from tests.endurance.reindexing.searching import Search, search
 from tests.endurance.reindexing.texts import SETTINGS_AFTER, Family, make_families, recipe_before
 from tests.endurance.reindexing.watching import Watched, watch

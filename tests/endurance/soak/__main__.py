@@ -24,7 +24,7 @@ from typer import Argument, Option
 
 from benchmarks.options import Major
 from benchmarks.own_server import own_server
-from nearsim_db.store import partitions
+from nearsim_db.store.generations import partitions
 from tests.endurance.soak.processes import start_fork_server
 from tests.endurance.soak.rounds import Counts, Different, Rounds
 from tests.endurance.soak.system import SETTINGS, System

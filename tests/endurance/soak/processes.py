@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from nearsim_db.store import partitions
+from nearsim_db.store.generations import partitions
 from tests.endurance.soak.writer import run_writer
 
 PRELOADED = [

@@ -10,7 +10,7 @@ import pytest
 from nearsim_db import Index
 from nearsim_db.indexing import steps, work_queue
 from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
-from nearsim_db.store import purges
+from nearsim_db.store.documents import purges
 from nearsim_db.store.driver import Connection, statements
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue, work_items

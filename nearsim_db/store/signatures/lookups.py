@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Ints, Keys, Sketches, flat
 from nearsim_db.similarity.sketch.family import Family
-from nearsim_db.store import neighbours
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import digest_uuid, sketches_from, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run, statement
+from nearsim_db.store.signatures import neighbours
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 

@@ -13,11 +13,11 @@ from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.similarity.sketch.family import Family
-from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import copy_rows, sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.driver.statements import Leaves, run, statement
+from nearsim_db.store.generations import partitions
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from psycopg.errors import UniqueViolation
 
 from nearsim_db.records import CollectionId, DocId, Document, ReadDocument
 from nearsim_db.similarity.arrays import Ints
-from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import array_content, array_literal, unpacked_ids
 from nearsim_db.store.driver.statements import run, statement
+from nearsim_db.store.generations import partitions
 
 Outcome = Literal["inserted", "updated", "unchanged"]
 

@@ -12,10 +12,10 @@ from psycopg.types.json import Jsonb
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Ints
-from nearsim_db.store.bands import FullBuckets
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.statements import Leaves, run
+from nearsim_db.store.signatures.bands import FullBuckets
 
 SlicedStage = Literal["sign", "bands", "pairs"]
 

@@ -12,8 +12,8 @@ from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
-from nearsim_db.store.review_documents import NamedDocument, ReviewedPair
-from nearsim_db.store.verdicts import Pair, by_pair, change_verdicts, ends_of
+from nearsim_db.store.pairs.review_documents import NamedDocument, ReviewedPair
+from nearsim_db.store.pairs.verdicts import Pair, by_pair, change_verdicts, ends_of
 
 LEASE_SECONDS = 600
 _TRIED_AT_ONCE = 100

@@ -8,11 +8,11 @@ from psycopg.types.json import Jsonb
 
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
-from nearsim_db.store import generation_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, is_lock_taken
 from nearsim_db.store.driver.statements import run
-from nearsim_db.store.generation_rows import Generation, State
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.generations.generation_rows import Generation, State
 
 PENDING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile
 MAINTAINED: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # workers take their work

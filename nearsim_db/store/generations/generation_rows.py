@@ -10,9 +10,9 @@ from psycopg.types.json import Jsonb
 
 from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
-from nearsim_db.store import partitions
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, run, statement
+from nearsim_db.store.generations import partitions
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.arrays import Hashes
