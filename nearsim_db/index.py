@@ -39,10 +39,10 @@ from nearsim_db.store.access.collection_rows import Collection
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import document_writes
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.generations import partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.generations.generations import MAINTAINED
+from nearsim_db.store.generations.generation_states import MAINTAINED
 from nearsim_db.store.pairs import verdicts
 from nearsim_db.store.pairs.verdicts import Decision, ImportedLabels
 

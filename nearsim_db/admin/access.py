@@ -11,7 +11,7 @@ from nearsim_db.store.access.access import Access, Role
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import retry_conflicts
+from nearsim_db.store.driver.driver_errors import retry_conflicts
 
 
 @dataclass(frozen=True, slots=True)

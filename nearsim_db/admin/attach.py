@@ -18,7 +18,7 @@ from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.tables import Column, Columns, Relation
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import is_transient, translate_errors
+from nearsim_db.store.driver.driver_errors import is_transient, translate_errors
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.generations import generation_rows
 

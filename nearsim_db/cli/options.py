@@ -53,8 +53,8 @@ def _names(collection: str | None) -> list[str]:
     """Return the collections, or the profiles of one; none if they cannot be read at once. Starts no server."""
     from nearsim_db.store import embedded
     from nearsim_db.store.access import collection_rows
+    from nearsim_db.store.driver.driver_errors import translate_errors
     from nearsim_db.store.driver.engine import open_engine
-    from nearsim_db.store.driver.errors import translate_errors
     from nearsim_db.store.generations import generation_rows
     from nearsim_db.store.settings import from_environment
 

@@ -10,7 +10,7 @@ from nearsim_db.store.attached import attachments, source_rows
 from nearsim_db.store.attached.obstacles import find_obstacle
 from nearsim_db.store.attached.source_rows import Source
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.errors import is_transient, retry_conflicts
+from nearsim_db.store.driver.driver_errors import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
 from nearsim_db.store.work import queue
 

@@ -21,7 +21,7 @@ from nearsim_db.store.attached import attachments, source_rows
 from nearsim_db.store.attached.attachments import Attachment, OfValue
 from nearsim_db.store.attached.obstacles import find_obstacle
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.errors import is_lock_timeout, is_transient, retry_conflicts
+from nearsim_db.store.driver.driver_errors import is_lock_timeout, is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 

@@ -13,16 +13,16 @@ from typing import Any
 
 from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
-from nearsim_db.indexing.build_slices import NOTHING_FOUND, Taker, taking
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import discard_indexed
+from nearsim_db.indexing.slice_taker import NOTHING_FOUND, Taker, taking
 from nearsim_db.records import Progress
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.generations import generation_rows, generations, partitions
+from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.pairs import pairs
 from nearsim_db.store.signatures import signatures
@@ -236,7 +236,7 @@ def _count_documents(connection: Connection, context: Context) -> int | None:
 
 def _finish(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
     """End a build with more figures, and commit."""
-    while not generations.finish_build(connection, generation, figures):
+    while not generation_states.finish_build(connection, generation, figures):
         build_plan.check_not_stopped(connection, generation)
     connection.commit()
 

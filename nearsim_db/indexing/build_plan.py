@@ -20,7 +20,7 @@ from nearsim_db.store.attached import attachments
 from nearsim_db.store.documents import documents, purges
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.codec import to_bigint
-from nearsim_db.store.generations import generation_rows, generations, partitions
+from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import bands, signatures
 from nearsim_db.store.signatures.bands import LoadedBuckets
@@ -68,7 +68,7 @@ def add_seconds(connection: Connection, generation: Generation, stage: str, seco
 
 def check_not_stopped(connection: Connection, generation: Generation) -> None:
     """Raise BuildStoppedError if the generation was paused or abandoned."""
-    state = generations.read_state(connection, generation)
+    state = generation_states.read_state(connection, generation)
     if state != "building":
         raise BuildStoppedError(generation.generation_id, state, generation.advice("reindex resume"))
 

@@ -17,7 +17,7 @@ from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import query_rows
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
-from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import queue
 
@@ -47,7 +47,7 @@ class CatchUp:
                     work_queue.drain(engine, context, lease_id, self._progress)
         if generation.state == "catching_up":
             with self._database.transaction() as connection:
-                generations.mark_ready(connection)
+                generation_states.mark_ready(connection)
 
     def ensure_built(self, collection_id: CollectionId) -> list[Generation]:
         """Build first generations that are not built yet; return all generations of the collection.

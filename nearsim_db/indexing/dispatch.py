@@ -6,7 +6,7 @@ from functools import partial
 from nearsim_db.indexing import attached_table
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver import Connection, Engine, notify
-from nearsim_db.store.driver.errors import retry_conflicts
+from nearsim_db.store.driver.driver_errors import retry_conflicts
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import queue

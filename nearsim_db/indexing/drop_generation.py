@@ -15,15 +15,15 @@ from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached.attachments import limit_lock_wait
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.errors import is_lock_timeout, retry_conflicts, translate_errors
+from nearsim_db.store.driver.driver_errors import is_lock_timeout, retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.generations import generation_rows, generations, partitions
+from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation, State
 
 _TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
 _BUILDER_MILLISECONDS = 1_000  # only builders and workers queue behind these locks
-_DROPPABLE: tuple[State, ...] = (*generations.PENDING, "retired", "abandoned")
+_DROPPABLE: tuple[State, ...] = (*generation_states.PENDING, "retired", "abandoned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
     with translate_errors(), suppress(NotFoundError):
         with engine.begin() as connection:
             try:
-                generations.abandon(connection, generation, _DROPPABLE, drop=True)
+                generation_states.abandon(connection, generation, _DROPPABLE, drop=True)
             except ConflictError:
                 generation_rows.reread(connection, generation)  # NotFoundError if another session dropped it
                 raise
@@ -144,7 +144,7 @@ def delete_collection(database: Database, name: str) -> int:
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
         existing = generation_rows.list_generations(connection, collection.collection_id)
-        generations.mark_abandoned(connection, existing)
+        generation_states.mark_abandoned(connection, existing)
     with database.builder(collection.collection_id):
         of_values = attached_table.drop_triggers(database.engine, collection.collection_id)
         documents = sum(delete_collection(database, one.collection) for one in of_values)

@@ -9,7 +9,7 @@ from functools import partial
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import Progress, WorkStage
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.errors import retry_conflicts
+from nearsim_db.store.driver.driver_errors import retry_conflicts
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations import partitions
 from nearsim_db.store.work import leases, queue

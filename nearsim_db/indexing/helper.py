@@ -29,7 +29,7 @@ from nearsim_db.indexing.helper_process import (
 from nearsim_db.indexing.signing import sign_new
 from nearsim_db.records import GenerationId
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.settings import prepare_process
 

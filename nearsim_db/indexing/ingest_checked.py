@@ -29,7 +29,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.documents import document_writes, documents
 from nearsim_db.store.documents.document_writes import Outcome
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import retry_conflicts
+from nearsim_db.store.driver.driver_errors import retry_conflicts
 
 # Returns the live generation and the near-duplicates of a document, and locks its stripes until the commit.
 FindLocked = Callable[[Connection, Document], tuple[Context, list[Match]]]

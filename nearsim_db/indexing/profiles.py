@@ -21,7 +21,7 @@ from nearsim_db.store.attached.attachments import refuse_attached
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import signatures
 
@@ -152,7 +152,7 @@ def drop(database: Database, collection: Collection, name: str) -> None:
     with database.transaction() as connection:
         if name not in generation_rows.profile_names(connection, collection_id):
             raise NotFoundError(f"collection {collection.name!r} has no profile {name!r}")
-        generations.mark_abandoned(connection, _of_profile(connection, collection_id, name))
+        generation_states.mark_abandoned(connection, _of_profile(connection, collection_id, name))
     with database.builder(collection_id):
         with database.transaction() as connection:
             existing = _of_profile(connection, collection_id, name)

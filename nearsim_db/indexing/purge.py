@@ -18,7 +18,7 @@ from nearsim_db.store.clusters import events
 from nearsim_db.store.documents import document_writes, purges
 from nearsim_db.store.documents.purges import Traces
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.errors import retry_conflicts
+from nearsim_db.store.driver.driver_errors import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation

@@ -22,7 +22,7 @@ from nearsim_db.store.attached import attachments
 from nearsim_db.store.clusters import events
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.errors import is_transient, retry_conflicts
+from nearsim_db.store.driver.driver_errors import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations import generation_rows

@@ -11,7 +11,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.store.documents import documents, purges
 from nearsim_db.store.documents.purges import Cutoffs
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.errors import retry_conflicts
+from nearsim_db.store.driver.driver_errors import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 

@@ -27,7 +27,7 @@ from nearsim_db.indexing.helper_process import (
     Signed,
 )
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.generations import generations, partitions
+from nearsim_db.store.generations import generation_states, partitions
 from nearsim_db.store.signatures import signatures
 
 
@@ -116,7 +116,7 @@ def sign_new(connection: Connection, context: Context, batch: SignDocuments) -> 
     """Sign a batch for a generation and commit; if its build has gone past the stage sign, only spool the features."""
     documents = batch.documents()
     rows = steps.sign_documents(context, documents)
-    if generations.lock_signing(connection, context.generation):
+    if generation_states.lock_signing(connection, context.generation):
         context.build.sample_texts(documents)
         signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
         context.build.signed_early += len(documents)

@@ -14,7 +14,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.finish_stages import finish_stages
 from nearsim_db.records import Progress, WorkStage
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.errors import is_transient, retry_conflicts
+from nearsim_db.store.driver.driver_errors import is_transient, retry_conflicts
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.work import batches, queue
 from nearsim_db.store.work.queue import STAGES, Batch, Task

@@ -16,7 +16,7 @@ from nearsim_db.store.attached import obstacles
 from nearsim_db.store.attached.attachments import find_attachment
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.query_rows import PairFilter, StoredPair
 from nearsim_db.store.work import backlog

@@ -14,7 +14,7 @@ from nearsim_db.store.clusters import events
 from nearsim_db.store.clusters.events import Event, EventFilter, Kind
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine, notify
-from nearsim_db.store.driver.errors import retry_conflicts, translate_errors
+from nearsim_db.store.driver.driver_errors import retry_conflicts, translate_errors
 from nearsim_db.store.generations import generation_rows
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.documents import exports
 from nearsim_db.store.documents.exports import ExportedRow
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.generations.generation_rows import Generation
 
 _COLUMNS = (

@@ -10,7 +10,7 @@ from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import query_rows
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import is_missing_table
+from nearsim_db.store.driver.driver_errors import is_missing_table
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.query_rows import DocumentState, read_document_state

@@ -24,7 +24,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.signatures import lookups
 from nearsim_db.store.signatures.lookups import Anchors
 

@@ -29,7 +29,7 @@ from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import query_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.generations.generation_rows import Generation
 
 _UNNAMED = ""  # no document has this external_id: for a text without a document

@@ -21,7 +21,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import empty_sketch, sketches_from
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.signatures import lookups
 

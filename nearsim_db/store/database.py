@@ -17,8 +17,13 @@ from nearsim_db.store.citus import placement
 from nearsim_db.store.citus.placement import NodeState
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.borrowed import engine_of
+from nearsim_db.store.driver.driver_errors import (
+    is_missing_table,
+    is_transient,
+    retry_conflicts,
+    translate_errors,
+)
 from nearsim_db.store.driver.engine import check_server, open_engine
-from nearsim_db.store.driver.errors import is_missing_table, is_transient, retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.server_settings import isolation_level, server_version
 from nearsim_db.store.pairs import verdicts

@@ -18,7 +18,7 @@ from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.errors import retry_conflicts
+from nearsim_db.store.driver.driver_errors import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation

@@ -23,7 +23,7 @@ from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
 from nearsim_db.store.driver.connection import autocommitting
-from nearsim_db.store.driver.errors import is_transient, translate_errors
+from nearsim_db.store.driver.driver_errors import is_transient, translate_errors
 from nearsim_db.store.signatures import lookup_requests
 from nearsim_db.store.signatures.lookup_requests import Answer, Probe
 from nearsim_db.store.signatures.lookups import stripe_of_empty

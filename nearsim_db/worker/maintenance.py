@@ -12,8 +12,8 @@ from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments, obstacles
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import is_lock_timeout
-from nearsim_db.store.generations import generation_rows, generations, partitions
+from nearsim_db.store.driver.driver_errors import is_lock_timeout
+from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import lookup_requests
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
@@ -71,10 +71,10 @@ def begin_moves(scope: Scope) -> bool:
 
 def _begin_move(connection: Connection, context: Context) -> bool:
     live = context.generation
-    generations.lock_profile(connection, live.profile_id)
+    generation_states.lock_profile(connection, live.profile_id)
     existing = generation_rows.list_generations(connection, live.collection_id)
     states = {one.generation_id: one.state for one in existing if one.profile_id == live.profile_id}
-    if states.get(live.generation_id) != "live" or {*states.values()} & {*generations.PENDING}:
+    if states.get(live.generation_id) != "live" or {*states.values()} & {*generation_states.PENDING}:
         return False
     moving = generation_rows.create_generation(
         connection, live.profile_id, context.encoder.profile, live.generation_id, detached=True
@@ -105,13 +105,13 @@ def finish_moves(scope: Scope) -> None:
 
 
 def _finish_move(connection: Connection, moved: Generation) -> bool:
-    former = generations.promote(connection, moved, ["ready"])
+    former = generation_states.promote(connection, moved, ["ready"])
     if former is None or former != moved.replaces:
         connection.rollback()
-        generations.abandon(connection, moved, ["ready"], drop=True)
+        generation_states.abandon(connection, moved, ["ready"], drop=True)
         return False
     retired = generation_rows.get_generation(connection, former)
-    generations.abandon(connection, retired, ["retired"], drop=True)
+    generation_states.abandon(connection, retired, ["retired"], drop=True)
     return True
 
 
@@ -186,7 +186,7 @@ class StateLog:
     def mark_ready(self) -> None:
         """Mark generations that have caught up as ready to be promoted, and log them."""
         with self._scope.engine.connect() as connection:
-            ready = generations.mark_ready(connection)
+            ready = generation_states.mark_ready(connection)
             connection.commit()
             found = [self._scope.contexts.find(connection, one) for one in ready]
         for one in [
@@ -199,12 +199,13 @@ class StateLog:
     def log_left_behind(self) -> None:
         """Log builds beside a live index whose process died."""
         with self._scope.engine.connect() as connection:
-            left = generations.find_unattended(connection, self._scope.collection_id)
+            left = generation_states.find_unattended(connection, self._scope.collection_id)
         for one in left:
             if one.generation_id not in self._left_behind:
                 message = (
                     f"the build of generation {one.generation_id} of profile {one.profile} of collection "
-                    f"{one.collection} was left behind: its process ended; {generations.remedy(one, attended=False)}"
+                    f"{one.collection} was left behind: its process ended; "
+                    f"{generation_states.remedy(one, attended=False)}"
                 )
                 facts = {"profile": one.profile, "generation": one.generation_id}
                 log(logging.WARNING, "left_behind", message, facts)

@@ -15,9 +15,9 @@ from nearsim_db.indexing import build, build_plan, profiles
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import is_transient
+from nearsim_db.store.driver.driver_errors import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import build_slices
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
@@ -61,7 +61,9 @@ class UnattendedBuilds:
 
     def _join(self, connection: Connection, generation: Generation) -> None:
         """Take the slices that are left in the stage of a build that another process leads."""
-        if generation.stage not in ("sign", "pairs") or not generations.is_attended(connection, generation):
+        if generation.stage not in ("sign", "pairs") or not generation_states.is_attended(
+            connection, generation
+        ):
             return
         context = self._scope.contexts.find(connection, generation.generation_id)
         left = build_slices.read_progress(connection, generation.leaves, generation.stage).unfinished
@@ -81,7 +83,7 @@ class UnattendedBuilds:
             return False
         try:
             context = None
-            if generations.read_state(connection, generation) == "building":
+            if generation_states.read_state(connection, generation) == "building":
                 generation = build_plan.place(connection, generation)
                 context = self._scope.contexts.find(connection, generation.generation_id)
             connection.commit()

@@ -11,7 +11,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.search import events
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, notify
-from nearsim_db.store.driver.errors import cause_of_interruption, translate_errors
+from nearsim_db.store.driver.driver_errors import cause_of_interruption, translate_errors
 from nearsim_db.store.settings import from_environment
 from nearsim_db.store.signatures import lookup_requests
 from nearsim_db.store.work import backlog

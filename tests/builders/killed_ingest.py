@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from nearsim_db.index import Index
-from nearsim_db.indexing import build_bands, build_plan, build_slices, ingest, queue_stages, work_queue
+from nearsim_db.indexing import build_bands, build_plan, ingest, queue_stages, slice_taker, work_queue
 from nearsim_db.readers import Source
 from nearsim_db.store.documents import documents
 
@@ -16,7 +16,7 @@ def make_batches_small() -> None:
     """Have a small file go through several batches of every stage."""
     ingest._BATCH_DOCUMENTS = documents._BATCH_DOCUMENTS = 40
     build_bands._BAND_ROWS_PER_COPY = build_bands._SKETCHES_PER_BATCH = 50
-    build_slices._CANDIDATES_PER_BATCH = build_plan._DOCUMENTS_PER_SLICE = 50
+    slice_taker._CANDIDATES_PER_BATCH = build_plan._DOCUMENTS_PER_SLICE = 50
     build_plan._LEAST_ROWS_PER_SLICE = 500
     work_queue._BATCH_SIZES.update({"sign": 40, "search": 40, "link": 40})
     queue_stages._MEMBERS_PER_BATCH = 40

@@ -21,7 +21,7 @@ from nearsim_db.admin import attach
 from nearsim_db.errors import NearsimError
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver.errors import cause_of_interruption
+from nearsim_db.store.driver.driver_errors import cause_of_interruption
 from nearsim_db.store.work import backlog, leases
 from nearsim_db.worker.metrics import Monitor
 from nearsim_db.worker.worker import Worker

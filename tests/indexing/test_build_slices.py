@@ -10,7 +10,7 @@ from psycopg import sql
 from nearsim_db import Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.errors import BuildStoppedError
-from nearsim_db.indexing import build, build_plan, build_slices, steps
+from nearsim_db.indexing import build, build_plan, slice_taker, steps
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import silent
 from nearsim_db.similarity.recipe import Recipe, override
@@ -88,7 +88,7 @@ def test_a_taker_may_compute_for_minutes_between_statements(database_url: str) -
         with engine.connect() as reading, engine.connect() as writing:
             build_plan.plan_signing(writing, context)
             shown = "SHOW idle_in_transaction_session_timeout"
-            taker = build_slices.Taker(
+            taker = slice_taker.Taker(
                 reading, writing, context, lambda: allowed.append(run(writing, shown).value())
             )
             while taker.take("sign"):
@@ -158,7 +158,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch, documents_each: int, rows_each
     monkeypatch.setattr(build_plan, "_DOCUMENTS_PER_SLICE", documents_each)
     monkeypatch.setattr(build_plan, "_LEAST_ROWS_PER_SLICE", rows_each)
     monkeypatch.setattr(build_plan, "_MOST_ROWS_PER_SLICE", rows_each)
-    monkeypatch.setattr(build_slices, "_CANDIDATES_PER_BATCH", 50)
+    monkeypatch.setattr(slice_taker, "_CANDIDATES_PER_BATCH", 50)
 
 
 RECIPES = {

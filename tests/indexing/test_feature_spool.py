@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from nearsim_db import Index
 from nearsim_db.indexing import band_keys, build, catch_up, feature_spool, ingest
-from nearsim_db.indexing.build_slices import Taker
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.indexing.slice_taker import Taker
 from nearsim_db.indexing.steps import search
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder

@@ -14,7 +14,7 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.generations import generations
+from nearsim_db.store.generations import generation_states
 from tests.builders.selection import some_combinations
 
 Session = psycopg.Connection[tuple[Any, ...]]
@@ -189,7 +189,7 @@ def test_verdicts_during_a_build_are_applied(
     """The verdict is committed before or after the build has linked."""
     with Index.connect(database_url) as index, psycopg.connect(database_url) as person:
         decide = "SELECT nearsim.veto_pair('a', 'b', 'two'), nearsim.pin_pair('b', 'x', 'one') FROM nearsim.generation"
-        place, name = (generations, "finish_build") if linked else (steps, "rebuild_clusters")
+        place, name = (generation_states, "finish_build") if linked else (steps, "rebuild_clusters")
         done = getattr(place, name)
 
         def interrupted(*given: object) -> object:

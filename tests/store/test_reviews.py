@@ -10,7 +10,7 @@ from nearsim_db import Document, Index
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.driver.statements import run
 from nearsim_db.store.pairs.reviews import Desk, Filters, may_review, pair_of
 from tests.builders.word_sets import similarity

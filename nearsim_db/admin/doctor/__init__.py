@@ -6,8 +6,8 @@ from nearsim_db.admin.doctor import indexes, installation, server
 from nearsim_db.admin.doctor.installation import Finding, Verdict
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.errors import translate_errors
 from nearsim_db.store.settings import Settings, database_url, from_environment
 
 __all__ = ["Finding", "Verdict", "examine"]

@@ -12,7 +12,7 @@ from nearsim_db.store.attached import attachments, obstacles
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, is_lock_taken
 from nearsim_db.store.driver.server_settings import is_standby
-from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import backlog, leases, queue
 
@@ -122,8 +122,8 @@ def _check_set_aside(connection: Connection) -> Finding:
 
 def _check_reindexes(connection: Connection) -> Iterator[Finding]:
     found = [
-        (f"the build of {_describe(one)} was left behind", generations.remedy(one, attended=False))
-        for one in generations.find_unattended(connection)
+        (f"the build of {_describe(one)} was left behind", generation_states.remedy(one, attended=False))
+        for one in generation_states.find_unattended(connection)
     ]
     found += [
         (f"{_describe(one)} ({one.state}) cannot be written to by this version", profiles.remedy(one))

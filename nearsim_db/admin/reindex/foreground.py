@@ -13,11 +13,11 @@ from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import Progress
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.generations import generation_rows, generations
+from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation, State
-from nearsim_db.store.generations.generations import MAINTAINED
+from nearsim_db.store.generations.generation_states import MAINTAINED
 
 _PATIENCE_SECONDS = 10.0  # time for a paused process to finish its batch
 
@@ -69,10 +69,10 @@ class ForegroundBuild:
                 catch_up.build(generation)
         self.catch_up(generation)
         with self._database.transaction() as connection:
-            generations.lock_profile(connection, generation.profile_id)
-            state = generations.read_state(connection, generation)
+            generation_states.lock_profile(connection, generation.profile_id)
+            state = generation_states.read_state(connection, generation)
             if state == "catching_up":
-                generations.make_ready(connection, generation)
+                generation_states.make_ready(connection, generation)
             elif state not in MAINTAINED:
                 raise _stopped(generation, state)
             ready = generation_rows.reread(connection, generation)
@@ -85,7 +85,7 @@ class ForegroundBuild:
 
         def report(step: str, done: int, total: int | None) -> None:
             with self._database.transaction() as connection:
-                state = generations.read_state(connection, generation)
+                state = generation_states.read_state(connection, generation)
                 if state not in MAINTAINED:
                     raise _stopped(generation, state)
                 if (measured := rate.measure(step, done)) is not None:

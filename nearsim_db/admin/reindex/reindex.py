@@ -19,8 +19,8 @@ from nearsim_db.similarity.profile import resolve, restore_for_reading
 from nearsim_db.similarity.recipe import Recipe, override, to_mapping
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import is_lock_timeout, translate_errors
-from nearsim_db.store.generations import diffs, generation_rows, generations, partitions
+from nearsim_db.store.driver.driver_errors import is_lock_timeout, translate_errors
+from nearsim_db.store.generations import diffs, generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation, State
 
 
@@ -83,7 +83,7 @@ class Reindex:
         tables: partitions.Tables | None,
     ) -> Generation:
         """Create and commit a generation before its first document is read, so that later changes are queued for it."""
-        generations.lock_profile(connection, self._generations(connection)[0].profile_id)
+        generation_states.lock_profile(connection, self._generations(connection)[0].profile_id)
         existing = self._generations(connection)
         live = select.live(existing)
         select.refuse_second_pending(connection, existing)
@@ -114,12 +114,12 @@ class Reindex:
             chosen = select.pending(self._generations(connection))
 
         def prepare(connection: Connection) -> Generation:
-            generations.lock_profile(connection, chosen.profile_id)
+            generation_states.lock_profile(connection, chosen.profile_id)
             current = generation_rows.reread(connection, chosen)
             if current.state == "paused":
                 state: State = "catching_up" if current.stage == "done" else "building"
-                generations.change_state(connection, current, state, ["paused"])
-            generations.set_detached(connection, current, detached)
+                generation_states.change_state(connection, current, state, ["paused"])
+            generation_states.set_detached(connection, current, detached)
             return generation_rows.reread(connection, current)
 
         if detached:
@@ -131,14 +131,14 @@ class Reindex:
         """Stop a build or its catching up at the next step; changes meanwhile are queued."""
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
-            generations.change_state(connection, chosen, "paused", ["building", "catching_up", "ready"])
+            generation_states.change_state(connection, chosen, "paused", ["building", "catching_up", "ready"])
             return generation_rows.reread(connection, chosen)
 
     def abandon(self) -> Generation:
         """Abandon the pending generation; its tables exist until it is dropped."""
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
-            generations.abandon(connection, chosen, generations.PENDING, drop=False)
+            generation_states.abandon(connection, chosen, generation_states.PENDING, drop=False)
             return generation_rows.reread(connection, chosen)
 
     def diff(
@@ -250,7 +250,7 @@ def promote(database: Database, generation: Generation, states: Sequence[State])
 
     def attempt() -> GenerationId | None:
         with database.engine.connect(autocommit=True) as connection:
-            return generations.promote(connection, generation, states)
+            return generation_states.promote(connection, generation, states)
 
     with translate_errors():
         try:

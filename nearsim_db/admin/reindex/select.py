@@ -7,7 +7,7 @@ from nearsim_db.records import GenerationId
 from nearsim_db.search.live_generation import choose_newest, list_of_collection
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.generations.generations import PENDING, is_attended, remedy, state_label
+from nearsim_db.store.generations.generation_states import PENDING, is_attended, remedy, state_label
 
 
 def of_profile(connection: Connection, collection: str, profile: str | None) -> list[Generation]:

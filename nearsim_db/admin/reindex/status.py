@@ -12,7 +12,7 @@ from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.generations.generations import (
+from nearsim_db.store.generations.generation_states import (
     MAINTAINED,
     PENDING,
     is_attended,

@@ -20,12 +20,12 @@ from nearsim_db.search import live_generation
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import retry_conflicts, translate_errors
+from nearsim_db.store.driver.driver_errors import retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.generations import index_checks, partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.generations.generations import MAINTAINED
+from nearsim_db.store.generations.generation_states import MAINTAINED
 from nearsim_db.store.pairs import pairs
 from nearsim_db.store.signatures import neighbours, signatures
 from nearsim_db.store.work import queue

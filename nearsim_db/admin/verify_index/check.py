@@ -16,7 +16,7 @@ from nearsim_db.store.access import collection_rows
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import corruption_message, translate_errors
+from nearsim_db.store.driver.driver_errors import corruption_message, translate_errors
 from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.generations import generation_rows, index_checks
 from nearsim_db.store.generations.generation_rows import Generation

@@ -9,8 +9,8 @@ from psycopg.types.json import set_json_loads
 
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.store.driver.engine import parse_url
+from nearsim_db.store.driver.loaders import load_dates, load_moments, parse_json
 from nearsim_db.store.driver.statements import statement
-from nearsim_db.store.driver.values import load_dates, load_moments, parse_json
 
 _ROWS_AT_ONCE = 500
 _CURSOR = "nearsim_foreign_query"

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from nearsim_db.errors import InputError, NearsimError, NotFoundError
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.driver.statements import Expression, run, statement
 
 Kind = Literal["id", "text", "title", "source", "url", "published_at", "where", "collection_field"]

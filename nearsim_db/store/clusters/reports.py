@@ -12,7 +12,7 @@ from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.attached.source_rows import find_source
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.errors import translate_errors
+from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.driver.statements import Leaves, run, statement, stream_rows
 from nearsim_db.store.query_rows import with_rounded_estimate
 

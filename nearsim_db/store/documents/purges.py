@@ -13,7 +13,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.connection import autocommitting
-from nearsim_db.store.driver.errors import is_missing_table
+from nearsim_db.store.driver.driver_errors import is_missing_table
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, run, statement
 

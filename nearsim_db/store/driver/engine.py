@@ -18,8 +18,8 @@ from psycopg.types.json import set_json_loads
 
 from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.store.driver.connection import Backend, Connection, refuse_transaction_pool
+from nearsim_db.store.driver.loaders import load_moments, parse_json
 from nearsim_db.store.driver.statements import statement
-from nearsim_db.store.driver.values import load_moments, parse_json
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 

@@ -17,7 +17,7 @@ from psycopg import sql
 from nearsim_db.errors import ConflictError
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
-from nearsim_db.store.driver.errors import is_missing_table, translate_errors
+from nearsim_db.store.driver.driver_errors import is_missing_table, translate_errors
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
 _TOLERANCE = 1e-9  # similarities that differ by less are the same

@@ -1,4 +1,4 @@
-"""Rows of profiles and generations; `generations` changes their states."""
+"""Rows of profiles and generations; `generation_states` changes their states."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

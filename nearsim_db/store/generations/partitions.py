@@ -12,7 +12,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.connection import autocommitting
-from nearsim_db.store.driver.errors import corruption_message, retry_conflicts
+from nearsim_db.store.driver.driver_errors import corruption_message, retry_conflicts
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, PARENTS, SCHEMA, Leaves, run, statement
 
 MOST_SHARED = 20_000  # documents of a collection whose index shares its tables

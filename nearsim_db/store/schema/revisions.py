@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from nearsim_db.errors import SchemaError
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.driver_errors import is_lock_conflict
 from nearsim_db.store.driver.engine import check_server
-from nearsim_db.store.driver.errors import is_lock_conflict
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.statements import run
 from nearsim_db.store.schema import baseline, migration_locks

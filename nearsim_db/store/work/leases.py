@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.errors import is_transient, retry_conflicts
+from nearsim_db.store.driver.driver_errors import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.statements import run
 from nearsim_db.store.work import batches

@@ -9,7 +9,7 @@ from nearsim_db import Database, Index
 from nearsim_db.admin import doctor
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.errors import BuildStoppedError
-from nearsim_db.indexing import build_plan, build_slices
+from nearsim_db.indexing import build_plan, slice_taker
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver import statements
 from nearsim_db.store.work import backlog, work_items
@@ -45,7 +45,7 @@ def run(database: Database, *commands: str) -> None:
 def test_documents_changed_during_verification_are_searched_again(
     url: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build_slices, "_CANDIDATES_PER_BATCH", 4)
+    monkeypatch.setattr(slice_taker, "_CANDIDATES_PER_BATCH", 4)
     monkeypatch.setattr(build_plan, "_LEAST_ROWS_PER_SLICE", 500)
     with opened(url) as (database, reindex):
         was = texts_of(database)["d0"]

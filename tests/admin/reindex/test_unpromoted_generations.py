@@ -16,7 +16,7 @@ from nearsim_db.search.answers import Answers
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import generations
+from nearsim_db.store.generations import generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import lookups
 from nearsim_db.store.work import backlog, work_items
@@ -206,7 +206,7 @@ def test_work_that_waits_for_a_build_is_not_backlog(url: str) -> None:
             assert {item.state for item in items} == {"held"}
             view = "SELECT waiting, due, state FROM nearsim.backlog"
             assert [tuple(row) for row in connection.execute(view)] == [(9, 0, "paused")]
-            generations.change_state(connection, coming(database), "catching_up", ["paused"])
+            generation_states.change_state(connection, coming(database), "catching_up", ["paused"])
             waiting = backlog.read_backlog(connection, None)
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (9, 0, 0)
             connection.rollback()

@@ -22,7 +22,7 @@ from nearsim_db.index import Index
 from nearsim_db.records import Document, GenerationId
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import generations
+from nearsim_db.store.generations import generation_states
 from nearsim_db.store.generations.generation_rows import Generation, State
 from tests.endurance.reindexing.searching import Search, search
 from tests.endurance.reindexing.texts import SETTINGS_AFTER, Family, make_families, recipe_before
@@ -190,7 +190,7 @@ def _timed(name: str, action: Callable[[], object]) -> Step:
 def promotion_seconds() -> Iterator[list[float]]:
     """Return the seconds of each attempt to promote: a single-statement transaction, so no lock is held longer."""
     noted: list[float] = []
-    usual = generations.promote
+    usual = generation_states.promote
 
     def timed(connection: Connection, generation: Generation, before: Sequence[State]) -> GenerationId | None:
         began = time.monotonic()
@@ -199,7 +199,7 @@ def promotion_seconds() -> Iterator[list[float]]:
         finally:
             noted.append(time.monotonic() - began)
 
-    with patch.object(generations, "promote", timed):
+    with patch.object(generation_states, "promote", timed):
         yield noted
 
 
