@@ -7,15 +7,16 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.analysis.ranks import Ranks
-from nearsim_db.analysis.whole_texts import WholeTexts
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.records import Document
 from nearsim_db.similarity.arrays import Hashes
 from nearsim_db.similarity.batches import SignatureRows
@@ -23,10 +24,41 @@ from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
 from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.metrics import FEATURE
-from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, keep_policy
+from nearsim_db.similarity.recipe.sections import Shingle
 from nearsim_db.similarity.recipe_warnings import TextSample
+from nearsim_db.similarity.text import Shingler
 from nearsim_db.store.settings import encoding_from_environment
+
+
+class WholeTexts(Encoder):
+    """Encodes documents so that those are twins whose texts are equal after normalisation, and there are no pairs.
+
+    Raises InputError for a profile that compares vectors.
+    """
+
+    has_sketches = False
+
+    def __init__(self, profile: Profile, backend: str | None = None, plain_characters: int = 0) -> None:
+        super().__init__(profile, backend, plain_characters)
+        if self.takes_vectors:
+            raise InputError("--exact compares texts, but the recipe compares vectors (sketch.input)")
+        by_characters = msgspec.structs.replace(profile.recipe, shingle=Shingle(scheme="char"))
+        self._normaliser = Shingler(by_characters, self.backend)
+
+    def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
+        texts = self._normaliser.canonical(cast(Sequence[str], contents))
+        data, bounds = texts.data.data, list(pairwise(texts.offsets.tolist()))
+        digests = b"".join([self._digest(data[begin:end]) for begin, end in bounds])
+        return Encoded(
+            (np.diff(texts.offsets) > 0).astype(np.int32),
+            np.frombuffer(digests, "V16"),
+            np.zeros((len(bounds), 0), self.family.dtype),
+            np.zeros(len(bounds), np.uint64),
+            tuple(np.zeros(0, np.uint64) for _ in bounds) if keep_features else (),
+        )
+
 
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 2_000_000

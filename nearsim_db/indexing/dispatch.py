@@ -5,7 +5,7 @@ from functools import partial
 
 from nearsim_db.indexing import attached_table
 from nearsim_db.records import GenerationId
-from nearsim_db.store.driver import Connection, Engine, notify
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.driver_errors import retry_conflicts
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
@@ -31,7 +31,7 @@ def dispatch_changes(engine: Engine) -> int:
             taken = _dispatch(connection, dispatch).changes
             dispatched += taken
     if dispatched:
-        notify.send(engine)
+        engine.notify()
     return dispatched
 
 
@@ -47,7 +47,7 @@ def dispatch_leased(
         dispatch = partial(queue.dispatch, connection, _LEASED_PER_BATCH, lease_id, generation_ids)
         dispatched = _dispatch(connection, dispatch)
     if compared or dispatched.changes:
-        notify.send(engine)
+        engine.notify()
     return compared + dispatched.changes, dispatched.batches
 
 

@@ -13,7 +13,7 @@ from nearsim_db.store.access import collection_rows
 from nearsim_db.store.clusters import events
 from nearsim_db.store.clusters.events import Event, EventFilter, Kind
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver import Connection, Engine, notify
+from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.driver_errors import retry_conflicts, translate_errors
 from nearsim_db.store.generations import generation_rows
 
@@ -129,7 +129,7 @@ class Follower:
         if self._stopping():
             return
         with translate_errors(), self._database.engine.connect(autocommit=True) as connection:
-            notify.listen(connection)
+            connection.listen()
             while not self._stopping():
                 before = self.after
                 batch = self.read_batch(connection)
@@ -140,7 +140,7 @@ class Follower:
     def _await_notice(self, connection: Connection) -> None:
         until = time.monotonic() + _POLL_SECONDS
         while not self._stopping() and time.monotonic() < until:
-            if notify.await_notice(connection, _SLICE_SECONDS):
+            if connection.await_notice(_SLICE_SECONDS):
                 return
 
 

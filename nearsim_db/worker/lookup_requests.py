@@ -21,7 +21,7 @@ from nearsim_db.similarity.text.clean import clean
 from nearsim_db.store import query_rows
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver import Connection, notify
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.driver_errors import is_transient, translate_errors
 from nearsim_db.store.signatures import lookup_requests
@@ -74,7 +74,7 @@ class LookupRequestService:
 
     def _run(self) -> None:
         with translate_errors(), self._database.engine.connect(autocommit=True) as connection:
-            notify.listen(connection)
+            connection.listen()
             if self._lasts:
                 backend = self._database.settings.backend
                 encode(Encoder(resolve(Recipe()), backend), Document(_NO_ID, body="a text"))
@@ -82,7 +82,7 @@ class LookupRequestService:
                 self._refresh(connection)
                 if not self._answer_batch(connection):
                     pause = _SIGNING_SECONDS if self._dispatched else _POLL_SECONDS
-                    notify.await_notice(connection, pause)
+                    connection.await_notice(pause)
 
     def _refresh(self, connection: Connection) -> None:
         """Drop the lookups, with their caches, when a generation was promoted or texts were purged."""

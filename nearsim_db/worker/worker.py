@@ -10,7 +10,7 @@ from nearsim_db.errors import DatabaseError, NearsimError
 from nearsim_db.records import GenerationId
 from nearsim_db.search import events
 from nearsim_db.store.database import Database
-from nearsim_db.store.driver import Connection, notify
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import cause_of_interruption, translate_errors
 from nearsim_db.store.settings import from_environment
 from nearsim_db.store.signatures import lookup_requests
@@ -96,7 +96,7 @@ class Session:
 
     def wait(self) -> None:
         """Wait for a notification of work, at most until the next poll."""
-        notify.await_notice(self._listening, _POLL_SECONDS)
+        self._listening.await_notice(_POLL_SECONDS)
 
     def make_due(self) -> None:
         """Have the services that look for work each second do so in the next round."""
@@ -224,7 +224,7 @@ class Worker:
             database.engine.connect() as leasing,
             database.engine.connect(autocommit=True) as listening,
         ):
-            notify.listen(listening)
+            listening.listen()
             contexts = Contexts(database.settings, pool)
             scope = Scope(database, self._collection, contexts, lambda: self._stopping)
             keep_events_seconds = events.kept_seconds(self._keep_events or database.settings.keep_events)

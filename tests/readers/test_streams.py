@@ -16,7 +16,7 @@ from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers import RejectWriter
 from nearsim_db.readers.decoding import decompressed
 from nearsim_db.readers.input_file import InputFile
-from nearsim_db.readers.stream_copies import readable_twice
+from nearsim_db.readers.inputs import readable_twice
 from nearsim_db.records import Reject
 
 Lines = tuple[list[bytes | None], str]

@@ -10,8 +10,8 @@ from nearsim_db.errors import FingerprintError, NearsimError
 from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.driver import Engine
-from nearsim_db.store.work import leases, queue, work_items
-from nearsim_db.store.work.work_items import WorkItem
+from nearsim_db.store.work import backlog, leases, queue
+from nearsim_db.store.work.backlog import WorkItem
 from nearsim_db.worker.maintenance import StateLog
 from nearsim_db.worker.worker import Worker
 from tests.builders.workers import (
@@ -76,7 +76,7 @@ def pairs(database_url: str) -> set[tuple[str, str]]:
 def failed(engine: Engine) -> list[WorkItem]:
     """The errors of failed work."""
     with engine.connect() as connection:
-        return list(work_items.stream_work(connection, None, None, failed=True))
+        return list(backlog.stream_work(connection, None, None, failed=True))
 
 
 def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProcess) -> None:
@@ -156,7 +156,7 @@ def test_only_the_failing_document_is_set_aside(
     poison.undo()
     assert worker.drain() == 1
     with engine.begin() as connection:
-        assert work_items.retry(connection, None, ["d9", "d8"]) == ["d9"]
+        assert backlog.retry(connection, None, ["d9", "d8"]) == ["d9"]
     assert worker.drain() == 0
     assert pairs(database_url) == PAIRS
     assert failed(engine) == []
@@ -176,12 +176,12 @@ def test_failing_work_can_be_retried_at_once_and_discarded(
         assert [(one.id, one.state, one.attempts) for one in failed(engine)] == [("d1", "failing", 1)]
         assert not session.run_once()
         with engine.begin() as connection:
-            assert work_items.retry(connection, None, None) == ["d1"]
+            assert backlog.retry(connection, None, None) == ["d1"]
         assert session.run_once()
     assert [(one.state, one.attempts) for one in failed(engine)] == [("failing", 2)]
     with engine.begin() as connection:
-        assert work_items.discard(connection, None, ["d1", "d2"]) == ["d1"]
-        assert work_items.discard(connection, None, None) == []
+        assert backlog.discard(connection, None, ["d1", "d2"]) == ["d1"]
+        assert backlog.discard(connection, None, None) == []
 
 
 def test_a_collection_without_a_profile_is_logged_once(
@@ -215,7 +215,7 @@ def test_discarded_documents_are_not_indexed_until_they_change_and_corrected_one
     other.execute("DELETE FROM nearsim.document WHERE external_id = 'd10'")
     other.execute("UPDATE nearsim.document SET title = NULL WHERE external_id = 'd8'")
     with engine.begin() as connection:
-        assert work_items.discard(connection, None, ["d9"]) == ["d9"]
+        assert backlog.discard(connection, None, ["d9"]) == ["d9"]
     assert worker.drain() == 0
     assert pairs(database_url) == {pair for pair in PAIRS if not {"d9", "d10"} & set(pair)}
     other.execute("UPDATE nearsim.document SET title = 'cured' WHERE external_id = 'd9'")
@@ -272,7 +272,7 @@ def test_a_failed_build_does_not_stop_others(
         assert len(list(index.pairs())) == len(PAIRS) - 3
     poison.undo()
     with engine.begin() as connection:
-        work_items.retry(connection, None, None)
+        backlog.retry(connection, None, None)
     assert Worker(database_url).drain() == 0
     with Index.connect(database_url, profile="second") as index:
         assert len(list(index.pairs())) == len(PAIRS)

@@ -39,7 +39,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.work import work_items
+from nearsim_db.store.work import backlog
 
 _NAMED_MEMBERS = 3
 _BUCKETS_PER_ROW = 16
@@ -188,7 +188,7 @@ def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top
 
 
 def _read_set_aside(connection: Connection, generation: Generation, top: int) -> tuple[SetAside, ...]:
-    stream = work_items.stream_work(connection, generation.collection_id, None, failed=True)
+    stream = backlog.stream_work(connection, generation.collection_id, None, failed=True)
     with closing(stream) as items:  # type: ignore[type-var]
         failed = takewhile(lambda item: item.state == "set aside", items)
         own = (item for item in failed if item.generation == generation.generation_id)

@@ -180,7 +180,7 @@ def dedupe(
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
     from nearsim_db.readers import Source
-    from nearsim_db.readers.stream_copies import readable_twice
+    from nearsim_db.readers.inputs import readable_twice
 
     chosen = recipe_options.chosen(1.0 if comparison.exact else threshold)
     most_rejected = 0 if max_rejected is None and rejects is None else max_rejected

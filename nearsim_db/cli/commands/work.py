@@ -17,7 +17,7 @@ from nearsim_db.records import WorkStage
 if TYPE_CHECKING:
     from nearsim_db.records import CollectionId
     from nearsim_db.store.database import Database
-    from nearsim_db.store.work.work_items import WorkItem
+    from nearsim_db.store.work.backlog import WorkItem
 
 work: typer.Typer = typer.Typer(
     no_args_is_help=True, help="Show the work queue; retry or discard work that failed."
@@ -42,12 +42,12 @@ class _Chosen:
 
     def change(self, how: Literal["retry", "discard"]) -> list[str]:
         """Retry or discard their work; return the ids of those that failed or were set aside."""
-        from nearsim_db.store.work import work_items
+        from nearsim_db.store.work import backlog
 
         wanted = self.wanted()
         with options.connect() as database, database.transaction() as connection:
             collection_id = _collection_id(database, self.collection)
-            found: list[str] = getattr(work_items, how)(connection, collection_id, wanted)
+            found: list[str] = getattr(backlog, how)(connection, collection_id, wanted)
             return found
 
     def refuse_unknown(self, found: list[str]) -> None:
@@ -129,10 +129,10 @@ def _items(
     failed: bool,
 ) -> "Generator[WorkItem, None, None]":
     """Yield the work, counted by its state."""
-    from nearsim_db.store.work import work_items
+    from nearsim_db.store.work import backlog
 
     with database.transaction() as connection:
-        for item in work_items.stream_work(connection, collection_id, stage, failed=failed):
+        for item in backlog.stream_work(connection, collection_id, stage, failed=failed):
             states[item.state] += 1
             yield item
 

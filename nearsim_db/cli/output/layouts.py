@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nearsim_db.search.answers import Answers
     from nearsim_db.search.events import Event
     from nearsim_db.search.queries import Queries
-    from nearsim_db.store.work.work_items import WorkItem
+    from nearsim_db.store.work.backlog import WorkItem
 
 _MEMBERS_SHOWN = 10
 _NUMBERS = re.compile(r"([0-9]+)")

@@ -8,8 +8,8 @@ import psycopg
 from psycopg.types.json import set_json_loads
 
 from nearsim_db.errors import InputError, NearsimError
+from nearsim_db.store.driver.connection import load_dates, load_moments, parse_json
 from nearsim_db.store.driver.engine import parse_url
-from nearsim_db.store.driver.loaders import load_dates, load_moments, parse_json
 from nearsim_db.store.driver.statements import statement
 
 _ROWS_AT_ONCE = 500

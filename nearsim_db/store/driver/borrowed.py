@@ -12,9 +12,8 @@ from psycopg.rows import tuple_row
 from psycopg.types.json import set_json_loads
 
 from nearsim_db.errors import ConflictError, InputError
-from nearsim_db.store.driver.connection import Backend, Connection
+from nearsim_db.store.driver.connection import Backend, Connection, load_moments, parse_json
 from nearsim_db.store.driver.engine import Engine, configure_citus, open_engine
-from nearsim_db.store.driver.loaders import load_moments, parse_json
 
 if TYPE_CHECKING:
     import sqlalchemy

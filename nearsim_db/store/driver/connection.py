@@ -1,13 +1,18 @@
-"""A session of a database, above psycopg."""
+"""A session of a database, above psycopg, and the values that Python's types cannot hold."""
 
+import json
 from collections.abc import Callable
 from contextlib import closing
+from decimal import Decimal
 from select import select
 from types import TracebackType
 from typing import Any, LiteralString, Self
 
 import psycopg
 from psycopg import sql
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
 
 from nearsim_db.errors import PoolError
 
@@ -44,6 +49,17 @@ class Connection:
     def rollback(self) -> None:
         """Roll the transaction back, if one has begun."""
         self.backend.rollback()
+
+    def listen(self) -> None:
+        """Subscribe to notifications; the connection must be in autocommit."""
+        autocommitting(self).execute("LISTEN nearsim")
+
+    def await_notice(self, seconds: float) -> bool:
+        """Wait up to some seconds for a notification; return whether one arrived.
+
+        Notifications are hints that carry no data; polling is the guarantee.
+        """
+        return any(True for _ in autocommitting(self).notifies(timeout=seconds, stop_after=1))
 
     def begin_nested(self) -> "Savepoint":
         """Set a savepoint in the transaction, which begins if none has."""
@@ -147,3 +163,50 @@ def _session_of(connection: Backend) -> int | None:
             value = result.get_value(0, 0) if result.ntuples else None
             found = None if value is None else int(value)
     return None
+
+
+_INTEGER_DIGITS = 4_000  # Python refuses to parse or print integers of 4,300 digits
+
+
+def parse_json(text: str | bytes) -> object:
+    """Parse JSON; a number that neither int nor float represents exactly becomes a Decimal."""
+    return json.loads(text, parse_int=_integer, parse_float=_number)
+
+
+def _integer(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) <= _INTEGER_DIGITS else Decimal(digits)
+
+
+def _number(digits: str) -> float | Decimal:
+    nearest, exact = float(digits), Decimal(digits)
+    return nearest if Decimal(repr(nearest)) == exact else exact
+
+
+def _or_text(loader: type[Loader]) -> type[Loader]:
+    """Return a loader that loads what Python's type cannot hold as PostgreSQL writes it.
+
+    Such as infinity, or 0044-03-15 00:00:00+00 BC.
+    """
+
+    class OrText(loader):  # type: ignore[misc, valid-type]
+        def load(self, data: Buffer) -> object:
+            try:
+                return super().load(data)
+            except psycopg.DataError:
+                return bytes(data).decode()
+
+    return OrText
+
+
+_MomentLoader = _or_text(TimestamptzLoader)
+
+
+def load_moments(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
+    """Make a connection read every timestamptz, in text format."""
+    connection.adapters.register_loader("timestamptz", _MomentLoader)
+
+
+def load_dates(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
+    """Make a connection read every date and timestamp, in text format."""
+    connection.adapters.register_loader("date", _or_text(DateLoader))
+    connection.adapters.register_loader("timestamp", _or_text(TimestampLoader))

@@ -17,8 +17,13 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
 
 from nearsim_db.errors import DatabaseError, NearsimError
-from nearsim_db.store.driver.connection import Backend, Connection, refuse_transaction_pool
-from nearsim_db.store.driver.loaders import load_moments, parse_json
+from nearsim_db.store.driver.connection import (
+    Backend,
+    Connection,
+    load_moments,
+    parse_json,
+    refuse_transaction_pool,
+)
 from nearsim_db.store.driver.statements import statement
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
@@ -110,6 +115,12 @@ class Engine:
         """Return a session for the block, whose transaction is committed at its end."""
         with self.connect() as connection:
             yield connection
+            connection.commit()
+
+    def notify(self) -> None:
+        """Wake idle workers after a commit; database errors are ignored."""
+        with suppress(psycopg.Error), self.connect() as connection:
+            connection.execute("NOTIFY nearsim")
             connection.commit()
 
     def dispose(self) -> None:

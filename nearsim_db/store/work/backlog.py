@@ -1,11 +1,13 @@
-"""Work waiting in all generations of a collection, or of all collections."""
+"""The work of all generations: counts of what waits, and each piece of work as listed for people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
 
 from nearsim_db.records import CollectionId, GenerationId, WorkStage
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import run
+from nearsim_db.store.driver.statements import run, stream_rows
 from nearsim_db.store.work.leases import LeaseHolder, list_workers
 from nearsim_db.store.work.queue import STAGES
 
@@ -61,3 +63,52 @@ def has_remaining_work(
 ) -> bool:
     """Whether work remains other than what was set aside, except in the generations in `without`."""
     return bool(run(connection, "has_remaining_work", collection_id=collection_id, without=without).value())
+
+
+WorkState = Literal["waiting", "being done", "failing", "set aside"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """Work on one document; `id` is its external id, or # and its doc_id if the document was deleted.
+
+    The doc_id 0 stands for a whole generation. `worker` is processing it, `due_at` is when it may be taken.
+    """
+
+    id: str
+    collection: str
+    profile: str
+    generation: int
+    stage: WorkStage
+    state: WorkState
+    attempts: int
+    due_at: datetime
+    queued_at: datetime
+    worker: str | None
+    error: str | None
+
+
+def stream_work(
+    connection: Connection, collection_id: CollectionId | None, stage: WorkStage | None, *, failed: bool
+) -> Iterator[WorkItem]:
+    """Yield work of one collection or of all, set aside first; with `failed` only failed work."""
+    parameters = {"collection_id": collection_id, "stage": stage, "failed": failed}
+    return stream_rows(connection, WorkItem, "list_work", **parameters)
+
+
+def retry(connection: Connection, collection_id: CollectionId | None, ids: Sequence[str] | None) -> list[str]:
+    """Make failed and set-aside work due now, of some ids or all; return the ids."""
+    return _on_failed(connection, "retry_work", collection_id, ids)
+
+
+def discard(
+    connection: Connection, collection_id: CollectionId | None, ids: Sequence[str] | None
+) -> list[str]:
+    """Delete failed and set-aside work, of some ids or all; return the ids."""
+    return _on_failed(connection, "discard_work", collection_id, ids)
+
+
+def _on_failed(
+    connection: Connection, name: str, collection_id: CollectionId | None, ids: Sequence[str] | None
+) -> list[str]:
+    return run(connection, name, collection_id=collection_id, ids=None if ids is None else list(ids)).values()

@@ -12,7 +12,7 @@ from nearsim_db.errors import BuildStoppedError
 from nearsim_db.indexing import build_plan, slice_taker
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver import statements
-from nearsim_db.store.work import backlog, work_items
+from nearsim_db.store.work import backlog
 from nearsim_db.store.work import build_slices as stored_slices
 from tests.builders.filled import address_of
 from tests.builders.purged_secret import doc_id_of, traces_of_id
@@ -147,6 +147,6 @@ def test_work_of_an_abandoned_generation_is_not_backlog(url: str) -> None:
             waiting = backlog.read_backlog(connection, None)
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 0, 0)
             assert not backlog.has_remaining_work(connection, None, [])
-            assert list(work_items.stream_work(connection, None, None, failed=False)) == []
+            assert list(backlog.stream_work(connection, None, None, failed=False)) == []
         assert run_one(database, "SELECT count(*) FROM nearsim.backlog") == 0
         assert [one.waiting for one in reindex.status()] == [0, 0]

@@ -19,7 +19,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import lookups
-from nearsim_db.store.work import backlog, work_items
+from nearsim_db.store.work import backlog
 from nearsim_db.worker.worker import Worker
 from tests.builders.filled import address_of
 from tests.builders.purged_secret import doc_id_of, traces_of_id
@@ -202,7 +202,7 @@ def test_work_that_waits_for_a_build_is_not_backlog(url: str) -> None:
             connection.execute("UPDATE nearsim.work SET queued_at = now() - interval '1 hour'")
             waiting = backlog.read_backlog(connection, None)
             assert (sum(waiting.by_stage.values()), waiting.held, waiting.oldest_seconds) == (0, 9, 0)
-            items = list(work_items.stream_work(connection, None, None, failed=False))
+            items = list(backlog.stream_work(connection, None, None, failed=False))
             assert {item.state for item in items} == {"held"}
             view = "SELECT waiting, due, state FROM nearsim.backlog"
             assert [tuple(row) for row in connection.execute(view)] == [(9, 0, "paused")]

@@ -13,7 +13,7 @@ from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
 from nearsim_db.store.documents import purges
 from nearsim_db.store.driver import Connection, statements
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.work import leases, queue, work_items
+from nearsim_db.store.work import backlog, leases, queue
 from nearsim_db.store.work.queue import Batch
 from tests.builders.leased_work import BODIES, context_of, insert, read, run, signed, take, write
 from tests.builders.workers import BLOCKED, application, wait_until
@@ -247,7 +247,7 @@ def test_documents_of_a_batch_are_listed_and_counted(
     ]
     assert queue.count_work(connection, leaves) == (3, 0)
     assert queue.has_unfinished_work(connection, leaves, "sign", queue.server_time(connection))
-    listed = work_items.stream_work(connection, None, None, failed=False)
+    listed = backlog.stream_work(connection, None, None, failed=False)
     assert [(item.stage, item.state, item.worker) for item in listed] == [("sign", "being done", "one")] * 3
 
 
