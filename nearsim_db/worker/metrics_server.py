@@ -1,4 +1,4 @@
-"""The HTTP server of a worker: /healthz, /livez and /metrics."""
+"""The HTTP server of a worker: /healthz, /livez and /metrics, a WSGI application."""
 
 import io
 import logging
@@ -7,15 +7,22 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http import HTTPStatus
+from socketserver import ThreadingMixIn
 from threading import BoundedSemaphore, Thread
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, cast
+from wsgiref.handlers import SimpleHandler
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import orjson
 
 from nearsim_db.errors import NearsimError
 from nearsim_db.worker.contexts import log
 from nearsim_db.worker.metrics import Monitor
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 CLIENTS_AT_ONCE = 32
 HEAD_BYTES = 16_384
@@ -46,14 +53,35 @@ def serve(monitor: Monitor, host: str, port: int, client_seconds: float = _CLIEN
         thread.join()
 
 
-class _Server(ThreadingHTTPServer):
+def _answer(monitor: Monitor, environ: "WSGIEnvironment", start_response: "StartResponse") -> list[bytes]:
+    """Answer with health, metrics, or 404."""
+    method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+    states = {"/healthz": monitor.health, "/livez": monitor.liveness}
+    status, kind = HTTPStatus.OK, "text/plain"
+    if method not in ("GET", "HEAD"):
+        status, body = HTTPStatus.NOT_IMPLEMENTED, b"only GET and HEAD are answered\n"
+    elif path in states:
+        is_well, reason = states[path]()
+        status, kind = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE, "application/json"
+        body = orjson.dumps({"ok": is_well, "reason": reason})
+    elif path == "/metrics":
+        kind, body = _METRICS_TYPE, monitor.exposition()
+    else:
+        status, body = HTTPStatus.NOT_FOUND, b"not found; see /healthz, /livez and /metrics\n"
+    start_response(
+        f"{status.value} {status.phrase}", [("Content-Type", kind), ("Content-Length", str(len(body)))]
+    )
+    return [b"" if method == "HEAD" else body]
+
+
+class _Server(ThreadingMixIn, WSGIServer):
     """A thread for each client; further clients than `CLIENTS_AT_ONCE` are disconnected."""
 
     daemon_threads = True
     request_queue_size = CLIENTS_AT_ONCE
 
     def __init__(self, address: tuple[str, int], monitor: Monitor, client_seconds: float) -> None:
-        self.monitor, self.client_seconds = monitor, client_seconds
+        self.answer, self.client_seconds = partial(_answer, monitor), client_seconds
         self._free = BoundedSemaphore(CLIENTS_AT_ONCE)
         super().__init__(address, _Handler)
 
@@ -83,7 +111,15 @@ class _Server(ThreadingHTTPServer):
             log(logging.ERROR, "http_failed", message, {"client": str(client_address[0])})
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Run(SimpleHandler):
+    """A run of the application for one request; its errors are left to the server, which logs them."""
+
+    def handle_error(self) -> None:
+        """Raise the error."""
+        raise
+
+
+class _Handler(WSGIRequestHandler):
     """Handles one request for one worker."""
 
     server: "_Server"
@@ -94,33 +130,14 @@ class _Handler(BaseHTTPRequestHandler):
         head = self._receive_head()
         self.connection.settimeout(self.server.client_seconds)
         self.rfile = io.BytesIO(head)
-        if len(head) <= HEAD_BYTES:
-            self.handle_one_request()
-        else:
+        self.raw_requestline = self.rfile.readline()
+        if len(head) > HEAD_BYTES:
             self.requestline = self.command = ""
             self.request_version = self.protocol_version
             self.send_error(431)
-
-    def do_GET(self) -> None:
-        """Send health, metrics, or 404."""
-        monitor, path = self.server.monitor, self.path.partition("?")[0]
-        states = {"/healthz": monitor.health, "/livez": monitor.liveness}
-        if path in states:
-            is_well, reason = states[path]()
-            status, kind = 200 if is_well else 503, "application/json"
-            body = orjson.dumps({"ok": is_well, "reason": reason})
-        elif path == "/metrics":
-            status, kind, body = 200, _METRICS_TYPE, monitor.exposition()
-        else:
-            status, kind, body = 404, "text/plain", b"not found; see /healthz, /livez and /metrics\n"
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    do_HEAD = do_GET
+        elif self.parse_request():
+            answered = cast(IO[bytes], self.wfile)
+            _Run(self.rfile, answered, sys.stderr, self.get_environ()).run(self.server.answer)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log no requests."""
