@@ -2,9 +2,6 @@
 SELECT nearsim.create_capture_triggers(''), nearsim.create_capture_triggers('_shared');
 SELECT nearsim.create_lookup(1), nearsim.create_evidence(1);
 
--- Nothing is indexed yet: the first generation compares itself with all documents.
-INSERT INTO nearsim.change (collection_id, doc_id) VALUES (NULL, NULL);
-
 -- Default privileges are for other tables than these.
 DO $$
 DECLARE
