@@ -105,8 +105,10 @@ def _words(path: Path) -> list[str]:
 
 def processor_seconds(process: psutil.Process) -> float:
     """Return user and system time of a process, its running and its finished children."""
-    total = 0.0
-    for one in (process, *process.children(recursive=True)):
+    total, running = 0.0, [process]
+    with suppress(psutil.NoSuchProcess):
+        running += process.children(recursive=True)
+    for one in running:
         with suppress(psutil.NoSuchProcess):
             times = one.cpu_times()
             total += times.user + times.system

@@ -222,4 +222,5 @@ def start_helpers(database: Database, context: Context) -> list[HelperProcess]:
 
 def _is_large(database: Database, generation: Generation) -> bool:
     with database.transaction() as connection:
-        return collection_rows.count_documents(connection, generation.collection_id) > _LEAST_DOCUMENTS
+        most = _LEAST_DOCUMENTS + 1
+        return collection_rows.count_documents(connection, generation.collection_id, most) == most
