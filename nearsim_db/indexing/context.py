@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from nearsim_db.errors import FingerprintError, RecipeError
-from nearsim_db.indexing.feature_spool import FeatureSpool
-from nearsim_db.indexing.helper_process import HelperProcess
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.common_shingles import Frequencies
 from nearsim_db.similarity.encoder import Encoder
@@ -20,6 +19,10 @@ from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.settings import BUILD_MEGABYTES, Settings
+
+if TYPE_CHECKING:
+    from nearsim_db.indexing.feature_spool import FeatureSpool
+    from nearsim_db.indexing.helper_process import HelperProcess
 
 _TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
 
@@ -33,8 +36,8 @@ class BuildInput:
     """
 
     texts: TextSample = field(default_factory=TextSample)
-    spool: FeatureSpool | None = None
-    helpers: list[HelperProcess] = field(default_factory=list)
+    spool: "FeatureSpool | None" = None
+    helpers: "list[HelperProcess]" = field(default_factory=list)
     signed_early: int = 0
     is_signed: bool = False
 

@@ -186,7 +186,7 @@ class Encoder:
 
     def ignore(self, ids: Hashes) -> None:
         """Leave these shingles out of all documents, besides those of the texts that the recipe ignores."""
-        self.ignored = np.union1d(self._ignored_texts, ids)
+        self.ignored = np.union1d(self._ignored_texts, ids) if len(ids) else self._ignored_texts
 
     @property
     def freezes(self) -> bool:
