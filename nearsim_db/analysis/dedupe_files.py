@@ -237,7 +237,7 @@ def _warnings(records: EncodedRecords, found: Found) -> Iterator[str]:
     if not encoder.has_sketches:
         return
     heads, profile = found.twins.heads, encoder.profile
-    sketches, counts = records.sketches[found.twins.sample], records.counts
+    sketches, counts = records.read_sketches(found.twins.sample), records.counts
     totals = recipe_warnings.FeatureTotals(
         int((counts > 0).sum()), int((counts == 1).sum()), int((counts == 0).sum()), int(counts[heads].sum())
     )

@@ -212,7 +212,7 @@ class PairLines:
 
     def of_twins(self, pairs: SortedPairs) -> Iterator[bytes]:
         """Yield pairs of records with the same features, with the figures that `pairs` have."""
-        has_features = bool(len(self.records.sketches))
+        has_features = self.records.encoder.has_sketches
         for head in np.flatnonzero(self.twins.sizes() > 1).tolist():
             count = int(self.records.counts[head]) if pairs.has_counts and has_features else None
             same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}

@@ -4,7 +4,7 @@ import mmap
 import os
 from array import array
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nearsim_db.analysis.ranks import Ranks
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.records import Document
-from nearsim_db.similarity.arrays import Hashes
+from nearsim_db.similarity.arrays import Hashes, Ints, Sketches, offsets_of
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
@@ -60,32 +60,63 @@ class WholeTexts(Encoder):
         )
 
 
+class _Values:
+    """Values in a temporary file, written one after the other, then read by ranges.
+
+    A large file is read by calls: were it mapped, systems would load some 64 KB around each value that is used.
+    """
+
+    def __init__(self, file: BinaryIO, dtype: np.dtype[Any]) -> None:
+        self._file, self._dtype = file, dtype
+        self._mapped: NDArray[Any] | None = None
+
+    def write(self, values: NDArray[Any]) -> None:
+        self._file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+
+    def finish(self) -> None:
+        self._file.flush()
+        if 0 < os.fstat(self._file.fileno()).st_size <= _MOST_MAPPED:
+            self._mapped = np.frombuffer(
+                mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype
+            )
+
+    def read(self, begins: Ints, ends: Ints) -> NDArray[Any]:
+        """Return ranges one after the other; those that are adjacent are read at once."""
+        apart, count = begins[1:] != ends[:-1], len(begins)
+        firsts, lasts = begins[np.append(True, apart)[:count]], ends[np.append(apart, True)[:count]]
+        if self._mapped is not None:
+            parts = map(slice, firsts.tolist(), lasts.tolist())
+            return np.concatenate([self._mapped[:0], *(self._mapped[part] for part in parts)])
+        size, descriptor = self._dtype.itemsize, self._file.fileno()
+        places = zip(((lasts - firsts) * size).tolist(), (firsts * size).tolist(), strict=True)
+        return np.frombuffer(b"".join([os.pread(descriptor, *place) for place in places]), self._dtype)
+
+
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 2_000_000
 _SAMPLED = 20  # documents, of which one is in the sample of texts
+_MOST_MAPPED = 1 << 28  # bytes of a file
 
 
 class EncodedRecords:
     """Documents numbered from 0, each with its digest, sketch and features, and what the keep policy ranks it by.
 
     Batches are encoded in the threads of `pool` while the next ones are read. Use it in a `with` block; after `finish`
-    the arrays are complete: `counts` of features, `digests` void of 16 bytes, `numbers` uint64, `sketches` (n, k).
+    the arrays are complete: `counts` of features, `digests` void of 16 bytes, `numbers` uint64.
     """
 
     def __init__(self, encoder: Encoder, threads: int) -> None:
         self.encoder = encoder
         self.pool: ThreadPoolExecutor = ThreadPoolExecutor(threads, thread_name_prefix="nearsim")
         self._most_waiting = 2 * threads
-        self._dtype = FEATURE if encoder.metric.weighted else np.dtype(np.uint64)
         self._temporary = ExitStack()
-        self._sketch_file, self._feature_file = self.open_temporary(), self.open_temporary()
+        self._sketches, self._features = self._create_values()
         self._waiting: deque[tuple[int, list[Content], Future[Encoded]]] = deque()
         self._begun: list[Content] = []
         self._characters = 0
         self._counts, self._digests, self._numbers = array("i"), bytearray(), array("Q")
         self._sizes = array("q")  # of features
-        self._mapped: dict[BinaryIO, mmap.mmap] = {}
-        self._sketches: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
+        self._uneven_parts: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
         self.keep: str = encoder.profile.recipe.cluster.keep
         self.ranks: Ranks = Ranks(*keep_policy(self.keep))
         self._retained = encoder.profile.recipe.retain.seconds
@@ -116,6 +147,11 @@ class EncodedRecords:
     def open_temporary(self) -> BinaryIO:
         """Return a temporary file that is closed with the records."""
         return self._temporary.enter_context(TemporaryFile(prefix="nearsim-"))
+
+    def _create_values(self) -> tuple[_Values, _Values]:
+        """Return empty ones for sketches and features."""
+        dtypes = self.encoder.family.dtype, FEATURE if self.encoder.metric.weighted else np.dtype(np.uint64)
+        return _Values(self.open_temporary(), dtypes[0]), _Values(self.open_temporary(), dtypes[1])
 
     def add(self, document: Document, value: object = None) -> None:
         """Add a document; waits while too many are in memory. Raises NearsimError if the disk is full.
@@ -183,28 +219,13 @@ class EncodedRecords:
 
     def _complete(self) -> None:
         """Flush what was written, and give access to it."""
-        family, has_sketches = self.encoder.family, self.encoder.has_sketches
         with full_disk():
-            self._sketch_file.flush()
-            self._feature_file.flush()
-        self._begins = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(self._sizes, out=self._begins[1:])
+            self._sketches.finish()
+            self._features.finish()
+        self._begins = offsets_of(np.frombuffer(self._sizes, np.int64))
         self._sizes = array("q")
-        self.sketches: NDArray[Any] = np.zeros((0, family.k), family.dtype)
-        if family.ordered and has_sketches:
-            self.sketches = np.concatenate([self.encoder.encode([]).sketches, *self._sketches])
-        elif len(self) and has_sketches:
-            self.sketches = self._map(self._sketch_file, family.dtype).reshape(len(self), family.k)
-        self._features = self._map(self._feature_file, self._dtype)
-        if self._feature_file in self._mapped:
-            self._mapped[self._feature_file].madvise(mmap.MADV_RANDOM)
-
-    def _map(self, file: BinaryIO, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return the content of a temporary file, which is read when it is used."""
-        if not os.fstat(file.fileno()).st_size:
-            return np.zeros(0, dtype)
-        self._mapped[file] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return np.frombuffer(self._mapped[file], dtype)
+        if self.encoder.family.ordered:
+            self._uneven = np.concatenate([self.encoder.encode([]).sketches, *self._uneven_parts])
 
     def _count_features(self) -> bool:
         """Count the features of a sample, if the recipe requires it; return whether all are to be encoded again."""
@@ -213,7 +234,7 @@ class EncodedRecords:
 
         def read() -> Iterator[list[Hashes]]:
             for at in range(0, len(sample), _BATCH_DOCUMENTS):
-                features = self.read_features(sample[at : at + _BATCH_DOCUMENTS].tolist()).values()
+                features = self.read_features(sample[at : at + _BATCH_DOCUMENTS])
                 yield [one["id"] if encoder.metric.weighted else one for one in features]
 
         if not encoder.has_sketches:
@@ -223,14 +244,14 @@ class EncodedRecords:
 
     def _encode_again(self) -> None:
         """Encode the features of all documents as the counts of features require."""
-        sizes, before = array("q"), self._feature_file
-        self._feature_file = self.open_temporary()
-        self._sketch_file.seek(0)
-        self._sketches = []
+        sizes, before = array("q"), self._features
+        self._sketches, self._features = self._create_values()
+        self._uneven_parts = []
         for at in range(0, len(self), _BATCH_DOCUMENTS):
             rows = slice(at, min(at + _BATCH_DOCUMENTS, len(self)))
-            items = self._read_items(before, rows)
-            offsets = self._begins[rows.start : rows.stop + 1] - self._begins[rows.start]
+            begin, end = self._begins[[rows.start]], self._begins[[rows.stop]]
+            items = before.read(begin, end)
+            offsets = self._begins[rows.start : rows.stop + 1] - begin
             features = self.encoder.features_again(items, offsets, self.numbers[rows])
             encoded = self.encoder.encode_features(features, keep_features=True)
             self.counts[rows], self.digests[rows] = encoded.counts, encoded.digests
@@ -242,39 +263,33 @@ class EncodedRecords:
         """Write sketches and features of a batch; return the numbers of features."""
         with full_disk():
             if self.encoder.family.ordered:
-                self._sketches.append(encoded.sketches)
+                self._uneven_parts.append(encoded.sketches)
             else:
-                self._sketch_file.write(np.ascontiguousarray(encoded.sketches).data)
-            self._feature_file.write(np.concatenate(encoded.features).view(np.uint8).data)
+                self._sketches.write(encoded.sketches)
+            self._features.write(np.concatenate(encoded.features))
         return [len(one) for one in encoded.features]
 
     def discard_digests(self) -> None:
         """Give back the memory of the digests, which are not read any more."""
         self._digests, self.digests = bytearray(), self.digests[:0].copy()
 
-    def release_sketches(self) -> None:
-        """Give back the memory of sketches that were read; the file has them."""
-        self._release(self._sketch_file)
+    def read_sketches(self, numbers: Ints) -> Sketches:
+        """Return the sketches of some documents."""
+        family = self.encoder.family
+        if family.ordered:
+            return self._uneven[numbers]
+        begins = numbers * family.k
+        return self._sketches.read(begins, begins + family.k).reshape(len(numbers), family.k)
 
-    def release_features(self) -> None:
-        """Give back the memory of features that were read; the file has them."""
-        self._release(self._feature_file)
-
-    def _release(self, file: BinaryIO) -> None:
-        if file in self._mapped:
-            self._mapped[file].madvise(mmap.MADV_DONTNEED)
-
-    def read_features(self, numbers: Sequence[int]) -> Mapping[int, NDArray[Any]]:
+    def read_features(self, numbers: Ints) -> list[NDArray[Any]]:
         """Return the features of some documents."""
-        rows = np.array(numbers, np.int64)
-        begins, ends = self._begins[rows].tolist(), self._begins[rows + 1].tolist()
-        features = self._features
-        return {number: features[begin:end] for number, begin, end in zip(numbers, begins, ends, strict=True)}
+        begins, ends = self._begins[numbers], self._begins[numbers + 1]
+        found = self._features.read(begins, ends)
+        return [found[low:high] for low, high in pairwise(offsets_of(ends - begins).tolist())]
 
-    def _read_items(self, file: BinaryIO, rows: slice) -> NDArray[Any]:
-        """Return the features of consecutive documents."""
-        begin, end = (self._begins[[rows.start, rows.stop]] * self._dtype.itemsize).tolist()
-        return np.frombuffer(os.pread(file.fileno(), end - begin, begin), self._dtype)
+    def feature_total(self, numbers: Ints) -> int:
+        """Return the number of features of some documents."""
+        return int((self._begins[numbers + 1] - self._begins[numbers]).sum())
 
 
 @contextmanager

@@ -2,12 +2,13 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.analysis.counted_pairs import Nodes
 from nearsim_db.analysis.encoded_records import EncodedRecords, full_disk
@@ -23,6 +24,7 @@ from nearsim_db.similarity.screening import Screened, are_pairs, screen, verify
 
 _SKETCHES_AT_ONCE = 20_000
 _LINKS_AT_ONCE = 1 << 14
+_FEATURES_AT_ONCE = 1 << 23  # in each thread
 _BLOCKS_WAITING = 8
 
 
@@ -68,9 +70,8 @@ def find_pairs(
         pairs.add(screened.take(counts), scores.take(counts))
         in_review.add(screened.take(~counts), scores.take(~counts))
 
-    add(*_verified(records, (heads[:0], heads[:0])))
+    add(*_verified(records, heads[:0], heads[:0]))
     full = _verify_links(records, heads, nodes, add)
-    records.release_sketches()
     progress("candidates", len(heads), len(heads))
     pairs.finish()
     in_review.finish()
@@ -81,11 +82,11 @@ def _verify_links(
     records: EncodedRecords, heads: Ints, nodes: Nodes, add: Callable[[Screened, Scores], None]
 ) -> FullBuckets:
     """Verify the linked pairs of heads on all cores; return the full buckets."""
-    keys, check = _band_keys(records, heads), partial(_verified, records)
+    keys = _band_keys(records, heads)
     full = find_full_buckets(keys, records.encoder.profile.recipe.match.bucket_limit, records.pool)
     waiting: deque[Future[tuple[Screened, Scores]]] = deque()
     for block in _blocks(keys, full, heads, nodes, records.encoder):
-        waiting.append(records.pool.submit(check, block))
+        waiting.append(records.pool.submit(_verified, records, *block))
         if len(waiting) > _BLOCKS_WAITING:
             add(*waiting.popleft().result())
     for one in waiting:
@@ -97,7 +98,7 @@ def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
     encoder = records.encoder
     parts = [slice(at, at + _SKETCHES_AT_ONCE) for at in range(0, len(heads), _SKETCHES_AT_ONCE)]
     if encoder.family.ordered:
-        found = [encoder.ragged_keys(records.sketches[heads[rows]]) for rows in parts]
+        found = [encoder.ragged_keys(records.read_sketches(heads[rows])) for rows in parts]
         return Ragged.joined([Ragged.of([]), *found])
     shape = (len(heads), encoder.profile.bands)
     if not len(heads):
@@ -108,7 +109,7 @@ def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
     keys: Hashes = np.memmap(file, np.uint64, "w+", shape=shape)
 
     def fill(rows: slice) -> None:
-        keys[rows] = encoder.matrix_keys(records.sketches[heads[rows]])
+        keys[rows] = encoder.matrix_keys(records.read_sketches(heads[rows]))
 
     deque(records.pool.map(fill, parts), maxlen=0)
     return keys
@@ -128,9 +129,18 @@ def _blocks(
             yield left[chosen], right[chosen]
 
 
-def _verified(records: EncodedRecords, link: tuple[Ints, Ints]) -> tuple[Screened, Scores]:
-    signed = Signatures(np.zeros(0, np.int64), records.sketches, ())
-    screened = screen(records.encoder, signed, *link, review=True, count_late=True)
-    verified = verify(records.encoder, screened, records.read_features, signed, review=True)
-    records.release_features()
-    return verified
+def _verified(records: EncodedRecords, left: Ints, right: Ints) -> tuple[Screened, Scores]:
+    """Return the pairs among links, and their scores; of long documents only some are read at once."""
+    used, half = np.union1d(left, right), len(left) // 2
+    if half and records.feature_total(used) > _FEATURES_AT_ONCE:
+        parts = [_verified(records, left[rows], right[rows]) for rows in (slice(half), slice(half, None))]
+        return Screened.joined([pairs for pairs, _ in parts]), Scores.joined([scores for _, scores in parts])
+    signed = Signatures(used, records.read_sketches(used), ())
+    one, other = used.searchsorted(left), used.searchsorted(right)
+    screened = screen(records.encoder, signed, one, other, review=True, count_late=True)
+
+    def read(rows: Sequence[int]) -> dict[int, NDArray[Any]]:
+        return dict(zip(rows, records.read_features(used[rows]), strict=True))
+
+    pairs, scores = verify(records.encoder, screened, read, signed, review=True)
+    return replace(pairs, left=used[pairs.left], right=used[pairs.right]), scores
