@@ -22,7 +22,7 @@ from typer import Argument, Option
 
 from benchmarks.truth import read_documents, wilson_interval
 from nearsim_db import Document, dedupe
-from nearsim_db.analysis.reviewed_sample import estimate
+from nearsim_db.analysis.evaluation import estimate
 from nearsim_db.analysis.tuning.labels import read_labels, scored
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, override

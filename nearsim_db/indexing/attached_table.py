@@ -14,8 +14,7 @@ from typing import TypeVar
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from nearsim_db.errors import ConflictError, NotFoundError
-from nearsim_db.indexing import attached_values
-from nearsim_db.indexing.attached_sweep import lock_source, sweep
+from nearsim_db.indexing.attached_sweep import create_missing, has_values, lock_source, sweep
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.store.attached import attachments, source_rows
 from nearsim_db.store.attached.attachments import Attachment, OfValue
@@ -62,7 +61,7 @@ def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
             attachments.request_sweep(connection, collection_id)
         attachments.limit_lock_wait(connection, _READ_LOCK_TIMEOUT_MILLISECONDS)
         try:
-            if attached_values.has_values(attachment):
+            if has_values(attachment):
                 _create_collections(connection, attachment, rows)
             for each, ids in _by_collection(connection, attachment, rows).items():
                 _update_ids(connection, each, ids)
@@ -82,7 +81,7 @@ def _create_collections(
     with _recording_trouble(connection, attachment.collection_id):
         source = source_rows.get_source(connection, attachment.collection_id)
         values = source_rows.find_values(connection, source, [external_id for external_id, _ in rows])
-        attached_values.create_missing(connection, attachment, source, values)
+        create_missing(connection, attachment, source, values)
 
 
 def _by_collection(
@@ -90,7 +89,7 @@ def _by_collection(
 ) -> dict[CollectionId, list[str]]:
     """Return the changed ids of each collection, in the order of collections; those without one have no documents."""
     own, found = attachment.collection_id, defaultdict[CollectionId, list[str]](list)
-    if not attached_values.has_values(attachment):
+    if not has_values(attachment):
         return {own: [external_id for external_id, _ in rows]}
     values = list({value for _, value in rows if value})
     known = {one.value: one.collection_id for one in attachments.list_of_values(connection, own, values)}

@@ -12,7 +12,7 @@ from typing import Any
 from nearsim_db.errors import EmptyIndexError, InputError, count_of
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.readers.writers.opened import open_writer
-from nearsim_db.readers.writers.parquet import export_schema
+from nearsim_db.readers.writers.parquet import parquet_schema
 from nearsim_db.records import Keep, Progress, silent
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
@@ -214,7 +214,7 @@ def write_export(
 
 def _write(found: _Export, target: Target, limit: int | None, progress: Progress) -> int:
     names = found.columns.names or ()
-    schema = export_schema(names, found.kinds) if target.encoding.format is FileFormat.PARQUET else None
+    schema = parquet_schema(names, found.kinds) if target.encoding.format is FileFormat.PARQUET else None
     total = found.total if limit is None else min(limit, found.total)
     written = 0
     with open_writer(

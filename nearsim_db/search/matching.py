@@ -334,18 +334,18 @@ class Lookups:
         with translate_errors():
             return retry_if_replaced(query, self._close)
 
-    def stripes(self, document: Document) -> list[int]:
+    def bucket_locks(self, document: Document) -> list[int]:
         """Return the advisory locks that `find_locked` takes for a document, ascending."""
         context = self.live().context
         encoded = encode(context.encoder, document)
-        return [] if encoded is None else lookups.stripes_of(context.leaves, encoded.keys).tolist()
+        return [] if encoded is None else lookups.bucket_locks(context.leaves, encoded.keys).tolist()
 
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
         """Return the documents that one would be a near-duplicate of, on the caller's connection, and the generation.
 
         These are the documents that it would be paired with, except for a passage only.
 
-        Locks the document's stripes, so that no other caller adds a near-duplicate before this transaction ends.
+        Locks the buckets of the document, so that no other caller adds a near-duplicate before this transaction ends.
         """
 
         def query() -> tuple[Context, list[Match]]:
@@ -353,7 +353,7 @@ class Lookups:
             encoded = encode(index.context.encoder, document)
             if encoded is None:
                 return index.context, []
-            lookups.lock_stripes(connection, index.context.leaves, encoded.keys)
+            lookups.lock_buckets(connection, index.context.leaves, encoded.keys)
             match = index.context.encoder.profile.recipe.match
             least = 0.0 if match.passage_words is None else match.threshold
             answer = look_up(connection, index, encoded, Wanted(least, replaced=document.external_id))

@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,10 +113,8 @@ _NEW_OBJECTS = 250_000
 
 
 def prepare_process() -> None:
-    """Collect cyclic garbage less often, start numba without SciPy, and print no warnings of the driver."""
+    """Collect cyclic garbage less often, and print no warnings of the driver."""
     gc.set_threshold(_NEW_OBJECTS)
     # It logs what fails while it cleans up after an error or an interruption, which is what is reported. Without a
     # handler that is printed: "error ignored terminating <psycopg.Copy [BAD] ...>".
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
-    # If it is installed, numba imports its linear algebra, which no kernel uses and which takes 0.3 s.
-    sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.driver_errors import is_transient, translate_errors
 from nearsim_db.store.signatures import lookup_requests
 from nearsim_db.store.signatures.lookup_requests import Answer, Probe
-from nearsim_db.store.signatures.lookups import stripe_of_empty
+from nearsim_db.store.signatures.lookups import lock_of_empty
 from nearsim_db.store.work import queue
 
 _REQUESTS_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit
@@ -129,9 +129,9 @@ class LookupRequestService:
             lookups = self._lookups_for(request)
             answer = lookups.find_wanted(document, wanted)
             # Of the generation that was searched: of one that replaced it in between, the next answer has others.
-            lock_keys = None if request.purpose is None else lookups.stripes(document)
+            lock_keys = None if request.purpose is None else lookups.bucket_locks(document)
         except EmptyIndexError:
-            return Answer(request.probe_id, [], lock_keys=[stripe_of_empty(request.collection_id)])
+            return Answer(request.probe_id, [], lock_keys=[lock_of_empty(request.collection_id)])
         except Exception as error:
             cause = error.__cause__ if isinstance(error, DatabaseError) else None
             if is_transient(cause if isinstance(cause, Exception) else error):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, chisquare
 
-from nearsim_db.analysis.reviewed_sample import FEWEST, estimate, wilson
+from nearsim_db.analysis.evaluation import FEWEST, estimate, wilson
 from nearsim_db.analysis.tuning.checks import (
     check_functions,
     check_hash_width,

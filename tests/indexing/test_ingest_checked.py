@@ -250,18 +250,18 @@ def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: s
     engine = open_engine(database_url)
     mine, shared, apart = (np.array(keys, np.uint64) for keys in ([5, 1029, 2**60 + 8], [8], [9, 10]))
     with engine.connect() as one, engine.connect() as two, psycopg.connect(database_url) as watching:
-        lookups.lock_stripes(one, leaves, mine)
+        lookups.lock_buckets(one, leaves, mine)
         held = watching.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
         assert held == (2,)
-        lookups.lock_stripes(two, leaves, apart)
+        lookups.lock_buckets(two, leaves, apart)
         two.rollback()
         two.execute("SET LOCAL lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            lookups.lock_stripes(two, leaves, shared)
+            lookups.lock_buckets(two, leaves, shared)
         two.rollback()
-        lookups.lock_stripes(two, Leaves(GenerationId(FIRST_OWN + 8)), shared)
+        lookups.lock_buckets(two, Leaves(GenerationId(FIRST_OWN + 8)), shared)
         one.rollback()
-        lookups.lock_stripes(two, leaves, shared)
+        lookups.lock_buckets(two, leaves, shared)
     engine.dispose()
 
 
@@ -276,7 +276,7 @@ def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -
         start.wait()
         for _ in range(100):
             with engine.connect() as connection:
-                lookups.lock_stripes(connection, leaves, own)
+                lookups.lock_buckets(connection, leaves, own)
                 done += 1
                 connection.rollback()
         return done

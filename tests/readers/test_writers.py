@@ -22,7 +22,7 @@ from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers.writers.delimited import DelimitedLines
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, chosen_encoding
 from nearsim_db.readers.writers.opened import compressed, open_writer
-from nearsim_db.readers.writers.parquet import export_schema
+from nearsim_db.readers.writers.parquet import parquet_schema
 from tests.builders.selection import examples
 
 Record = Mapping[str, object]
@@ -49,7 +49,7 @@ KINDS = {"n": ["integer", "null"], "x": ["integer", "number"], "yes": ["boolean"
 
 
 def written(records: Sequence[Record], encoding: Encoding, columns: Sequence[str] = ()) -> bytes:
-    schema = export_schema(columns, KINDS) if encoding.format is PARQUET else None
+    schema = parquet_schema(columns, KINDS) if encoding.format is PARQUET else None
     with TemporaryDirectory() as folder:
         path = Path(folder, "out")
         with open_writer(path, encoding, columns, schema) as writer:
@@ -107,7 +107,7 @@ def test_parquet_is_read_back(records: list[Record]) -> None:
 
 def test_parquet_has_row_groups_of_bounded_size(tmp_path: Path) -> None:
     path = tmp_path / "out.parquet"
-    with open_writer(path, Encoding(PARQUET), ["id"], export_schema(["id"], {})) as writer:
+    with open_writer(path, Encoding(PARQUET), ["id"], parquet_schema(["id"], {})) as writer:
         for letter in "abcdefghi":
             writer.write({"id": letter * 4_000_000})
     metadata = pyarrow.parquet.ParquetFile(path).metadata

@@ -11,10 +11,9 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import DatabaseError, InputError
 from nearsim_db.store.attached.tables import Columns
-from nearsim_db.store.citus import shards
 from nearsim_db.store.driver.codec import unpacked_ids
 from nearsim_db.store.driver.statements import statement
-from nearsim_db.store.signatures import neighbours
+from nearsim_db.store.signatures import bands, neighbours
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
 from tests.builders.workers import application
 from tests.servers.citus import CitusServer
@@ -29,7 +28,7 @@ def test_builds_and_writes(
 ) -> None:
     """On 2 and 4 nodes; with members of buckets that are always, never or partly too many to be read at once."""
     monkeypatch.setattr(neighbours, "_FEW_MEMBERS", few)
-    monkeypatch.setattr(shards, "MANY", 100)
+    monkeypatch.setattr(bands, "MANY", 100)
     found = []
     for url in urls:
         with index_at(url, bucket_limit) as index:

@@ -112,9 +112,9 @@ def _compressed(file: BinaryIO, compression: str) -> AbstractContextManager[Bina
 
 def _write_parquet(layout: Layout[Answer], answers: Iterable[Answer], stream: BinaryIO) -> None:
     """Write the rows and columns of CSV, with types."""
-    from nearsim_db.readers.writers.parquet import ParquetWriter, export_schema
+    from nearsim_db.readers.writers.parquet import ParquetWriter, parquet_schema
 
-    writer = ParquetWriter(stream, export_schema(layout.columns, {}))
+    writer = ParquetWriter(stream, parquet_schema(layout.columns, {}))
     try:
         for answer in answers:
             for row in layout.csv_rows(answer):

@@ -5,8 +5,7 @@ from itertools import groupby
 
 from starlette.responses import JSONResponse, Response
 
-from nearsim_db.analysis.evaluation import find_disagreements
-from nearsim_db.analysis.reviewed_sample import estimate
+from nearsim_db.analysis.evaluation import estimate, find_disagreements
 from nearsim_db.analysis.text_diff import compare
 from nearsim_db.analysis.tuning.labels import Labels
 from nearsim_db.cli.review.call import QUEUES, Call, filter_query

@@ -158,7 +158,7 @@ _BOOLEANS = ("verified", "is_survivor", "numbers_differ")
 _MOMENTS = ("published_at", "created_at", "updated_at", "at")
 
 
-def export_schema(columns: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> "Schema":
+def parquet_schema(columns: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> "Schema":
     """Return a schema for columns of documents and answers and, with their `kinds` of values, for keys of attributes.
 
     Values of several kinds, arrays, objects and `attributes` become strings of JSON. Raises InputError without pyarrow.

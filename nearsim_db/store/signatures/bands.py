@@ -1,6 +1,7 @@
-"""Band rows of one generation, and the links they yield."""
+"""Band rows of one generation, and the links they yield; on a Citus cluster statements on many ask each shard."""
 
 from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import cast
 
@@ -9,15 +10,16 @@ from psycopg import sql
 
 from nearsim_db.similarity.arrays import Ints, Keys, Ragged, are_fresh, flat, lengths
 from nearsim_db.similarity.batches import Columns
-from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
-from nearsim_db.store.driver.statements import Leaves, run, statement
+from nearsim_db.store.driver.statements import Leaves, Mode, Result, run, statement
 
 _ID_BYTES = 8
 _BAND_SHIFT = 56  # the top byte of a bucket hash is the number of its band
 _MEMBERS = 4_096  # of a batch of links
 _LINK_BYTES = 8 << 20  # of the anchors of a batch
+MANY = 1_000  # buckets, of which those of each shard are looked up by themselves
 _SAMPLED = 16  # loaded rows, of which one is in the sample
 
 BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
@@ -153,7 +155,48 @@ def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ints, keys: Ke
     if not len(doc_ids):
         return
     owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
-    shards.run_by_shard(connection, "delete_bands", leaves, owners, hashes)
+    run_by_shard(connection, "delete_bands", leaves, owners, hashes)
+
+
+def run_by_shard(
+    connection: Connection,
+    name: str,
+    leaves: Leaves,
+    doc_ids: Ints,
+    hashes: Ints,
+    mode: Mode = "text",
+    **parameters: object,
+) -> list[tuple[Ints, Result]]:
+    """Run the statement of a name on band rows, those of each shard by themselves if they are many.
+
+    A statement on several shards sends all its rows to each of them. Returns the positions of rows with their result.
+    """
+    lots = _by_shard(connection, leaves, hashes)
+    with connection.backend.pipeline() if len(lots) > 1 else nullcontext():
+        return [
+            (
+                lot,
+                run(
+                    connection,
+                    name,
+                    leaves,
+                    mode,
+                    doc_ids=packed(doc_ids[lot]),
+                    bucket_hashes=packed(hashes[lot]),
+                    **parameters,
+                ),
+            )
+            for lot in lots
+        ]
+
+
+def _by_shard(connection: Connection, leaves: Leaves, hashes: Ints) -> list[Ints]:
+    """Return the positions of buckets, those of each shard together if they are many."""
+    if not leaves.distributed or len(hashes) < MANY:
+        return [np.arange(len(hashes))]
+    shards = np.array(run(connection, "find_shards", None, "binary", bucket_hashes=packed(hashes)).value())
+    order = np.argsort(shards, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(shards[order])) + 1)
 
 
 def stream_links(

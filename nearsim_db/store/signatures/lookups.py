@@ -22,7 +22,9 @@ from nearsim_db.store.signatures import neighbours
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 
-STRIPES = 1024  # per generation: more would admit more callers at once, but take more of the server's locks
+# Advisory locks of a generation, each of the buckets with one remainder (lock striping): more would admit more callers
+# at once, but take more of the server's locks.
+STRIPES = 1024
 _STRIPE_SPACE = 0x6E79  # keeps bigint advisory locks apart from other applications', as `Lock` does
 
 
@@ -129,23 +131,23 @@ def read_candidates(
     return None if rows is None else [Twin(*row) for row in rows]
 
 
-def stripes_of(leaves: Leaves, keys: Keys) -> Ints:
+def bucket_locks(leaves: Leaves, keys: Keys) -> Ints:
     """Return the advisory locks of the stripes of these buckets, ascending; `keys` are the bucket hashes, uint64."""
     stripes = np.unique(flat(keys) % np.uint64(STRIPES)).astype(np.int64)
     return stripes + ((_STRIPE_SPACE << 48) | (leaves.generation_id * STRIPES))
 
 
-def stripe_of_empty(collection_id: CollectionId) -> int:
+def lock_of_empty(collection_id: CollectionId) -> int:
     """Return the advisory lock of insertions into a collection without an index, in place of stripes."""
     return (_STRIPE_SPACE << 48) | (1 << 47) | collection_id
 
 
-def lock_stripes(connection: Connection, leaves: Leaves, keys: Keys) -> None:
+def lock_buckets(connection: Connection, leaves: Leaves, keys: Keys) -> None:
     """Lock the stripes of these buckets against concurrent checked writes, until the transaction ends.
 
     All callers lock the stripes in the same order.
     """
-    _fetch(connection, "lock_stripes", leaves, {"stripes": packed(stripes_of(leaves, keys))})
+    _fetch(connection, "lock_buckets", leaves, {"locks": packed(bucket_locks(leaves, keys))})
 
 
 def read_signed(

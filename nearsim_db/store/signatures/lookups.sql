@@ -70,9 +70,9 @@ LEFT JOIN LATERAL (
 ) AS found ON true
 ORDER BY found.place, found.doc_id
 
--- name: lock_stripes
+-- name: lock_buckets
 -- Take advisory locks in the given order, until the transaction ends.
-SELECT pg_advisory_xact_lock(stripe) FROM unnest(CAST(%(stripes)s AS bigint[])) AS q (stripe)
+SELECT pg_advisory_xact_lock(key) FROM unnest(CAST(%(locks)s AS bigint[])) AS q (key)
 
 -- name: read_result_set
 -- Revisions of signed documents, and sketches of those whose revision differs from the caller's, in one round trip.

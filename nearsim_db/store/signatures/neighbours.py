@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nearsim_db.similarity.arrays import Hashes, Ints, Keys, flat, lengths, places_of
-from nearsim_db.store.citus import shards
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import from_bigint, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import Leaves, run
+from nearsim_db.store.signatures import bands
 
 _ID_BYTES = 8
 _FEW_MEMBERS = 8  # of a bucket on average
@@ -56,7 +56,7 @@ def look_up_candidates(
 def find_missing_bands(connection: Connection, leaves: Leaves, doc_ids: Ints, keys: Keys) -> Ints:
     """Return the heads that lack any of their band rows, given by their keys, in order."""
     owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
-    found = shards.run_by_shard(connection, "find_missing_bands", leaves, owners, hashes, "binary")
+    found = bands.run_by_shard(connection, "find_missing_bands", leaves, owners, hashes, "binary")
     return np.unique(np.array([doc_id for _, result in found for doc_id in result.values()], np.int64))
 
 
@@ -73,7 +73,7 @@ def _first_members(
 ) -> Members:
     """Return the anchors of buckets, and one more member if there are more."""
     rows: list[tuple[int, bytes]] = []
-    for lot, result in shards.run_by_shard(
+    for lot, result in bands.run_by_shard(
         connection, "look_up_candidates", leaves, heads, hashes, "prepared", bucket_limit=bucket_limit
     ):
         positions = lot.tolist()
@@ -86,8 +86,8 @@ def _first_members(
 
 def few_members(connection: Connection, leaves: Leaves, hashes: Ints) -> list[tuple[int, int]] | None:
     """Return (bucket_hash, doc_id) of all members of buckets on nodes, sorted; None if they are many."""
-    most, rows = _FEW_MEMBERS * min(len(hashes), shards.MANY), list[tuple[int, int]]()
-    for _, result in shards.run_by_shard(
+    most, rows = _FEW_MEMBERS * min(len(hashes), bands.MANY), list[tuple[int, int]]()
+    for _, result in bands.run_by_shard(
         connection, "list_bucket_members", leaves, hashes, hashes, "prepared", most=most
     ):
         part = result.rows()
