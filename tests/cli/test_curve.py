@@ -113,6 +113,7 @@ def test_design_has_its_sensitivity(plain: CommandLine) -> None:
     assert one["sensitivity"]["near_probability"] >= 0.99 and one["sensitivity"]["far_probability"] <= 0.01
 
 
+@pytest.mark.slow("fifty curves")
 def test_fifty_curves_have_marks_and_lines_of_their_own(plain: CommandLine, tmp_path: Path) -> None:
     names = [f"{bands}x4" for bands in range(1, 51)]
     shown = plain.succeed("curve", *names, "--threshold", 0.6, "--output", tmp_path / "many.svg").out

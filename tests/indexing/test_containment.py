@@ -120,6 +120,7 @@ def test_a_build_and_the_worker_find_what_is_inside_what(index: Index, texts: di
     assert stored_pairs(index) == true_pairs(changed)
 
 
+@pytest.mark.slow("a repair and a reindexing")
 @pytest.mark.usefixtures("either_tables")
 def test_checks_repairs_reindexing_and_files_as_for_other_families(
     index: Index, texts: dict[str, str]

@@ -81,6 +81,7 @@ def test_a_row_beyond_the_limit_is_rejected_and_reading_continues(tmp_path: Path
     assert reads[1] == Reject(str(path), 3, "longer than 300 bytes, the maximum for one document")
 
 
+@pytest.mark.slow("a field of 14 megabytes")
 def test_a_quoted_field_far_beyond_the_limit_is_one_reject(tmp_path: Path) -> None:
     path, peaks = tmp_path / "in.csv.gz", []
     for lines in (400_000, 800_000):

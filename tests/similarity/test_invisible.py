@@ -5,6 +5,7 @@ import sys
 import unicodedata
 from functools import cache, partial
 
+import pytest
 from hypothesis import given
 
 from nearsim_db.similarity import presets
@@ -52,6 +53,7 @@ def fold(text: str) -> str:
     return re.sub("[A-Z]+", lambda found: found[0].lower(), before_kernels(text))
 
 
+@pytest.mark.slow("each code point")
 def test_the_table_is_unicodes_default_ignorable_code_point() -> None:
     listed = {chr(code) for first, last in normalise.RANGES for code in range(first, last + 1)}
     assert listed == set(ignorable())

@@ -127,6 +127,7 @@ def test_what_triggers_missed_is_found_by_a_sweep(app: Application, database: Da
     assert documents(app) == expected(app)
 
 
+@pytest.mark.slow("eight writers")
 def test_writers_of_one_new_tenant_make_one_collection(
     app: Application, database: Database, where: str
 ) -> None:
