@@ -38,6 +38,11 @@ class Connection:
             raise psycopg.InterfaceError("this connection was returned to its engine")
         return self._backend
 
+    @property
+    def is_superuser(self) -> bool:
+        """Whether the current user is a superuser, as the server reports with each change."""
+        return self.backend.info.parameter_status("is_superuser") != "off"
+
     def execute(self, query: Query, parameters: Any = None) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Execute one statement."""
         return self.backend.execute(query, parameters)

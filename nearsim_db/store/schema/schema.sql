@@ -81,7 +81,7 @@ WITH trusted AS (
 ), place AS (
     SELECT oid, nspname, nspacl FROM pg_catalog.pg_namespace WHERE nspname IN ('nearsim', 'nearsim_index')
 ), found (role, what) AS (
-    SELECT refobjid, format('owns the %%s %%s', object.type, object.identity)
+    SELECT refobjid, format('owns the %s %s', object.type, object.identity)
     FROM pg_catalog.pg_shdepend CROSS JOIN LATERAL pg_identify_object(classid, objid, objsubid) AS object
     WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
         AND refclassid = CAST('pg_catalog.pg_authid' AS regclass) AND deptype = 'o'
@@ -92,27 +92,26 @@ WITH trusted AS (
                 SELECT FROM pg_catalog.pg_extension JOIN place ON place.oid = extnamespace
                 WHERE pg_extension.oid = objid))
     UNION ALL
-    SELECT proowner, format('owns %%s, which a trigger of %%s calls', CAST(tgfoid AS regprocedure), CAST(tgrelid AS regclass))
+    SELECT proowner, format('owns %s, which a trigger of %s calls', CAST(tgfoid AS regprocedure), CAST(tgrelid AS regclass))
     FROM pg_catalog.pg_trigger
     JOIN pg_catalog.pg_class ON pg_class.oid = tgrelid JOIN place ON place.oid = relnamespace
     JOIN pg_catalog.pg_proc ON pg_proc.oid = tgfoid
     WHERE proowner NOT IN (SELECT oid FROM admitted)
     UNION ALL
-    SELECT proowner, format('owns %%s, which the event trigger %%I calls', CAST(evtfoid AS regprocedure), evtname)
+    SELECT proowner, format('owns %s, which the event trigger %I calls', CAST(evtfoid AS regprocedure), evtname)
     FROM pg_catalog.pg_event_trigger JOIN pg_catalog.pg_proc ON pg_proc.oid = evtfoid
     WHERE evtenabled <> 'D' AND proowner NOT IN (SELECT oid FROM admitted)
     UNION ALL
-    SELECT given.grantee, format('may create objects in the schema %%s', nspname)
+    SELECT given.grantee, format('may create objects in the schema %s', nspname)
     FROM place CROSS JOIN LATERAL aclexplode(nspacl) AS given
     WHERE given.privilege_type = 'CREATE' AND given.grantee NOT IN (SELECT oid FROM admitted)
     UNION ALL
-    SELECT member, format('controls the role %%s', CAST(roleid AS regrole)) FROM controlled
+    SELECT member, format('controls the role %s', CAST(roleid AS regrole)) FROM controlled
     WHERE (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
 )
-SELECT format('%%s %%s', coalesce(quote_ident(rolname), 'PUBLIC'), what)
+SELECT format('%s %s', coalesce(quote_ident(rolname), 'PUBLIC'), what)
 FROM found LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = role
-WHERE NOT %(superusers_only)s OR (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
-ORDER BY what LIKE 'owns the schema%%' DESC, what LIMIT 5
+ORDER BY what LIKE 'owns the schema%' DESC, what LIMIT 5
 
 -- name: find_schema
 -- The schema nearsim, NULL if it does not exist. Catalog only.
