@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearsim_db.errors import EmptyIndexError
 from nearsim_db.indexing.context import ContextFactory
-from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.frames import Rows
-from nearsim_db.readers.memory import checked_query, from_documents
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import Direction, Document, Keep, Matches, Nearest, ReadDocument, Reject, Results
 from nearsim_db.search import live_generation
@@ -16,10 +14,8 @@ from nearsim_db.search.answers import Answers, checked_limit, find_document, pro
 from nearsim_db.search.common_fingerprints import CommonFingerprints, read_common
 from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
-from nearsim_db.search.exports import Target, parse_columns, write_export
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups
-from nearsim_db.search.nearest import NearestQuery, NearestSearch, Record, of_collection, of_records
 from nearsim_db.search.passages import SpreadPassage, compared_text, passages_of, spread_of
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.backend import FEW_CHARACTERS
@@ -31,6 +27,10 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.generations.generation_rows import Generation
+
+if TYPE_CHECKING:
+    from nearsim_db.readers.contract import Fields
+    from nearsim_db.search.nearest import NearestQuery, Record
 
 _UNNAMED = ""  # no document has this external_id: for a text without a document
 
@@ -92,6 +92,8 @@ class Queries(Answers):
         Raises InputError for a value that cannot be stored, for a text if vectors are compared, and for a direction
         under another metric than containment.
         """
+        from nearsim_db.readers.memory import checked_query
+
         query, most = checked_query(document), checked_limit(limit)
         try:
             return self._lookups.find(query, min_similarity, most, direction)
@@ -132,18 +134,28 @@ class Queries(Answers):
         similarity; candidates share a rare feature. All features are in memory. Rejected rows are warnings; close the
         generator when leaving it early. Raises InputError for values out of range.
         """
+        from nearsim_db.readers import Fields
+        from nearsim_db.readers.memory import from_documents
+        from nearsim_db.search.nearest import NearestQuery
+
         query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin)
         given = None if rows is None else self._usable(from_documents(rows))
         return Results(self.search_nearest(query, given, Fields(), within), Nearest)
 
     def search_nearest(
-        self, query: NearestQuery, given: Iterable[ReadDocument] | None, fields: Fields, within: str | None
+        self,
+        query: "NearestQuery",
+        given: Iterable[ReadDocument] | None,
+        fields: "Fields",
+        within: str | None,
     ) -> Generator[Nearest, None, None]:
         """Stream what `nearest` does, for records that were read with these fields."""
+        from nearsim_db.search.nearest import NearestSearch, of_collection, of_records
+
         search = NearestSearch(query, self._contexts.settings.backend)
         target = within or self.collection
 
-        def documents(collection: str) -> Iterator[Record]:
+        def documents(collection: str) -> "Iterator[Record]":
             with translate_errors(), self.database.engine.snapshot() as connection:
                 try:
                     live = live_generation.find_live(connection, collection, None)
@@ -179,6 +191,8 @@ class Queries(Answers):
         that a spreadsheet would run as a formula, except as `FileFormat.CSV_EXACT`. Raises InputError for an unknown
         suffix or column.
         """
+        from nearsim_db.search.exports import Target, parse_columns, write_export
+
         target = Target(Path(output), chosen_encoding(Path(output), format, FileFormat.JSONL))
         chosen = parse_columns(columns)
         written, warnings = write_export(
