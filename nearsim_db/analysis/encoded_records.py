@@ -116,7 +116,7 @@ class EncodedRecords:
         self._characters = 0
         self._counts, self._digests, self._numbers = array("i"), bytearray(), array("Q")
         self._sizes = array("q")  # of features
-        self._uneven_parts: list[NDArray[Any]] = []  # of different sizes, which are kept in memory
+        self._uneven_parts: list[NDArray[Any]] = []  # sketches of different sizes, which are kept in memory
         self.keep: str = encoder.profile.recipe.cluster.keep
         self.ranks: Ranks = Ranks(*keep_policy(self.keep))
         self._retained = encoder.profile.recipe.retain.seconds
@@ -224,8 +224,10 @@ class EncodedRecords:
             self._features.finish()
         self._begins = offsets_of(np.frombuffer(self._sizes, np.int64))
         self._sizes = array("q")
-        if self.encoder.family.ordered:
-            self._uneven = np.concatenate([self.encoder.encode([]).sketches, *self._uneven_parts])
+        family = self.encoder.family
+        self._uneven: NDArray[Any] = np.zeros((0, family.k), family.dtype)
+        if family.ordered and self.encoder.has_sketches:
+            self._uneven = np.concatenate([self._uneven, *self._uneven_parts])
 
     def _count_features(self) -> bool:
         """Count the features of a sample, if the recipe requires it; return whether all are to be encoded again."""

@@ -12,7 +12,7 @@ from nearsim_db.analysis.dedupe_files import Outputs, dedupe
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.readers import Source
 from nearsim_db.records import Document
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, from_mapping
 from tests.builders.command_line import write_jsonl
 
 DOCUMENTS, WORDS = 200, 5_000
@@ -26,12 +26,14 @@ def mapped_bytes() -> int:
 
 
 @pytest.mark.parametrize("mapped", [0, 1 << 28])
+@pytest.mark.parametrize("family", ["minhash", "winnow"])
 def test_features_and_sketches_are_those_of_each_document(
-    monkeypatch: pytest.MonkeyPatch, mapped: int
+    monkeypatch: pytest.MonkeyPatch, mapped: int, family: str
 ) -> None:
     monkeypatch.setattr(encoded_records, "_MOST_MAPPED", mapped)
     texts = [" ".join(f"w{number * 7 + place}" for place in range(number % 9)) for number in range(1_200)]
-    with EncodedRecords.under(Recipe(), 2, exact=False) as records:
+    recipe = from_mapping({"sketch": {"family": family}})
+    with EncodedRecords.under(recipe, 2, exact=False) as records:
         for number, text in enumerate(texts):
             records.add(Document(str(number), None, text))
         records.finish()

@@ -237,6 +237,8 @@ def test_equal_texts_after_normalisation(nearsim: CommandLine, tmp_path: Path, u
     for line in pairs.read_text().splitlines():
         pair = json.loads(line)
         assert (pair["similarity"], pair["intersection"], pair["verified"]) == (1.0, None, True)
+    nearsim.succeed("dedupe", path, "-o", unique, "--exact", "--set", "sketch.family=winnow")
+    assert len(unique.read_text().splitlines()) == len(kept)
     nearsim.succeed("dedupe", path, "-o", unique, "--exact", "--against", path)
     assert [json.loads(line)["text"] for line in unique.read_text().splitlines()] == ["", ""]
     assert "--threshold" in nearsim.fail("dedupe", path, "-o", unique, "--exact", "-t", "0.9", exit_code=2)
