@@ -1,8 +1,6 @@
 """Threads and processes of an index: contexts, batches written behind the reader, and imports of own processes."""
 
 import gc
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -89,21 +87,3 @@ def test_what_was_added_is_written_though_the_reader_is_interrupted() -> None:
             writer.add(batch)
         raise KeyboardInterrupt
     assert written == [0, 1, 2]
-
-
-PROGRAM = """
-import sys
-from nearsim_db.store.settings import prepare_process
-prepare_process()
-from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe
-Encoder(resolve(Recipe()), "numba").encode(["a text of some words"])
-print("numba" in sys.modules, "scipy.linalg" in sys.modules)
-"""
-
-
-@pytest.mark.slow("starts numba")
-def test_numba_starts_without_scipy() -> None:
-    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    assert ended.stdout.split() == ["True", "False"]
