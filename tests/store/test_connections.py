@@ -195,3 +195,17 @@ def test_other_urls_are_refused_without_showing_a_password(url: str) -> None:
     with pytest.raises(NearsimError) as refused:
         open_engine(url)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.each_major
+def test_whether_the_user_is_a_superuser_follows_its_role(connection: Connection) -> None:
+    seen = [connection.is_superuser]
+    for command, end in (
+        ("SET LOCAL ROLE nearsim_reader", connection.commit),
+        ("SET ROLE nearsim_reader", connection.rollback),
+    ):
+        connection.execute(command)
+        seen.append(connection.is_superuser)
+        end()
+        seen.append(connection.is_superuser)
+    assert seen == [True, False, True, False, True]
