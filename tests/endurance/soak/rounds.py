@@ -6,8 +6,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psycopg
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from nearsim_db.store.driver.statements import FIRST_OWN
 from tests.endurance.soak import compare
@@ -195,20 +197,29 @@ class Rounds:
             self._run_to_end("sweep", ATTACHED, "--quiet")
             self._model.truncated = False
         workers = [self._keep(self._starter.worker()) for _ in range(2)]
-        deadline = time.monotonic() + _DRAIN_SECONDS
-        while left := self._system.rows(_LEFT):
-            if time.monotonic() > deadline:
-                raise Different("work is left:", *map(str, left[:20]))
+        attempts = Retrying(
+            retry=retry_if_result(bool), stop=stop_after_delay(_DRAIN_SECONDS), wait=wait_fixed(0.1)
+        )
+        try:
+            attempts(self._hasten)
+        except RetryError as error:
+            left = error.last_attempt.result()
+            raise Different("work is left:", *map(str, left[:20])) from error
+        for child in workers:
+            child.kill()
+            self._counts.kills["worker"] += 1
+        self._running.clear()
+
+    def _hasten(self) -> list[tuple[Any, ...]]:
+        """Return the work that is left; have workers do it now, also what was set aside."""
+        left = self._system.rows(_LEFT)
+        if left:
             self._system.rows(_HASTEN)
             aside = self._system.rows(_SET_ASIDE)
             if aside:
                 self._counts.set_aside.update(error for (error,) in aside)
                 self._run_to_end("work", "retry", "--all", "--quiet")
-            time.sleep(0.1)
-        for child in workers:
-            child.kill()
-            self._counts.kills["worker"] += 1
-        self._running.clear()
+        return left
 
     def _run_to_end(self, *arguments: str) -> None:
         child = self._keep(self._starter.command(*arguments))

@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import psutil
 import psycopg
 from psycopg import sql
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from nearsim_db.admin import attach
 from nearsim_db.index import Index
@@ -67,16 +67,13 @@ class System:
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """A connection in autocommit, as soon as the server accepts one."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            try:
-                connection = psycopg.connect(self.url, autocommit=True)
-                break
-            except psycopg.OperationalError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_POLL_SECONDS)
-        with connection:
+        attempts = Retrying(
+            retry=retry_if_exception_type(psycopg.OperationalError),
+            stop=stop_after_delay(_PATIENCE_SECONDS),
+            wait=wait_fixed(_POLL_SECONDS),
+            reraise=True,
+        )
+        with attempts(psycopg.connect, self.url, autocommit=True) as connection:
             yield connection
 
     def rows(self, command: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -1,11 +1,11 @@
 """A client that writes documents in random transactions until it is killed."""
 
 import random
-import time
 from itertools import count
 
 import psycopg
 from psycopg import sql
+from tenacity import Retrying, retry_if_exception_type, wait_fixed
 
 from tests.endurance.soak.journal import Connection, Effect, write_journal
 from tests.endurance.soak.statements import Statements
@@ -84,12 +84,11 @@ class Writer:
 
 def run_writer(url: str, collections: list[int], seed: str) -> None:
     """Write until killed; reconnect to a lost server."""
-    for number in count():
-        try:
-            with psycopg.connect(url, autocommit=True, application_name="soak writer") as connection:
-                connection.execute("SET lock_timeout = '300ms'")
-                writer = Writer(connection, collections, f"{seed} {number}")
-                while True:
-                    writer.write_transaction()
-        except (psycopg.OperationalError, psycopg.InterfaceError):
-            time.sleep(_RECONNECT_SECONDS)
+    lost = retry_if_exception_type((psycopg.OperationalError, psycopg.InterfaceError))
+    for attempt in Retrying(retry=lost, wait=wait_fixed(_RECONNECT_SECONDS)):
+        own = f"{seed} {attempt.retry_state.attempt_number}"
+        with attempt, psycopg.connect(url, autocommit=True, application_name="soak writer") as connection:
+            connection.execute("SET lock_timeout = '300ms'")
+            writer = Writer(connection, collections, own)
+            while True:
+                writer.write_transaction()
