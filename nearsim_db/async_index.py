@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, S
 from nearsim_db.errors import DEFAULT, ConflictError
 from nearsim_db.index import Index
 from nearsim_db.records import Progress, silent
+from nearsim_db.search.events import Following
 
 if TYPE_CHECKING:
     import pyarrow
@@ -53,12 +55,17 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
         self._ask, self._most = ask, rows_at_once
         self._records: Generator[Row, None, None] | None = None
         self._thread: Thread | None = None
+        self._reading: asyncio.Future[list[Row]] | None = None
         self._read: list[Row] = []
+        self._is_closing = False
 
     async def __anext__(self) -> Row:
         if not self._read:
-            found = await self._run(lambda: list(islice(self._opened(), self._most)))
-            self._read = found[::-1]
+            self._reading = self._reading or asyncio.ensure_future(self._run(self._next_rows))
+            # If this is cancelled, the next call returns what was read.
+            await asyncio.wait([self._reading])
+            reading, self._reading = self._reading, None
+            self._read = reading.result()[::-1]
         if not self._read:
             await self.aclose()
             raise StopAsyncIteration
@@ -66,6 +73,9 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
 
     async def aclose(self) -> None:
         """Stop reading, and release the connection."""
+        self._is_closing = True
+        if isinstance(self._records, Following):
+            self._records.stop()
         await self._run(lambda: self._opened().close())
         self._read.clear()
         if self._thread is not None:
@@ -86,6 +96,10 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
             return await self._run(lambda: getattr(self._opened(), name)())
         finally:
             await self.aclose()
+
+    def _next_rows(self) -> list[Row]:
+        records = self._opened()
+        return [] if self._is_closing else list(islice(records, self._most))
 
     def _opened(self) -> Generator[Row, None, None]:
         if self._records is None:
@@ -164,8 +178,9 @@ class AsyncIndex:
         await self.close()
 
     async def close(self) -> None:
-        """Release threads and connections."""
-        await self.thread.run(self.sync.close)
+        """Release threads and connections; streams that follow events end."""
+        with suppress(ConflictError):  # closed before
+            await self.thread.run(self.sync.close)
         self.thread.end()
 
     add: Final = awaited(Index.add)

@@ -1,10 +1,11 @@
 """Events of pairs, clusters and survivors: read them once, follow them across lost connections, prune old ones."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nearsim_db.errors import DatabaseError, MissedEventsError, RecipeError
 from nearsim_db.search.live_generation import refuse_profile
@@ -24,6 +25,7 @@ __all__ = [
     "Event",
     "EventFilter",
     "Follower",
+    "Following",
     "Kind",
     "Reconnecting",
     "choose",
@@ -142,6 +144,25 @@ class Follower:
         while not self._stopping() and time.monotonic() < until:
             if connection.await_notice(_SLICE_SECONDS):
                 return
+
+
+class Following(Generator[Event, None, None]):
+    """Events that a `Follower` yields, until any thread stops it."""
+
+    def __init__(
+        self, database: Database, wanted: EventFilter, after: int | None = None, *, new: bool = False
+    ) -> None:
+        stopped = threading.Event()
+        self.stop: Callable[[], None] = stopped.set
+        self._events = Follower(database, wanted, after, new=new, stopping=stopped.is_set).follow()
+
+    def send(self, value: None, /) -> Event:
+        """Return the next event."""
+        return self._events.send(value)
+
+    def throw(self, *error: Any) -> Event:
+        """Raise an error where the events are read."""
+        return self._events.throw(*error)
 
 
 class Reconnecting:

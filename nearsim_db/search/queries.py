@@ -12,7 +12,7 @@ from nearsim_db.records import Direction, Document, Keep, Matches, Nearest, Read
 from nearsim_db.search import live_generation
 from nearsim_db.search.answers import Answers, checked_limit, find_document, profile_of
 from nearsim_db.search.common_fingerprints import CommonFingerprints, read_common
-from nearsim_db.search.events import Event, EventFilter, Follower, choose, read
+from nearsim_db.search.events import Event, EventFilter, Following, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups
@@ -50,8 +50,8 @@ class Queries(Answers):
     ) -> Generator[Event, None, None]:
         """Stream the events of pairs and clusters in commit order: those after event `after`, or all that are kept.
 
-        With `follow` the stream waits for more; with `new` it starts with the next event. Raises MissedEventsError if
-        events were removed before they were read.
+        With `follow` the stream waits for more until the index is closed, and with `new`, too, it starts with the next
+        event. Raises MissedEventsError if events were removed before they were read.
         """
         try:
             wanted = choose(self.database, self.collection, self.profile)
@@ -60,7 +60,9 @@ class Queries(Answers):
         if not follow:
             return read(self.database, wanted, after)
         self.database.refuse_borrowed("following events")
-        return Follower(self.database, wanted, after, new=new).follow()
+        following = Following(self.database, wanted, after, new=new)
+        self._resources.callback(following.stop)
+        return following
 
     def similar_to_text(
         self,

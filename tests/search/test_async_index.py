@@ -80,3 +80,25 @@ def test_a_stream_that_is_left_early_is_closed(database_url: str) -> None:
             assert [one async for one in stream] == []
 
     run(work())
+
+
+def test_a_cancelled_wait_for_events_loses_none_and_ends(database_url: str) -> None:
+    async def work() -> None:
+        async with await AsyncIndex.connect(database_url) as index:
+            await index.add(DOCUMENTS[:1])
+            following, left = index.events(follow=True, new=True), index.events(follow=True, new=True)
+            for stream in (following, left):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(stream), 0.2)
+            await index.add(DOCUMENTS[1:])
+            assert (await anext(following)).kind == "pair_found"
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(until(following, "cluster_gone"), 0.2)
+            await following.aclose()
+            assert [one async for one in following] == []
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(until(left, "cluster_gone"), 0.2)
+            await index.close()
+            assert [one async for one in left] == []
+
+    run(work())
