@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Any, Self, TextIO
 
 from nearsim_db.errors import InputError, NearsimError, count_of
 from nearsim_db.readers.document_maker import parsed_instant
@@ -181,29 +181,34 @@ def split_rejects(path: Path, external_ids: Collection[str]) -> RejectLines:
     """
     kept: list[bytes] = []
     found: list[str] = []
-    try:
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                external_id = _id_in(line, path, number)
-                if external_id in external_ids:
-                    found.append(str(external_id))
-                else:
-                    kept.append(line)
-    except OSError as error:
-        raise InputError(f"cannot read the reject file {path}: {error.strerror or error}") from error
+    for line, row in read_rejects(path):
+        if row["id"] in external_ids:
+            found.append(str(row["id"]))
+        else:
+            kept.append(line)
     return RejectLines(tuple(kept), frozenset(found), len(found))
 
 
-def _id_in(line: bytes, path: Path, number: int) -> object:
+def read_rejects(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Yield the lines of a reject file, each with its values. Raises InputError if it is not a reject file."""
+    try:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                yield line, _values_in(line, path, number)
+    except OSError as error:
+        raise InputError(f"cannot read the reject file {path}: {error.strerror or error}") from error
+
+
+def _values_in(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except ValueError:
         row = None
-    if not isinstance(row, dict) or row.keys() != _KEYS:
+    if not isinstance(row, dict) or row.keys() != _KEYS or not isinstance(row["line"], int):
         raise InputError(
             f"{path} is not a reject file: line {number:,} lacks the keys {', '.join(sorted(_KEYS))}"
         )
-    return row["id"]
+    return row
 
 
 class RejectWriter:

@@ -21,19 +21,6 @@ from nearsim_db.store.generations import generation_rows
 if TYPE_CHECKING:
     from tenacity import AttemptManager, RetryCallState
 
-__all__ = [
-    "Event",
-    "EventFilter",
-    "Follower",
-    "Following",
-    "Kind",
-    "Reconnecting",
-    "choose",
-    "kept_seconds",
-    "prune",
-    "read",
-]
-
 _EVENTS_PER_BATCH = 1_000
 _PRUNED_PER_BATCH = 10_000
 _POLL_SECONDS = 1.0

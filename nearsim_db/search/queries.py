@@ -12,7 +12,7 @@ from nearsim_db.records import Direction, Document, Keep, Matches, Nearest, Read
 from nearsim_db.search import live_generation
 from nearsim_db.search.answers import Answers, checked_limit, find_document, profile_of
 from nearsim_db.search.common_fingerprints import CommonFingerprints, read_common
-from nearsim_db.search.events import Event, EventFilter, Following, choose, read
+from nearsim_db.search.events import Following, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups
@@ -23,6 +23,7 @@ from nearsim_db.similarity.nearest import Weights
 from nearsim_db.similarity.passages import Passage, PassageFinder
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import query_rows
+from nearsim_db.store.clusters.events import Event, EventFilter
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import translate_errors

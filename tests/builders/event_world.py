@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nearsim_db.search.events import Event, choose, read
+from nearsim_db.search.events import choose, read
+from nearsim_db.store.clusters.events import Event
 from nearsim_db.store.database import Database
 from tests.builders.workers import Application
 

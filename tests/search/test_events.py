@@ -10,8 +10,8 @@ import pytest
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.search.events import Event
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.clusters.events import Event
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.worker.worker import Worker

@@ -8,8 +8,9 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.errors import MissedEventsError, NearsimError, NotFoundError
 from nearsim_db.search import events
-from nearsim_db.search.events import Event, EventFilter, Follower, choose, kept_seconds, prune, read
+from nearsim_db.search.events import Follower, choose, kept_seconds, prune, read
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.clusters.events import Event, EventFilter
 from nearsim_db.worker.worker import Worker
 from tests.builders.workers import Application, WorkerLog, application, ask
 

@@ -1,9 +1,8 @@
 """Read the contents of a report in one snapshot of the database, in bounded amounts."""
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +22,8 @@ from nearsim_db.analysis.report.contents import (
     Similarities,
     Step,
 )
-from nearsim_db.errors import DEFAULT, InputError, NotFoundError, suggested_command
+from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
+from nearsim_db.readers.rejects import read_rejects
 from nearsim_db.records import Progress, silent
 from nearsim_db.search import live_generation, statistics
 from nearsim_db.search.answers import profile_of
@@ -204,28 +204,10 @@ def _summarise_rejects(paths: Sequence[Path], top: int) -> RejectSummary:
     counts: Counter[str] = Counter()
     first: dict[str, tuple[str, int, str]] = {}
     for path in paths:
-        for file, line, reason in _read_rejects(path):
+        for _, row in read_rejects(path):
+            reason = str(row["reason"])
             kind = _PARTICULAR.sub("…", reason)
             counts[kind] += 1
-            first.setdefault(kind, (file, line, reason))
+            first.setdefault(kind, (str(row["file"]), row["line"], reason))
     reasons = tuple(Reason(kind, records, *first[kind]) for kind, records in counts.most_common(top))
     return RejectSummary(tuple(map(str, paths)), counts.total(), reasons, len(counts) - len(reasons))
-
-
-def _read_rejects(path: Path) -> Iterator[tuple[str, int, str]]:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as stream:
-            for number, line in enumerate(stream, 1):
-                yield _parse_reject(path, number, line)
-    except OSError as error:
-        raise InputError(f"the reject file {path} cannot be read: {error.strerror or error}") from error
-
-
-def _parse_reject(path: Path, number: int, line: str) -> tuple[str, int, str]:
-    try:
-        row = json.loads(line)
-        return str(row["file"]), int(row["line"]), str(row["reason"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} is not a reject file: line {number:,} lacks the keys file, line and reason"
-        ) from error

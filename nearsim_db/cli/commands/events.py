@@ -14,7 +14,7 @@ from nearsim_db.cli.formats import Format
 from nearsim_db.cli.output import layouts, terminal
 
 if TYPE_CHECKING:
-    from nearsim_db.search.events import Kind as KindName
+    from nearsim_db.store.clusters.events import Kind as KindName
 
 events: typer.Typer = typer.Typer(
     invoke_without_command=True, epilog="Example: nearsim events --collection news --follow --after 1000"

@@ -11,8 +11,8 @@ from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches,
 
 if TYPE_CHECKING:
     from nearsim_db.search.answers import Answers
-    from nearsim_db.search.events import Event
     from nearsim_db.search.queries import Queries
+    from nearsim_db.store.clusters.events import Event
     from nearsim_db.store.work.backlog import WorkItem
 
 _MEMBERS_SHOWN = 10
