@@ -67,7 +67,8 @@ class DedupeInput:
         self._beside = beside
         self._positions, self._others = [array("q") for _ in parts], array("q")
         self._current: array[int] | None = None
-        self._position, self._fields = 0, source.fields
+        self._position = self._ordinal = 0
+        self._fields = source.fields
         self.labels: Labels = Labels(comparison)
         self.against_read: int = 0
         self.against_rejected: int = 0
@@ -79,16 +80,23 @@ class DedupeInput:
         own = self._fields
         for source in against:
             self._fields = source.fields
-            yield from source
+            yield from self._numbered(source)
         self._fields = own
 
     def _noted(self, source: Records, parts: Sequence[tuple[Path, bool]]) -> Iterator[ReadDocument | Reject]:
         """Yield the records of a source, each before the next one is read, and note where it is."""
         for (path, by_line), positions in zip(parts, self._positions, strict=True):
             self._current = positions
-            for ordinal, record in enumerate(source.read(path)):
-                self._position = record.line if by_line else ordinal
+            for position, record in enumerate(self._numbered(source.read(path))):
+                self._position = record.line if by_line else position
                 yield record
+
+    def _numbered(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
+        """Yield records, each with its number in its file from 1 in `_ordinal`."""
+        file = None
+        for one in records:
+            file, self._ordinal = one.file, self._ordinal + 1 if one.file == file else 1
+            yield one
 
     def read(
         self,
@@ -102,7 +110,7 @@ class DedupeInput:
         """Encode all documents, and write the rejects."""
         summary, self.summary.first_rejects = self.summary, rejects.first
         across = self.labels.comparison.across
-        for read, (ordinal, one) in enumerate(_numbered(self._records), 1):
+        for read, one in enumerate(self._records, 1):
             self._count(one)
             if isinstance(one, Reject):
                 rejects.write(one)
@@ -115,7 +123,7 @@ class DedupeInput:
             else:
                 self._current.append(self._position)
             if places is not None:
-                places.add(one, ordinal)
+                places.add(one, self._ordinal)
             value = None if across is None else column_of(one, across, self._fields)
             self.labels.add(value, is_against=self._current is None)
             column = records.ranks.column
@@ -204,14 +212,6 @@ class DedupeInput:
             placed.append({position: found[number] for number, position in numbers if number in found})
             first += len(positions)
         return placed
-
-
-def _numbered(records: Iterable[ReadDocument | Reject]) -> Iterator[tuple[int, ReadDocument | Reject]]:
-    """Yield records with their numbers in their files from 1."""
-    file, ordinal = None, 0
-    for one in records:
-        file, ordinal = one.file, ordinal + 1 if one.file == file else 1
-        yield ordinal, one
 
 
 def _refuse(one: ReadDocument | Reject) -> None:
