@@ -6,7 +6,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import pairwise
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Self, cast
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.analysis.ranks import Ranks
-from nearsim_db.errors import InputError, NearsimError
+from nearsim_db.errors import InputError
+from nearsim_db.readers.output import full_disk
 from nearsim_db.records import Document
 from nearsim_db.similarity.arrays import Hashes, Ints, Sketches, offsets_of
 from nearsim_db.similarity.batches import SignatureRows
@@ -292,14 +293,3 @@ class EncodedRecords:
     def feature_total(self, numbers: Ints) -> int:
         """Return the number of features of some documents."""
         return int((self._begins[numbers + 1] - self._begins[numbers]).sum())
-
-
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """Raise NearsimError if a temporary file cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise NearsimError(
-            f"cannot write a temporary file: {error.strerror or error}; set TMPDIR to a folder with room"
-        ) from error

@@ -14,8 +14,8 @@ from tempfile import TemporaryFile
 import numpy as np
 from msgspec.structs import replace
 
-from nearsim_db.analysis.encoded_records import full_disk
 from nearsim_db.errors import InputError
+from nearsim_db.readers.output import full_disk
 from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.passages import grams

@@ -1,4 +1,4 @@
-"""Output files: JSON lines, and files that appear only when they are complete."""
+"""Output files: JSON lines, files that appear only when they are complete, and errors of temporary ones."""
 
 import os
 import stat
@@ -38,6 +38,17 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
             yield from _replacing(path.resolve())
     except OSError as error:
         raise NearsimError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Raise NearsimError if a temporary file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise NearsimError(
+            f"cannot write a temporary file: {error.strerror or error}; set TMPDIR to a folder with room"
+        ) from error
 
 
 def _replacing(target: Path) -> Iterator[BinaryIO]:

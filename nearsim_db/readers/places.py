@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from nearsim_db.errors import NearsimError
+from nearsim_db.readers.output import full_disk
 from nearsim_db.records import ReadDocument
 
 _ROW = np.dtype(
@@ -39,8 +39,8 @@ class RecordPlaces:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._ids.close()
-        self._rows.close()
+        with full_disk(), self._rows, self._ids:  # closing writes what is in the buffers
+            pass
 
     def add(self, record: ReadDocument, ordinal: int) -> int:
         """Add a record, which has that number in its file, and return its number among all.
@@ -57,14 +57,10 @@ class RecordPlaces:
         self._pending.append(
             (len(self._files) - 1, record.line, ordinal, len(external_id), title_bytes, self._end)
         )
-        try:
+        with full_disk():
             self._ids.write(content)
-            if len(self._pending) == _BLOCK_ROWS:
-                self._flush()
-        except OSError as error:
-            raise NearsimError(
-                f"cannot write a temporary file: {error.strerror or error}; set TMPDIR to a folder with room"
-            ) from error
+        if len(self._pending) == _BLOCK_ROWS:
+            self._flush()
         return self._stored + len(self._pending) - 1
 
     def find(self, number: int) -> tuple[Place, str, str | None]:
@@ -80,6 +76,7 @@ class RecordPlaces:
         title = None if title_bytes < 0 else content[id_bytes:].decode()
         return Place(self._files[file], line, record), content[:id_bytes].decode(), title
 
+    @full_disk()
     def _flush(self) -> None:
         self._rows.write(np.array(self._pending, _ROW).tobytes())
         self._stored += len(self._pending)

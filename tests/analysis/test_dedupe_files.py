@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from nearsim_db.analysis import encoded_records
 from nearsim_db.analysis.dedupe_files import Outputs, dedupe
 from nearsim_db.errors import InputError, NearsimError
-from nearsim_db.readers import Source
+from nearsim_db.readers import Source, places
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override
 from tests.builders.command_line import write_jsonl
 from tests.builders.reindex_world import RECIPE, words
@@ -78,13 +79,17 @@ def test_documents_beyond_their_retention_are_all_kept(tmp_path: Path) -> None:
     assert run(path, from_mapping({"retain": {"age": "30 days"}})) == ["old", "older", "new"]
 
 
-def test_a_full_disk_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("module", "buffering"), [(encoded_records, 0), (places, -1)])
+def test_a_full_disk_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, buffering: int
+) -> None:
     def open_full(**given: str) -> IO[Any]:
-        return Path("/dev/full").open("w+b", buffering=0)
+        return Path("/dev/full").open("w+b", buffering)
 
-    monkeypatch.setattr(encoded_records, "TemporaryFile", open_full)
+    monkeypatch.setattr(module, "TemporaryFile", open_full)
+    stories = write_stories(tmp_path / "in.jsonl", {"a": STORY})
     with pytest.raises(NearsimError, match="set TMPDIR to a folder with room"):
-        run(write_stories(tmp_path / "in.jsonl", {"a": STORY}))
+        dedupe(Source([stories]), Recipe(), Outputs(tmp_path / "unique.jsonl", tmp_path / "pairs.jsonl"))
 
 
 @pytest.mark.parametrize("keep", ["earliest", "longest"])
