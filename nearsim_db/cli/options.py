@@ -117,7 +117,8 @@ Jobs = Annotated[
         "-j",
         metavar="N",
         min=1,
-        help="Processes that build the index of a large collection; by default as many as there are cores.",
+        help="Processes that build the index of a large collection, for dedupe threads that encode and compare; by "
+        "default as many as there are cores.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]

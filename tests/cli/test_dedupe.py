@@ -73,9 +73,11 @@ def test_no_record_is_lost_for_its_id(nearsim: CommandLine, tmp_path: Path, uniq
     done = nearsim.succeed("dedupe", path, path, "-o", unique, "--pairs", pairs, "--json").document()
     assert [done[name] for name in ("read", "unique", "duplicates", "rejected")] == [26, 13, 13, 0]
     assert unique.read_bytes() == path.read_bytes()
-    found = [json.loads(line)["left"] for line in pairs.read_text().splitlines()]
+    rows = [json.loads(line) for line in pairs.read_text().splitlines()]
+    found = [row["left"] for row in rows]
     numbered = [f"{path}:{line}" for line in (6, 7, 8, 9, 10, 11, 12, 13)]
     assert found == ["a", "a", "7", "7", "1.5", *numbered]
+    assert all(row["left_place"] == row["right_place"] for row in rows)
 
 
 def test_ids_in_objects_and_of_several_fields(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
@@ -144,6 +146,8 @@ def test_rejected_records_are_never_silent(nearsim: CommandLine, tmp_path: Path,
     assert "both input and output" in nearsim.fail("dedupe", path, "--output", path)
     for option in ("--pairs", "--clusters", "--rejects"):
         assert "name another output" in nearsim.fail("dedupe", path, "--output", unique, option, path)
+        (same := tmp_path / f"{option}.jsonl").symlink_to(unique)
+        assert "different files" in nearsim.fail("dedupe", path, "-o", unique, option, same, exit_code=2)
     (link := tmp_path / "link.jsonl").symlink_to(path)
     assert "name another output" in nearsim.fail("ingest", path, "--rejects", link)
     assert path.read_text() == before and not unique.exists()

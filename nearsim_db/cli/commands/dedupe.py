@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nearsim_db.readers import Fields, Reading, Source
 
 _OTHER_FORMATS = {".zip", ".csv", ".tsv", ".parquet"}
+_NOWHERE = Path(os.devnull)
 
 
 _Output = Annotated[
@@ -173,7 +174,7 @@ def dedupe(
     to = None if output is None else Path(output)
     is_sharded = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
     others = [one for one in (pairs, clusters, review, comparison.cuts) if one is not None]
-    _check_outputs(to, output_format, others, is_sharded=is_sharded)
+    _check_outputs(to, output_format, others, rejects, is_sharded=is_sharded)
     from tempfile import TemporaryDirectory
 
     from nearsim_db.analysis.dedupe_cut import cut_passages
@@ -237,7 +238,12 @@ def dedupe(
 
 
 def _check_outputs(
-    output: Path | None, format: FileFormat | None, others: list[Path], *, is_sharded: bool
+    output: Path | None,
+    format: FileFormat | None,
+    others: list[Path],
+    rejects: Path | None,
+    *,
+    is_sharded: bool,
 ) -> None:
     """Refuse suffixes of unknown formats, of others than JSON lines for `others`, and two outputs at one path."""
     if is_sharded and format is not None:
@@ -255,5 +261,8 @@ def _check_outputs(
                 f"cannot write {path}: pairs and clusters are written as JSON lines; end the name in .jsonl (also with "
                 f"{', '.join(COMPRESSIONS)})"
             )
-    if len({output, *others}) <= len(others):
-        raise UsageError("--output, --pairs, --clusters, --review and --cuts must be different files")
+    paths = [one for one in (output, rejects, *others) if one is not None and one != _NOWHERE]
+    if len({one.resolve() for one in paths}) < len(paths):
+        raise UsageError(
+            "--output, --pairs, --clusters, --review, --cuts and --rejects must be different files"
+        )
