@@ -204,12 +204,15 @@ class Reconnecting:
             self._log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
 
 
-def kept_seconds(age: str) -> int | None:
-    """Return the seconds of an age such as "7 days", None for "none". Raises RecipeError for anything else."""
+def kept_seconds(age: str, name: str) -> int | None:
+    """Return the seconds of an age such as "7 days", None for "none".
+
+    Raises RecipeError, with the option's name, for anything else.
+    """
     try:
         return retained_seconds(age)
     except RecipeError as error:
-        raise RecipeError(str(error).replace("retain.age", "the age of events")) from error
+        raise RecipeError(str(error).replace("retain.age", name)) from error
 
 
 def prune(engine: Engine, age_seconds: int, most: int | None = None) -> int:

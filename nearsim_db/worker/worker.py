@@ -227,7 +227,12 @@ class Worker:
             listening.listen()
             contexts = Contexts(database.settings, pool)
             scope = Scope(database, self._collection, contexts, lambda: self._stopping)
-            keep_events_seconds = events.kept_seconds(self._keep_events or database.settings.keep_events)
+            if self._keep_events is None:
+                keep_events_seconds = events.kept_seconds(
+                    database.settings.keep_events, "NEARSIM_KEEP_EVENTS"
+                )
+            else:
+                keep_events_seconds = events.kept_seconds(self._keep_events, "keep_events")
             lease = WorkerLease(leasing, self._silence_seconds, self._lost_leases)
             session = Session(scope, lease, listening, self.monitor, keep_events_seconds, lasts=lasts)
             self.monitor.read_backlog = session.read_backlog

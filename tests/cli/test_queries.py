@@ -50,6 +50,11 @@ def test_table_in_a_file_is_complete_unless_limited(nearsim: CommandLine, tmp_pa
     assert len(nearsim.succeed("pairs", "-o", "-", "--format", "jsonl").rows()) == every
 
 
+@pytest.mark.parametrize("arguments", [("get",), ("similar",), ("delete", "--yes"), ("pairs", "-c")])
+def test_names_that_are_not_utf8_are_refused(filled: CommandLine, arguments: tuple[str, ...]) -> None:
+    assert "not UTF-8" in filled.fail(*arguments, os.fsdecode(b"caf\xe9"))
+
+
 def test_similar_names_the_reason_for_an_unindexed_document(filled: CommandLine, database_url: str) -> None:
     new = (
         "INSERT INTO nearsim.document (collection_id, external_id, body)"

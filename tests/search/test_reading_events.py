@@ -103,10 +103,11 @@ def test_collection_without_events_misses_nothing(index: Index, database_url: st
     assert list(index.events(quiet[-1])) == []
 
 
-def test_workers_prune_old_events(index: Index, database_url: str) -> None:
-    assert (kept_seconds("2 days"), kept_seconds("none")) == (2 * DAY_SECONDS, None)
-    with pytest.raises(NearsimError):
-        kept_seconds("long")
+def test_workers_prune_old_events(index: Index, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (kept_seconds("2 days", "age"), kept_seconds("none", "age")) == (2 * DAY_SECONDS, None)
+    monkeypatch.setenv("NEARSIM_KEEP_EVENTS", "long")
+    with pytest.raises(NearsimError, match="NEARSIM_KEEP_EVENTS is 'long'"):
+        Worker(database_url).drain()
     with application(database_url) as writing:
         grow_old(writing, 1_000)
         Worker(database_url, keep_events="none").drain()

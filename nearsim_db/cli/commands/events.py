@@ -109,7 +109,7 @@ def prune(older_than: OlderThan, outcome: options.Outcome) -> None:
     """Remove old events of all collections; workers also do so periodically."""
     from nearsim_db.search import events
 
-    age_seconds = events.kept_seconds(older_than)
+    age_seconds = events.kept_seconds(older_than, "--older-than")
     if age_seconds is None:
         raise UsageError("--older-than requires an age")
     with options.connect() as database:

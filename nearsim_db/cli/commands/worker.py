@@ -61,7 +61,7 @@ def worker(
     if quiet and verbose:
         raise UsageError("give either --quiet or --verbose, not both")
     if keep_events is not None:
-        kept_seconds(keep_events)
+        kept_seconds(keep_events, "--keep-events")
 
     process = Worker(collection=collection, keep_events=keep_events)
     served = nullcontext() if http is None else metrics_server.serve(process.monitor, http_host, http)

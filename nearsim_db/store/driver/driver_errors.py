@@ -16,6 +16,8 @@ _NODE_SESSIONS = ("connection_management.c", "remote_commands.c", "remote_transa
 
 _GRANTED = "an administrator grants it: nearsim db grant USER"
 
+_SHOWN_CHARACTERS = 60
+
 Result = TypeVar("Result")
 
 
@@ -124,6 +126,11 @@ def translate_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise _translate(error) from error
+    except UnicodeEncodeError as error:
+        raise DatabaseError(
+            f"{error.object[:_SHOWN_CHARACTERS]!r} has a lone surrogate or bytes that are not UTF-8, which PostgreSQL "
+            "cannot store"
+        ) from error
 
 
 def _translate(error: psycopg.Error) -> NearsimError:
