@@ -122,26 +122,3 @@ def test_sizes_of_generations_add_up_before_the_first_analyze(engine: Engine) ->
         row = connection.execute("SELECT pg_total_relation_size('nearsim_index.signature_shared')").fetchone()
         assert row and (large + small) / row[0] == pytest.approx(1, abs=0.02)
         assert (large / row[0], none) == (pytest.approx(0.7, abs=0.02), 0)
-
-
-def test_a_drop_that_was_killed_is_finished(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "_ROWS_AT_ONCE", 10)
-    delete_some, slices = partitions._delete_some, []
-
-    def die(*given: object) -> int:
-        slices.append(given)
-        if len(slices) == 3:
-            raise KeyboardInterrupt
-        return delete_some(*given)  # type: ignore[arg-type]
-
-    with Index.connect(database_url) as index:
-        index.create_profile("default", override(Recipe(), RECIPE))
-        index.add(stories(40))
-        (leaves,) = leaves_of(database_url)
-        before = rows_of(database_url, leaves)
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(partitions, "_delete_some", die)
-            index.delete_profile("default")
-        assert sum(map(len, before.values())) > sum(map(len, rows_of(database_url, leaves).values())) > 0
-        index.delete_profile("default")
-        assert not any(rows_of(database_url, leaves).values()) and leaves_of(database_url) == []

@@ -46,20 +46,13 @@ def test_a_threshold_is_decided_on_integers(intersection: int, rest: int, thresh
         assert several.tolist() == [expected, False]
 
 
-def test_a_decimal_threshold_is_reached_exactly() -> None:
-    for tenths in range(1, 11):
-        threshold = tenths / 10
-        intersections, unions = np.array([tenths * 7, tenths * 10**15 - 1]), np.array([70, 10**16])
-        assert metrics.reach_mask(intersections, unions, threshold).tolist() == [True, False]
+@pytest.mark.parametrize("hundredths", [*range(10, 101, 10), 55])
+def test_a_decimal_threshold_is_reached_exactly(hundredths: int) -> None:
     # In binary 0.7 * 10 is below 7 and 0.55 * 100 above 55: floating point would need luck.
-    intersections, unions = np.array([7, 69, 55]), np.array([10, 100, 100])
-    assert metrics.reach_mask(intersections, unions, 0.7).tolist() == [True, False, False]
-    assert metrics.reach_mask(intersections, unions, 0.55).tolist() == [True, True, True]
-
-
-def test_empty_batch_is_empty() -> None:
+    intersections, unions = np.array([hundredths, hundredths * 10**14 - 1]), np.array([100, 10**16])
+    assert metrics.reach_mask(intersections, unions, hundredths / 100).tolist() == [True, False]
     nothing = np.zeros(0, np.int64)
-    assert metrics.reach_mask(nothing, nothing, 0.7).tolist() == []
+    assert metrics.reach_mask(nothing, nothing, hundredths / 100).tolist() == []
 
 
 Weights = dict[int, float]

@@ -109,6 +109,8 @@ def test_the_links_of_a_build_are_found_by_index_only_scans(analyst: Connection,
     assert not {node["Node Type"] for node in plan} & {"Sort", "Hash Join"}
     sizes = np.unique(draw_keys(leaves), return_counts=True)[1]
     assert plan[0]["Actual Rows"] == int((sizes - 1).sum())
+    read = sum(node["Actual Rows"] * node["Actual Loops"] for node in scans)
+    assert read <= (parameters["bucket_limit"] + 2) * HEADS[leaves] * BANDS
 
 
 def links_of(leaves: Leaves) -> int:

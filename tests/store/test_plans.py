@@ -70,15 +70,6 @@ def loaded(server: Server) -> Iterator[Connection]:
         engine.dispose()
 
 
-def test_links_are_found_by_index_only_scans(loaded: Connection) -> None:
-    nodes = plan(loaded, "find_links", {"low": -(2**63), "high": 2**63 - 1, "bucket_limit": LIMIT})
-    scans = [node for node in nodes if node.get("Relation Name")]
-    assert {node["Node Type"] for node in scans} == {"Index Only Scan"}
-    assert {node["Heap Fetches"] for node in scans} == {0}
-    assert not {node["Node Type"] for node in nodes} & {"Sort", "Hash Join"}
-    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans) <= (LIMIT + 2) * HEADS * BANDS
-
-
 @pytest.mark.parametrize("name", ["count_buckets", "find_full_buckets"])
 def test_buckets_are_counted_in_the_order_of_the_index(loaded: Connection, name: str) -> None:
     nodes = plan(loaded, name, {"bucket_limit": LIMIT})
