@@ -60,7 +60,7 @@ def test_documents_may_be_named_by_external_id(session: Session) -> None:
     session.execute("SELECT nearsim.pin_pair('c', 'a', 'alike')")
     session.execute("SELECT nearsim.veto_pair('b', 'a', 'unlike', collection => 'two')")
     assert [row[:3] for row in ledger(session)] == [(1, 3, "pinned"), (4, 5, "vetoed")]
-    session.execute("SELECT nearsim.undo_verdict('c', 'a', 'thought again', 'anna')")
+    session.execute("SELECT nearsim.undo_verdict('c' COLLATE \"POSIX\", 'a', 'thought again', 'anna')")
     assert [row[7] for row in ledger(session)] == [False, True]
 
 
@@ -79,6 +79,7 @@ INVALID = [
     ("pin_pair('a', 'a', 'x', collection => 'one')", "about two documents, not about 'a' and itself"),
     ("pin_pair('a', 'b', 'x')", "in several collections; name one of: one, two"),
     ("pin_pair('a', 'z', 'x')", "there is no document 'z'"),
+    ("pin_pair('a', NULL, 'x')", "there is no document NULL"),
     ("pin_pair('a', 'd', 'x', collection => 'one')", "there is no document 'd' in collection 'one'"),
     ("pin_pair('c', 'd', 'x')", "documents 'c' and 'd' are in different collections"),
     ("undo_verdict('c', 'a', 'x')", "documents 'c' and 'a' have no verdict to undo"),

@@ -7,8 +7,8 @@ LANGUAGE plpgsql STABLE ROWS 1000 SET search_path = pg_catalog, pg_temp SET stan
 DECLARE
     home integer;
     generations integer[];
-    keep text;
-    sources text[];
+    keep text COLLATE "default";
+    sources text[] COLLATE "default";
     roots integer[];
     shared record;
     one integer;

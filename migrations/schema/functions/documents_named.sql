@@ -4,32 +4,32 @@ DECLARE
     names text[];
     unknown text;
 BEGIN
-    IF a = b THEN
+    IF a = b COLLATE "C" THEN
         RAISE EXCEPTION 'a verdict is about two documents, not about % and itself', quote_literal(a)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT min(one.doc_id), min(other.doc_id), array_agg(found.name ORDER BY found.name) INTO a_id, b_id, names
     FROM nearsim.collection AS found
-    JOIN nearsim.document AS one ON one.collection_id = found.collection_id AND one.external_id = a
-    JOIN nearsim.document AS other ON other.collection_id = found.collection_id AND other.external_id = b
+    JOIN nearsim.document AS one ON one.collection_id = found.collection_id AND one.external_id = a COLLATE "C"
+    JOIN nearsim.document AS other ON other.collection_id = found.collection_id AND other.external_id = b COLLATE "C"
     WHERE found.name = documents_named.collection OR documents_named.collection IS NULL;
     IF cardinality(names) > 1 THEN
-        RAISE EXCEPTION 'documents ''%'' and ''%'' are in several collections; name one of: %',
-            a, b, array_to_string(names, ', ') USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'documents % and % are in several collections; name one of: %',
+            quote_literal(a), quote_literal(b), array_to_string(names, ', ') USING ERRCODE = 'invalid_parameter_value';
     ELSIF names IS NULL THEN
         SELECT asked.external_id INTO unknown
         FROM unnest(ARRAY[a, b]) WITH ORDINALITY AS asked (external_id, position)
         WHERE NOT EXISTS (
             SELECT FROM nearsim.document JOIN nearsim.collection AS found USING (collection_id)
-            WHERE document.external_id = asked.external_id
+            WHERE document.external_id = asked.external_id COLLATE "C"
                 AND (found.name = documents_named.collection OR documents_named.collection IS NULL))
         ORDER BY position LIMIT 1;
         IF FOUND THEN
-            RAISE EXCEPTION 'there is no document ''%''%', unknown, coalesce(' in collection ''' || collection || '''', '')
-                USING ERRCODE = 'no_data_found';
+            RAISE EXCEPTION 'there is no document %', concat_ws(' in collection ', quote_nullable(unknown),
+                quote_literal(collection)) USING ERRCODE = 'no_data_found';
         END IF;
-        RAISE EXCEPTION 'documents ''%'' and ''%'' are in different collections, which are never compared', a, b
-            USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'documents % and % are in different collections, which are never compared',
+            quote_literal(a), quote_literal(b) USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END
 $$;
