@@ -91,6 +91,15 @@ def test_a_worker_without_heartbeat_is_not_running(other: Application, connectio
     assert [one.verdict for one in findings("workers")] == ["warning", "ok"]
 
 
+def test_triggers_that_do_not_fire_are_a_problem(other: Application) -> None:
+    assert findings("triggers") == []
+    other.execute("ALTER TABLE nearsim.document DISABLE TRIGGER document_capture_updated")
+    other.execute("DROP TRIGGER document_set_revision ON nearsim.document")
+    (found,) = findings("triggers")
+    assert found.verdict == "problem"
+    assert "has document_capture_updated, document_set_revision disabled" in found.finding
+
+
 def test_no_worker_is_to_be_started_beside_a_running_one(other: Application, connection: Connection) -> None:
     with Index.connect(collection="next") as index:
         index.create_profile("default", Recipe())

@@ -28,6 +28,7 @@ def check(connection: Connection) -> Iterator[Finding]:
     yield from _check_shingles(connection)
     if not is_standby(connection):
         yield from _check_workers(connection)
+    yield from _check_triggers(connection)
     yield from _check_attached(connection)
     yield _check_set_aside(connection)
     yield from _check_reindexes(connection)
@@ -93,6 +94,16 @@ def _check_shingles(connection: Connection) -> Iterator[Finding]:
             longer = one.advice("reindex start", "--set", "shingle.k=K")
             found.append(Finding("shingles", "warning", finding, longer))
     yield from found or [Finding("shingles", "ok", "none too short for the documents")]
+
+
+def _check_triggers(connection: Connection) -> Iterator[Finding]:
+    if idle := backlog.list_idle_triggers(connection):
+        finding = f"nearsim.document has {', '.join(idle)} disabled or missing: changes are not indexed"
+        advice = (
+            "ALTER TABLE nearsim.document ENABLE TRIGGER USER; then, for each collection: "
+            "nearsim verify-index --all --repair"
+        )
+        yield Finding("triggers", "problem", finding, advice)
 
 
 def _check_attached(connection: Connection) -> Iterator[Finding]:

@@ -11,6 +11,14 @@ from nearsim_db.store.driver.statements import run, stream_rows
 from nearsim_db.store.work.leases import LeaseHolder, list_workers
 from nearsim_db.store.work.queue import STAGES
 
+_TRIGGERS = (
+    "document_capture_inserted",
+    "document_capture_updated",
+    "document_capture_deleted",
+    "document_capture_truncated",
+    "document_set_revision",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
@@ -56,6 +64,11 @@ def read_backlog(
 def count_changes(connection: Connection, collection_id: CollectionId | None) -> int:
     """Return how many captured changes of a collection, or of all, are not dispatched."""
     return int(run(connection, "count_changes", collection_id=collection_id).value())
+
+
+def list_idle_triggers(connection: Connection) -> list[str]:
+    """Return the triggers of documents that are disabled or do not exist, so that changes are not indexed."""
+    return run(connection, "list_idle_triggers", names=list(_TRIGGERS)).values()
 
 
 def has_remaining_work(

@@ -34,6 +34,13 @@ SELECT count(*) FROM nearsim_index.visible_changes AS change LEFT JOIN nearsim.c
 WHERE change.collection_id IS NULL OR collection_id = %(collection_id)s
     OR %(collection_id)s IS NULL AND collection.name IS NOT NULL
 
+-- name: list_idle_triggers
+-- Triggers that capture changes of documents and do not exist or fire. Catalog only.
+SELECT name FROM unnest(CAST(%(names)s AS text[])) AS name
+WHERE NOT EXISTS (
+    SELECT FROM pg_catalog.pg_trigger
+    WHERE tgrelid = to_regclass('nearsim.document') AND tgname = name AND tgenabled IN ('O', 'A'))
+
 -- name: has_remaining_work
 -- Whether anything remains to be done in one collection or in all, except what was set aside: changes
 -- to dispatch, generations to build (without documents they wait; replacements only if detached), work outside builds,
