@@ -191,11 +191,14 @@ class Match(Evidence):
 class Results(Generator[Row, None, None], Generic[Row]):
     """Records of one kind, read as they are used; close it when leaving it early.
 
-    `to_arrow` and `rows` read those that are left.
+    `to_arrow` and `rows` read those that are left. If `most` is set before the first one is read, records that are not
+    among so many first ones of a table may be left out; `total` is then the number of all, if it is not None.
     """
 
     def __init__(self, records: Generator[Row, None, None], kind: type[Row]) -> None:
         self._records, self._kind = records, kind
+        self.most: int | None = None
+        self.total: int | None = None
 
     def send(self, value: None, /) -> Row:
         """Return the next record."""

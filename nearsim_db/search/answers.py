@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from nearsim_db.similarity.profile import Profile
 
 Answer = TypeVar("Answer")
+
+_EQUAL_PAIRS = (
+    100_000  # that are read at most if all pairs of a table are equally similar, as those of many twins
+)
 
 
 class Answers:
@@ -106,10 +111,18 @@ class Answers:
         desk; `sample` is the number of pairs that are drawn, the same ones each time.
         """
         wanted = PairFilter(min_similarity, review, max_similarity, numbers_differ, unreviewed, sample)
-        found = self._stream(
-            lambda connection, live: query_rows.stream_pairs(connection, live.leaves, wanted)
-        )
-        return Results(found, Pair)
+
+        def read(connection: Connection, live: Generation) -> Iterator[Pair]:
+            if found.most is None or numbers_differ or unreviewed or sample is not None:
+                return query_rows.stream_pairs(connection, live.leaves, wanted)
+            bounds = query_rows.bound_pairs(connection, live.leaves, live.collection_id, wanted, found.most)
+            found.total = bounds.pairs
+            least = replace(wanted, min_similarity=bounds.least or min_similarity)
+            most = max(found.most, _EQUAL_PAIRS) if bounds.least == bounds.highest else None
+            return query_rows.stream_pairs(connection, live.leaves, least, most)
+
+        found = Results(self._stream(read), Pair)
+        return found
 
     def look_up_pairs(self, ends: Sequence[tuple[str, str]]) -> list[StoredPair]:
         """Return what the index has on pairs of documents, by their ids, in the given order."""

@@ -96,10 +96,32 @@ class PairFilter:
     sample: int | None = None
 
 
-def stream_pairs(connection: Connection, leaves: Leaves, wanted: PairFilter) -> Iterator[Pair]:
-    """Yield pairs of a live generation, twins expanded."""
-    make = with_rounded_estimate(Pair)
-    return stream_rows(connection, make, "read_pairs", leaves, name="nearsim_read_pairs", **asdict(wanted))
+def stream_pairs(
+    connection: Connection, leaves: Leaves, wanted: PairFilter, most: int | None = None
+) -> Iterator[Pair]:
+    """Yield pairs of a live generation, twins expanded; at most so many."""
+    make, parameters = with_rounded_estimate(Pair), asdict(wanted) | {"most": most}
+    return stream_rows(connection, make, "read_pairs", leaves, **parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class PairBounds:
+    """The number of pairs, and the similarities of the most similar ones.
+
+    `least` is None if there are not so many, `highest` if there are none.
+    """
+
+    pairs: int
+    least: float | None
+    highest: float | None
+
+
+def bound_pairs(
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, wanted: PairFilter, most: int
+) -> PairBounds:
+    """Return the bounds of the `most` most similar pairs between similarities; other conditions are ignored."""
+    parameters = asdict(wanted) | {"collection_id": collection_id, "most": most}
+    return run(connection, "bound_pairs", leaves, **parameters).one(PairBounds)
 
 
 _SAMPLED = 1_000

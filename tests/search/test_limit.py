@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,6 +127,28 @@ def test_deleted_documents_do_not_count(index: Index) -> None:
         found = index.similar_to_text(body, limit=limit)
         assert (len(found), found.has_more) == (min(limit, left), limit < left)
         assert {one.external_id for one in found} <= set(every[3:])
+
+
+@pytest.mark.parametrize(
+    "within",
+    [{}, {"review": True}, {"min_similarity": 0.8}, {"max_similarity": 0.95}, {"numbers_differ": True}],
+)
+def test_a_table_reads_the_most_similar_pairs_only(index: Index, within: dict[str, Any]) -> None:
+    """Those of deleted documents are in the index until a worker removes them, and do not count."""
+    with index.database.transaction() as connection:
+        connection.execute("DELETE FROM nearsim.document WHERE external_id LIKE '%-7'")
+    every = sorted(index.pairs(**within), key=lambda one: -one.similarity)
+    for limit in (*LIMITS, 400):
+        found = index.pairs(**within)
+        found.most = limit
+        read = sorted(found, key=lambda one: -one.similarity)
+        least = every[: min(limit, len(read))][-1:]
+        assert sorted(read, key=str) == sorted(
+            (one for one in every if len(read) == len(every) or one.similarity >= least[0].similarity),
+            key=str,
+        )
+        assert len(read) >= min(limit, len(every))
+        assert found.total == (None if "numbers_differ" in within else len(every))
 
 
 def test_estimates_are_limited_like_similarities(database_url: str) -> None:

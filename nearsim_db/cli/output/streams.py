@@ -17,7 +17,7 @@ from nearsim_db.errors import NearsimError
 from nearsim_db.readers.output import json_line, open_output
 from nearsim_db.readers.writers.delimited import DelimitedLines
 from nearsim_db.readers.writers.file_format import compression_of
-from nearsim_db.records import STANDARD_OUTPUT
+from nearsim_db.records import STANDARD_OUTPUT, Results
 
 if TYPE_CHECKING:
     from nearsim_db.cli.options import Rows
@@ -41,6 +41,9 @@ def write(
     """
     format, output, limit, quiet = rows.chosen(), rows.output, rows.limit, rows.quiet
     to_file = output is not None and output != STANDARD_OUTPUT
+    most = limit if limit or to_file else _TABLE_ROWS
+    if format is Format.TABLE and isinstance(answers, Results):
+        answers.most = most
     # Fetching the first answer raises an error for a missing index before the output is opened.
     every = chain(list(islice(answers, 1)), answers)
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
@@ -54,8 +57,8 @@ def write(
             _write_parquet(layout, counted, stream)
             written = counted.count
         elif format is Format.TABLE:
-            most = limit if limit or to_file else _TABLE_ROWS
-            written = _write_table(layout, counted, stream, most, count=not quiet, has_more=has_more)
+            total = getattr(answers, "total", None)
+            written = _write_table(layout, counted, stream, most, total, count=not quiet, has_more=has_more)
         elif format is Format.JSON:
             written = _write_document(layout, counted, stream, facts or {})
         else:
@@ -168,6 +171,7 @@ def _write_table(
     answers: _Counted[Answer],
     stream: BinaryIO,
     limit: int | None,
+    total: int | None,
     *,
     count: bool,
     has_more: bool,
@@ -184,7 +188,7 @@ def _write_table(
                 columns, rows, optional=layout.optional, shorten=layout.shorten, wrap=layout.wrap, stream=text
             )
         if count:
-            text.write(_count(layout, len(shown), answers.count, has_more=has_more))
+            text.write(_count(layout, len(shown), total or answers.count, has_more=has_more))
         if count and left_out:
             text.write(f"left out for the width: {', '.join(left_out)}; --format csv has all columns\n")
     finally:

@@ -52,7 +52,7 @@ WHERE {of_pairs}
 -- All pairs by external id, twins expanded, or those to be reviewed. Relies on the indexes of stored_pairs. Where the sketch
 -- has as many bands as the text is long, it says how many twins share; relies on the leaf's key.
 -- Optionally only pairs up to a similarity, with different numbers, without verdict and decision (verdict_one_current,
--- review_pair), or a sample by a hash of the doc_ids.
+-- review_pair), or a sample by a hash of the doc_ids; at most so many in all.
 SELECT similarity, intersection_size, union_size, estimate,
     coalesce(shared_bands, (SELECT CAST(least(octet_length(sketch) / 8 - 1, 32767) AS smallint) FROM {signature} AS signature
         WHERE signature.doc_id = pair.left_id)),
@@ -65,7 +65,30 @@ WHERE {of_view} AND in_review = %(review)s AND similarity >= %(min_similarity)s
         SELECT FROM nearsim.review WHERE review.left_id = pair.left_id AND review.right_id = pair.right_id
             AND decided_at IS NOT NULL AND undone_at IS NULL))
 ORDER BY CASE WHEN CAST(%(sample)s AS bigint) IS NOT NULL THEN hashint8extended(left_id, right_id) END
-LIMIT %(sample)s
+LIMIT least(%(sample)s, %(most)s)
+
+-- name: bound_pairs
+-- Number of pairs between similarities, twins expanded, as in read_pairs, the least similarity of the `most` most similar
+-- ones, NULL if there are fewer, and the highest. Reads signatures and pairs of heads; relies on document_collection_doc.
+WITH family AS MATERIALIZED (
+    SELECT signed.head_id, count(*) AS members FROM {signed} AS signed JOIN nearsim.document USING (doc_id)
+    WHERE document.collection_id = %(collection_id)s GROUP BY signed.head_id
+)
+SELECT CAST(coalesce(sum(pairs), 0) AS bigint), max(similarity) FILTER (WHERE reached >= %(most)s), max(similarity)
+FROM (
+    SELECT similarity, sum(pairs) AS pairs, sum(sum(pairs)) OVER (ORDER BY similarity DESC) AS reached
+    FROM (
+        SELECT pair.similarity, l.members * r.members AS pairs FROM {stored_pair} AS pair
+        JOIN family AS l ON l.head_id = pair.left_id
+        JOIN family AS r ON r.head_id = pair.right_id
+        WHERE pair.in_review = %(review)s
+        UNION ALL
+        SELECT 1, members * (members - 1) / 2 FROM family WHERE members > 1 AND NOT %(review)s
+    ) AS expanded
+    WHERE similarity >= %(min_similarity)s
+        AND (CAST(%(max_similarity)s AS double precision) IS NULL OR similarity <= %(max_similarity)s)
+    GROUP BY similarity
+) AS step
 
 -- name: read_similar
 -- Documents paired with one, twins expanded on both sides, most similar first, at most so many. With a direction those that
