@@ -68,7 +68,7 @@ def linked_pairs(
     """Yield the linked pairs of n heads, each once, in blocks: int64 rows left < right of `keys`.
 
     The keys of a head are distinct. A pair is yielded in the first of the buckets that link it, in the order of
-    `SketchKernels.first_links`, so that no other pairs need be known; one group of buckets is sorted at a time.
+    `plain.first_links`, so that no other pairs need be known; one group of buckets is sorted at a time.
     """
     are_first = _first_links(keys, full.rows, backend)
     for group in _groups(keys):

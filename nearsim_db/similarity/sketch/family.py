@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,10 @@ from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Sketches
 from nearsim_db.similarity.sketch import bands as cut
 from nearsim_db.similarity.sketch.bands import Banding
-from nearsim_db.similarity.sketch.kernels import KnownPairs, SketchKernels, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import KnownPairs, sketch_kernels
+
+if TYPE_CHECKING:
+    from nearsim_db.similarity.sketch.kernels import SketchKernels
 
 MAX_K = 65536
 INPUTS, WEIGHTS = ("terms", "vector"), ("count", "log", "idf")
@@ -70,7 +73,7 @@ class Family(ABC):
         self._backend = backends.resolve(backend)
 
     @property
-    def _kernels(self) -> SketchKernels:
+    def _kernels(self) -> "SketchKernels":
         return sketch_kernels(self._backend)
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """The loops over ids, in plain NumPy and compiled by numba, bit-identical."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,129 +99,33 @@ class FullRows(NamedTuple):
     ends: Ints
 
 
-class SketchKernels(Protocol):
-    """The kernels that a back end implements. The sketch of a document without ids is all zeros."""
+if TYPE_CHECKING:
+    from nearsim_db.similarity.sketch.kernels import plain
 
-    def fast_similarity(
-        self, ids: Hashes, offsets: Ints, hash_rounds: HashRounds, mix_ids: bool
-    ) -> NDArray[np.uint32]:
-        """Return the positions (n, k): the value, exclusive-or'd with the round times ROUND_MIX."""
+    class SketchKernels:
+        """The kernels of a back end, as NumPy has them. The sketch of a document without ids is all zeros."""
 
-    def dart_minhash(
-        self, ids: Hashes, weights: Floats, offsets: Ints, limits: Floats, darts: Darts, k: int
-    ) -> NDArray[np.uint32]:
-        """Return the values (n, k) of the darts of lowest rank; of equal ranks the lowest value.
-
-        `limits`, above 0, are the ranks below which to search first; if a position has no dart there, the limit
-        is doubled.
-        """
-
-    def minimum_prime32(
-        self, ids: Hashes, offsets: Ints, multipliers: NDArray[np.uint32], addends: Hashes, shift: int
-    ) -> Hashes:
-        """Return the least (a x + b) mod PRIME of each document and function, x = the low 32 bits of id >> shift."""
-
-    def minimum_java32(
-        self,
-        ids: Hashes,
-        offsets: Ints,
-        multipliers: NDArray[np.int32],
-        addends: NDArray[np.int32],
-        shift: int,
-    ) -> NDArray[np.int32]:
-        """Return the least a x + b, wrapped to int32, of each document and function, x as for prime32."""
-
-    def projections(self, ids: Hashes, offsets: Ints, whole: Ints, directions: Directions, k: int) -> Ints:
-        """Return the products (n, k) of each document's integer weights with k random vectors, modulo 2^64."""
-
-    def mixed_bands(self, positions: NDArray[Any], bands: int, rows: int, start: np.uint64) -> Hashes:
-        """Return a 64-bit hash of each band (n, bands) of unsigned positions (n, k); `start` seeds it."""
-
-    def intersections(self, ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> Ints:
-        """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
-
-    def shared_bits(self, ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> tuple[Ints, Ints]:
-        """Return the bits of each document, and those that documents left_rows[i] and right_rows[i] share.
-
-        An id sets the bit of its lowest digits, of BITS in all.
-        """
-
-    def longest_runs(
-        self, ids: Hashes, order: Ints, offsets: Ints, left_rows: Ints, right_rows: Ints
-    ) -> Ints:
-        """Return the length of the longest run of ids that documents left_rows[i] and right_rows[i] share, or -1.
-
-        `order` sorts the ids of each document, as places in `ids`. -1 leaves the pair to `runs.longest_run`: for ids
-        that repeat, time would grow with the product of both lengths.
-        """
-
-    def sums(self, ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) -> Sums:
-        """Compute the sums of m pairs, given as rows: document i has ids[offsets[i]:offsets[i + 1]], sorted and
-        distinct.
-
-        Each sum starts at 0 and adds one feature after the other by ascending id, rounding to float64 at every
-        step. So a pair has the same sums in any batch, and in either order.
-        """
-
-    def count_agreements(
-        self, sketches: NDArray[Any], left: Ints, right: Ints, bands: int, rows: int
-    ) -> tuple[Ints, Ints]:
-        """Count the equal positions of m pairs of sketches, and the equal runs of `rows` among the first `bands`.
-
-        `left` and `right` are rows of `sketches`, (n, k).
-        """
-
-    def first_links(
-        self, keys: Ints, by_band: bool, buckets: Ints, left: Ints, right: Ints, full: FullRows
-    ) -> Mask:
-        """Return which of m links are the first of their pair: no bucket before `buckets[i]` links its two rows.
-
-        The order of buckets is that of their products with GOLDEN, modulo 2^64, in which each band is as often first.
-
-        `keys` is (n, bands), ascending in each row, or with `by_band` such that equal keys are in equal columns. Rows
-        `left[i]` < `right[i]` share a bucket if they share its key; it links them if it is not in `full` or
-        `left[i]` is below its end.
-        """
-
-    def first_ragged_links(
-        self, keys: Hashes, offsets: Ints, buckets: Ints, left: Ints, right: Ints, full: FullRows
-    ) -> Mask:
-        """Return what `first_links` returns for rows keys[offsets[i]:offsets[i + 1]], each ascending, below 2^63."""
-
-    def window_minima(self, points: Hashes, offsets: Ints, windows: Ints) -> tuple[Hashes, Ints]:
-        """Return the least point of each `windows[i]` consecutive ones of document i: distinct and ascending, ragged.
-
-        Of each the low 56 bits. A document with fewer points is one window.
-        """
-
-    def smallest(self, points: NDArray[Any], offsets: Ints, k: int) -> NDArray[Any]:
-        """Return the k smallest distinct points of each document, ascending, (n, k), padded with the last one.
-
-        `points` is uint32 or uint64.
-        """
-
-    def merged(self, left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
-        """Merge rows of (m, k), as made by `smallest`, pair by pair until `limit` distinct ids.
-
-        Two rows of fewer than k ids are merged to their end.
-        """
-
-    def first_similar_sorted(
-        self, sketches: NDArray[Any], present: Mask, need: int, needs: Ints, decided: KnownPairs
-    ) -> Ints:
-        """Implement `Family.first_similar` for rows as made by `smallest`.
-
-        Rows are similar if they share `need` of the k smallest ids of their union; or, if both have fewer than
-        k ids, a and b of them, needs[a + b] of all.
-        """
-
-    def first_similar_positions(
-        self, sketches: NDArray[Any], present: Mask, need: int, decided: KnownPairs
-    ) -> Ints:
-        """Implement `Family.first_similar` for rows that are similar if `need` of their positions are equal."""
+        fast_similarity = staticmethod(plain.fast_similarity)
+        dart_minhash = staticmethod(plain.dart_minhash)
+        minimum_prime32 = staticmethod(plain.minimum_prime32)
+        minimum_java32 = staticmethod(plain.minimum_java32)
+        projections = staticmethod(plain.projections)
+        mixed_bands = staticmethod(plain.mixed_bands)
+        intersections = staticmethod(plain.intersections)
+        shared_bits = staticmethod(plain.shared_bits)
+        longest_runs = staticmethod(plain.longest_runs)
+        sums = staticmethod(plain.sums)
+        count_agreements = staticmethod(plain.count_agreements)
+        first_links = staticmethod(plain.first_links)
+        first_ragged_links = staticmethod(plain.first_ragged_links)
+        window_minima = staticmethod(plain.window_minima)
+        smallest = staticmethod(plain.smallest)
+        merged = staticmethod(plain.merged)
+        first_similar_sorted = staticmethod(plain.first_similar_sorted)
+        first_similar_positions = staticmethod(plain.first_similar_positions)
 
 
-def sketch_kernels(backend: Backend) -> SketchKernels:
+def sketch_kernels(backend: Backend) -> "SketchKernels":
     """Return the kernels of a back end."""
     kernels: SketchKernels = load_kernels(__name__, backend)
     return kernels

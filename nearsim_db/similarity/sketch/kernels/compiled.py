@@ -1,4 +1,4 @@
-"""The sketch kernels compiled by numba; see `SketchKernels`, whose types are not repeated.
+"""The sketch kernels compiled by numba; see `plain`, whose types are not repeated.
 
 Scratch memory is allocated inside each call, so threads may call them concurrently.
 """

@@ -1,4 +1,4 @@
-"""The kernels of sorted sketches and of comparisons of sketches, compiled by numba; see `SketchKernels`."""
+"""The kernels of sorted sketches and of comparisons of sketches, compiled by numba; see `plain_comparison`."""
 
 import numpy as np
 from numba import int64, uint32, uint64

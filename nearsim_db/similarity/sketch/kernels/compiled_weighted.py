@@ -1,4 +1,4 @@
-"""The kernels of weighted features, dart_minhash and random directions; see `SketchKernels` and `Darts`."""
+"""The kernels of weighted features, dart_minhash and random directions; see `plain` and `Darts`."""
 
 import numpy as np
 from numba import float64, int64, uint32, uint64

@@ -1,4 +1,4 @@
-"""The sketch kernels in NumPy; see `SketchKernels`."""
+"""The sketch kernels in NumPy. The sketch of a document without ids is all zeros."""
 
 from itertools import pairwise
 from typing import Any
@@ -28,6 +28,7 @@ _LOW_56 = np.uint64((1 << 56) - 1)
 
 
 def mixed_bands(positions: NDArray[Any], bands: int, rows: int, start: np.uint64) -> Hashes:
+    """Return a 64-bit hash of each band (n, bands) of unsigned positions (n, k); `start` seeds it."""
     table = positions[:, : bands * rows].reshape(len(positions), bands, rows)
     hashes = np.full((len(positions), bands), start, np.uint64)
     for row in range(rows):
@@ -38,6 +39,7 @@ def mixed_bands(positions: NDArray[Any], bands: int, rows: int, start: np.uint64
 
 
 def intersections(ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> Ints:
+    """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
     counts = np.zeros(len(left_rows), np.int64)
     order = np.argsort(left_rows, kind="stable")
     changes = np.flatnonzero(np.diff(left_rows[order])) + 1
@@ -52,6 +54,11 @@ def intersections(ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints)
 
 
 def longest_runs(ids: Hashes, order: Ints, offsets: Ints, left_rows: Ints, right_rows: Ints) -> Ints:
+    """Return the length of the longest run of ids that documents left_rows[i] and right_rows[i] share, or -1.
+
+    `order` sorts the ids of each document, as places in `ids`. -1 leaves the pair to `runs.longest_run`: for ids
+    that repeat, time would grow with the product of both lengths.
+    """
     return np.full(len(left_rows), -1, np.int64)
 
 
@@ -69,6 +76,12 @@ _FEATURES_AT_ONCE = 1 << 17
 
 
 def sums(ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) -> Sums:
+    """Compute the sums of m pairs, given as rows: document i has ids[offsets[i]:offsets[i + 1]], sorted and
+    distinct.
+
+    Each sum starts at 0 and adds one feature after the other by ascending id, rounding to float64 at every
+    step. So a pair has the same sums in any batch, and in either order.
+    """
     found = np.zeros((4, len(left)))
     sizes = np.diff(offsets)
     ends = np.cumsum(sizes[left] + sizes[right])
@@ -115,6 +128,14 @@ _LINKS_AT_ONCE = 1 << 14
 
 
 def first_links(keys: Ints, by_band: bool, buckets: Ints, left: Ints, right: Ints, full: FullRows) -> Mask:
+    """Return which of m links are the first of their pair: no bucket before `buckets[i]` links its two rows.
+
+    The order of buckets is that of their products with GOLDEN, modulo 2^64, in which each band is as often first.
+
+    `keys` is (n, bands), ascending in each row, or with `by_band` such that equal keys are in equal columns. Rows
+    `left[i]` < `right[i]` share a bucket if they share its key; it links them if it is not in `full` or
+    `left[i]` is below its end.
+    """
     first = np.ones(len(buckets), bool)
     for at in range(0, len(buckets), _LINKS_AT_ONCE):
         part = slice(at, at + _LINKS_AT_ONCE)
@@ -145,6 +166,7 @@ def _linked_before(
 def first_ragged_links(
     keys: Hashes, offsets: Ints, buckets: Ints, left: Ints, right: Ints, full: FullRows
 ) -> Mask:
+    """Return what `first_links` returns for rows keys[offsets[i]:offsets[i + 1]], each ascending, below 2^63."""
     first = np.empty(len(buckets), bool)
     for link, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         mine, others = (keys[offsets[row] : offsets[row + 1]] for row in (one, other))
@@ -155,6 +177,10 @@ def first_ragged_links(
 
 
 def window_minima(points: Hashes, offsets: Ints, windows: Ints) -> tuple[Hashes, Ints]:
+    """Return the least point of each `windows[i]` consecutive ones of document i: distinct and ascending, ragged.
+
+    Of each the low 56 bits. A document with fewer points is one window.
+    """
     found = [
         np.unique(_least_of_windows(points[begin:end], min(window, end - begin)) & _LOW_56)
         for (begin, end), window in zip(pairwise(offsets.tolist()), windows.tolist(), strict=True)
@@ -193,6 +219,7 @@ def components(ids: Hashes, directions: Directions, k: int) -> NDArray[Any]:
 
 
 def projections(ids: Hashes, offsets: Ints, whole: Ints, directions: Directions, k: int) -> Ints:
+    """Return the products (n, k) of each document's integer weights with k random vectors, modulo 2^64."""
     sums = np.zeros((len(offsets) - 1, k), np.int64)
     at_once = max(1, _COMPONENTS_AT_ONCE // k)
     for low in range(int(offsets[0]), int(offsets[-1]), at_once):

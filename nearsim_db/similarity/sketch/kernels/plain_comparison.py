@@ -1,4 +1,4 @@
-"""The kernels of sorted sketches and of comparisons of sketches, in NumPy; see `SketchKernels`."""
+"""The kernels of sorted sketches and of comparisons of sketches, in NumPy."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,6 +16,11 @@ _PAIRS_AT_ONCE = 4_096
 def first_similar_sorted(
     sketches: NDArray[Any], present: Mask, need: int, needs: Ints, decided: KnownPairs
 ) -> Ints:
+    """Implement `Family.first_similar` for rows as made by `smallest`.
+
+    Rows are similar if they share `need` of the k smallest ids of their union; or, if both have fewer than
+    k ids, a and b of them, needs[a + b] of all.
+    """
     width = sketches.shape[1]
     own = first_of_equals(sketches)
     sizes = own.sum(axis=1)
@@ -104,6 +109,8 @@ class _FirstIds:
 
 
 def first_similar_positions(sketches: NDArray[Any], present: Mask, need: int, decided: KnownPairs) -> Ints:
+    """Implement `Family.first_similar` for rows that are similar if `need` of their positions are equal."""
+
     def alike(row: int, others: Ints) -> Ints:
         enough = (sketches[others] == sketches[row]).sum(axis=1) >= need
         return np.flatnonzero(enough & present[others] & present[row])
@@ -135,6 +142,10 @@ _BYTES_AT_ONCE = 1 << 24  # of sketches on each side
 def count_agreements(
     sketches: NDArray[Any], left: Ints, right: Ints, bands: int, rows: int
 ) -> tuple[Ints, Ints]:
+    """Count the equal positions of m pairs of sketches, and the equal runs of `rows` among the first `bands`.
+
+    `left` and `right` are rows of `sketches`, (n, k).
+    """
     equal, runs = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
     step = max(1, _BYTES_AT_ONCE // max(1, sketches[:1].nbytes))
     for at in range(0, len(left), step):
@@ -150,6 +161,10 @@ _ROWS_AT_ONCE = 256
 
 
 def smallest(points: NDArray[Any], offsets: Ints, k: int) -> NDArray[Any]:
+    """Return the k smallest distinct points of each document, ascending, (n, k), padded with the last one.
+
+    `points` is uint32 or uint64.
+    """
     sketches = np.zeros((len(offsets) - 1, k), points.dtype)
     for document, (begin, end) in enumerate(pairwise(offsets.tolist())):
         if begin < end:
@@ -160,6 +175,10 @@ def smallest(points: NDArray[Any], offsets: Ints, k: int) -> NDArray[Any]:
 
 
 def merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
+    """Merge rows of (m, k), as made by `smallest`, pair by pair until `limit` distinct ids.
+
+    Two rows of fewer than k ids are merged to their end.
+    """
     parts = [
         _merged(left[at : at + _ROWS_AT_ONCE], right[at : at + _ROWS_AT_ONCE], limit)
         for at in range(0, max(len(left), 1), _ROWS_AT_ONCE)
@@ -188,6 +207,10 @@ def first_of_equals(rows: NDArray[Any]) -> Mask:
 
 
 def shared_bits(ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> tuple[Ints, Ints]:
+    """Return the bits of each document, and those that documents left_rows[i] and right_rows[i] share.
+
+    An id sets the bit of its lowest digits, of BITS in all.
+    """
     bits = np.zeros((len(offsets) - 1, BITS), np.bool_)
     bits[np.repeat(np.arange(len(bits)), np.diff(offsets)), ids & np.uint64(BITS - 1)] = True
     maps = np.packbits(bits, axis=1).view(np.uint64)

@@ -1,4 +1,4 @@
-"""dart_minhash in NumPy; see `SketchKernels` and `Darts`."""
+"""dart_minhash in NumPy; see `Darts`."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -40,6 +40,11 @@ class _Best(NamedTuple):
 def dart_minhash(
     ids: Hashes, weights: Floats, offsets: Ints, limits: Floats, darts: Darts, k: int
 ) -> NDArray[np.uint32]:
+    """Return the values (n, k) of the darts of lowest rank; of equal ranks the lowest value.
+
+    `limits`, above 0, are the ranks below which to search first; if a position has no dart there, the limit
+    is doubled.
+    """
     documents = len(offsets) - 1
     sketches = np.zeros((documents, k), np.uint32)
     begin = 0

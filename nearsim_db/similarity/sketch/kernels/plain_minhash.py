@@ -1,4 +1,4 @@
-"""The kernels of minhash and fast_similarity in NumPy; see `SketchKernels` and `HashRounds`."""
+"""The kernels of minhash and fast_similarity in NumPy; see `HashRounds`."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +19,7 @@ _PRIME = np.uint64(PRIME)
 def minimum_prime32(
     ids: Hashes, offsets: Ints, multipliers: NDArray[np.uint32], addends: Hashes, shift: int
 ) -> Hashes:
+    """Return the least (a x + b) mod PRIME of each document and function, x = the low 32 bits of id >> shift."""
     factors = multipliers.astype(np.uint64)
 
     def hashes(points: Hashes, function: int) -> Hashes:
@@ -36,6 +37,8 @@ def minimum_prime32(
 def minimum_java32(
     ids: Hashes, offsets: Ints, multipliers: NDArray[np.int32], addends: NDArray[np.int32], shift: int
 ) -> NDArray[np.int32]:
+    """Return the least a x + b, wrapped to int32, of each document and function, x as for prime32."""
+
     def hashes(points: Hashes, function: int) -> NDArray[np.int32]:
         values = points.astype(np.int32)
         values *= multipliers[function]
@@ -81,6 +84,7 @@ _HALF = np.uint64(32)
 
 
 def fast_similarity(ids: Hashes, offsets: Ints, hash_rounds: HashRounds, mix_ids: bool) -> NDArray[np.uint32]:
+    """Return the positions (n, k): the value, exclusive-or'd with the round times ROUND_MIX."""
     documents, k = len(offsets) - 1, len(hash_rounds.forced_addends)
     sketches = np.zeros((documents, k), np.uint32)
     begin = 0
