@@ -102,10 +102,13 @@ def test_revision_increases_with_every_effective_update(backend: Backend) -> Non
     assert min(revisions(backend).values()) > max(after.values())
 
 
-def test_updates_replace_a_revision_set_by_an_insert(backend: Backend) -> None:
-    backend.execute("INSERT INTO nearsim.document (collection_id, external_id, revision) VALUES (1, 'c', -5)")
+@pytest.mark.parametrize("revision", [-5, 1_000_000])
+def test_updates_replace_a_revision_set_by_an_insert(backend: Backend, revision: int) -> None:
+    backend.execute(
+        "INSERT INTO nearsim.document (collection_id, external_id, revision) VALUES (1, 'c', %s)", (revision,)
+    )
     backend.execute("UPDATE nearsim.document SET body = 'x' WHERE external_id = 'c'")
-    assert revisions(backend)[3] > revisions(backend)[2]
+    assert revisions(backend)[3] > max(revisions(backend)[2], revision)
 
 
 def test_rolled_back_changes_are_not_captured(backend: Backend) -> None:

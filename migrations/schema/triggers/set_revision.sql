@@ -1,6 +1,6 @@
 -- A document that leaves its collection or changes its doc_id is captured here row by row; the statement trigger captures
--- everything else. A body that is copied from an attached table unchanged does not get a new revision: everything computed
--- from it remains valid.
+-- everything else. A revision that was copied from another database may be ahead of the sequence. A body that is copied
+-- from an attached table unchanged does not get a new revision: everything computed from it remains valid.
 CREATE FUNCTION nearsim.set_revision() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -13,7 +13,7 @@ BEGIN
         NEW.revision := OLD.revision;
         RETURN NEW;
     END IF;
-    NEW.revision := nextval('nearsim.document_revision');
+    NEW.revision := greatest(nextval('nearsim.document_revision'), OLD.revision + 1);
     NEW.updated_at := now();
     IF (OLD.collection_id, OLD.doc_id) IS DISTINCT FROM (NEW.collection_id, NEW.doc_id) THEN
         INSERT INTO nearsim.change (collection_id, doc_id) VALUES (OLD.collection_id, OLD.doc_id);
