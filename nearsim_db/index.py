@@ -7,7 +7,7 @@ load their band rows; find pairs (buckets in common to candidates, verified by t
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, get_args
 
 from nearsim_db.errors import DEFAULT, ConflictError, InputError, NotFoundError
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
@@ -29,6 +29,7 @@ from nearsim_db.records import (
     Reject,
     silent,
 )
+from nearsim_db.search.answers import checked_ids
 from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
@@ -125,6 +126,8 @@ class Index(Queries):
         does not pay for its start. Raises InputError, when this is done, if documents are kept by source
         (`cluster.keep`) and none has one.
         """
+        if on_duplicate not in (None, *get_args(OnDuplicate)):
+            raise InputError(f"on_duplicate is {on_duplicate!r}; choose {', '.join(get_args(OnDuplicate))}")
         is_borrowed = self.database.engine.is_borrowed
         if dry_run:
             self.database.refuse_borrowed("a dry run")
@@ -249,10 +252,11 @@ class Index(Queries):
         """
         if purge:
             return self.purge(external_ids, rejects).deleted
+        ids = checked_ids(external_ids)
         with self.database.transaction() as connection:
             collection_id = collection_rows.get_collection(connection, self.collection).collection_id
             attachments.refuse_attached(connection, collection_id, "delete the rows")
-            deleted = list(document_writes.delete_documents(connection, collection_id, list(external_ids)))
+            deleted = list(document_writes.delete_documents(connection, collection_id, ids))
         self._index(collection_id)
         return deleted
 
@@ -263,7 +267,7 @@ class Index(Queries):
         reject file.
         """
         self.database.refuse_borrowed("a purge")
-        collection_id, ids = self._collection_id(), list(external_ids)
+        ids, collection_id = checked_ids(external_ids), self._collection_id()
 
         def finish_builds() -> None:
             with self._catch_up.skip_irreproducible():

@@ -1,6 +1,6 @@
 """Answers from what is stored: no text is encoded, so any generation serves, reproducible or not."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
@@ -303,6 +303,13 @@ def checked_limit(limit: int | None) -> int | None:
     if limit is not None and limit < 1:
         raise InputError(f"a limit of {limit} matches is out of range; choose 1 or more")
     return limit
+
+
+def checked_ids(external_ids: Iterable[str]) -> list[str]:
+    """Return external ids as a list. Raises InputError for a single one, whose characters would be taken for ids."""
+    if isinstance(external_ids, str):
+        raise InputError(f"{external_ids!r} is a string; give a list of ids")
+    return list(external_ids)
 
 
 def least_share(live: Generation, direction: Direction | None, asked: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from nearsim_db.errors import EmptyIndexError, InputError, RecipeError
 from nearsim_db.records import Id, Judgement
+from nearsim_db.search.answers import checked_ids
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.cache import BoundedCache
@@ -124,7 +125,7 @@ class Deduper:
         self, external_ids: Sequence[str], min_similarity: float | None = None
     ) -> list[Judgement[str]]:
         """Run `dedupe` for external ids, which one more query resolves."""
-        names = list(dict.fromkeys(external_ids))
+        names = list(dict.fromkeys(checked_ids(external_ids)))
         storable = storable_ids(names)
         try:
             collection_id = self._current().index.context.collection_id

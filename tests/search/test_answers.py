@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pyarrow
 import pytest
 
 from nearsim_db import Deduper, Document, Index
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.records import ClusterMember, Pair, arrow_table
 from nearsim_db.search.live_generation import GenerationReplacedError, retry_if_replaced
 from nearsim_db.similarity.recipe import Recipe, override
@@ -104,6 +105,16 @@ def test_tables_have_the_values_of_the_records(filled: Index) -> None:
             ("storm", {"storm", "storm-again", "storm-twin"}),
             ("harvest", {"harvest", "bridge"}),
         ]
+
+
+def test_arguments_that_would_mean_something_else_are_refused(filled: Index) -> None:
+    with filled:
+        for taking_ids in (filled.delete, filled.purge, Deduper(filled).dedupe_external):
+            with pytest.raises(InputError, match="'storm' is a string"):
+                taking_ids("storm")
+        decision: Any = "Flag"
+        with pytest.raises(InputError, match="'Flag'; choose flag, skip, raise"):
+            filled.add([], on_duplicate=decision)
 
 
 def test_an_empty_table_has_the_columns_and_types(database_url: str) -> None:
