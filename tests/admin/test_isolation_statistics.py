@@ -168,6 +168,7 @@ def test_row_estimates_do_not_spell_texts_of_the_other_tenant(repeated: World) -
             )  # every text, as without any value
 
 
+@pytest.mark.slow("statistics of every table")
 def test_row_estimates_depend_on_no_value_of_an_owner(repeated: World) -> None:
     """For each column that a reader may name: estimates below each stored value, and below one between."""
     varying, tried = set[str](), 0

@@ -17,6 +17,7 @@ from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.screening import Screened
 from tests.builders.command_line import write_jsonl
+from tests.builders.selection import some_combinations
 
 DOCUMENTS = 30
 
@@ -88,18 +89,19 @@ def test_none_are_none(records: EncodedRecords) -> None:
     assert np.isnan(pairs.similarities(np.array([1]), np.array([2]))).all()
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        [],
-        ["cluster.keep=central"],
-        ["cluster.linkage=average"],
-        ["cluster.linkage=representative", "cluster.keep=central"],
-        ["cluster.numbers_differ=keep-apart"],
-    ],
-    ids=str,
+@some_combinations(
+    (
+        "changes",
+        [
+            [],
+            ["cluster.keep=central"],
+            ["cluster.linkage=average"],
+            ["cluster.linkage=representative", "cluster.keep=central"],
+            ["cluster.numbers_differ=keep-apart"],
+        ],
+    ),
+    ("against", [False, True]),
 )
-@pytest.mark.parametrize("against", [False, True], ids=["alone", "against"])
 def test_parts_of_any_size_have_the_same_result(
     changes: list[str], against: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,6 +173,7 @@ def tuned(sample: Sample, labelled: Labels | None = None, **options: object) -> 
     return tune_passages(sample, RECIPE, TuningOptions(**options), labelled)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow("tunes a recipe")
 def test_the_length_is_beyond_phrases_and_the_gap_spans_what_copies_change(sample: Sample) -> None:
     found = tuned(sample)
     by_length = {one.passage: one for one in found.lengths}
@@ -187,6 +188,7 @@ def test_the_length_is_beyond_phrases_and_the_gap_spans_what_copies_change(sampl
     assert by_length[20].fingerprints == pytest.approx(2 * 206 / 6, rel=0.1)
 
 
+@pytest.mark.slow("tunes a recipe")
 def test_labels_and_given_keys_decide(sample: Sample) -> None:
     pairs = [(f"story{number}", f"copy{number}", True) for number in range(0, 90, 3)]
     pairs += [(f"story{number}", f"story{number + 1}", False) for number in range(60)]

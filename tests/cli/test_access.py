@@ -47,6 +47,7 @@ WRITING = [
 ]
 
 
+@pytest.mark.slow("every query")
 def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, user: str) -> None:
     reader = as_user(filled, user)
     assert "nearsim db grant USER reader" in reader.fail("pairs")

@@ -4,6 +4,8 @@ import json
 import random
 from pathlib import Path
 
+import pytest
+
 from nearsim_db import Document, Index, presets
 from nearsim_db.search.statistics import Hint
 from nearsim_db.similarity.recipe import override
@@ -36,6 +38,7 @@ def test_an_index_that_finds_almost_nothing_names_a_preset(nearsim: CommandLine,
     assert profile["hints"] == [hint]
 
 
+@pytest.mark.slow("several builds")
 def test_pairs_within_one_source_only(database_url: str) -> None:
     with Index.connect(database_url) as index:
         for number in range(25):
@@ -73,6 +76,7 @@ def records(**more: object) -> list[dict[str, object]]:
     return [{"id": name, "text": text} | more for name, text in texts.items()]
 
 
+@pytest.mark.slow("several builds")
 def test_a_date_in_another_field_gives_a_hint(nearsim: CommandLine, tmp_path: Path) -> None:
     for at, (name, value) in enumerate(
         {"date": "26-FEB-1987 15:01:01.79", "Pub Date": "1987-02-26T15:01:01.790Z"}.items()
@@ -124,6 +128,7 @@ def test_a_dry_run_refuses_a_keep_policy_by_source(nearsim: CommandLine, tmp_pat
     nearsim.succeed(*dry_run)
 
 
+@pytest.mark.slow("several builds")
 def test_first_builds_of_others_refuse_a_keep_policy_by_source(
     nearsim: CommandLine, database_url: str
 ) -> None:

@@ -65,6 +65,7 @@ def app(database_url: str) -> Iterator["psycopg.Connection[tuple[object, ...]]"]
 ATTACH = ("attach", "news.story", "--id", "slug", "--text", "body", "--title", "headline")
 
 
+@pytest.mark.slow("several builds")
 def test_from_attach_to_detach(nearsim: CommandLine, app: "psycopg.Connection[tuple[object, ...]]") -> None:
     more = ("--source", "agency", "--url", "link", "--published-at", "day", "--set", "match.threshold=0.6")
     begun = nearsim.succeed(*ATTACH, *more, "--json").document()

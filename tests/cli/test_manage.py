@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psycopg
 import psycopg.sql
+import pytest
 
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, load, override, to_toml
@@ -152,6 +153,7 @@ def _as_role(nearsim: CommandLine, role: str) -> CommandLine:
     )
 
 
+@pytest.mark.slow("several builds")
 def test_shingles_too_short_for_the_documents_are_warned_of(nearsim: CommandLine, tmp_path: Path) -> None:
     drawn = random.Random(3)
     letters = "abcdefghijklmnopqrst"

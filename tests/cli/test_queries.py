@@ -221,6 +221,7 @@ PROFILED = [
 ]
 
 
+@pytest.mark.slow("every query")
 @pytest.mark.parametrize("prepared", some(["profile create default", None], "either way"))
 def test_queries_of_an_empty_index_answer_with_nothing(
     nearsim: CommandLine, tmp_path: Path, prepared: str | None

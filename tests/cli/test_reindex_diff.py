@@ -30,6 +30,7 @@ def ready(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
     return nearsim
 
 
+@pytest.mark.slow("several builds")
 def test_exceeded_limits_prevent_promotion(ready: CommandLine, tmp_path: Path) -> None:
     page = tmp_path / "diff.html"
     found = ready.succeed("reindex", "diff", "--json", "--output", page).document()

@@ -68,6 +68,7 @@ def test_decisions_are_verdicts_and_outlive_the_process(reviewed: CommandLine, d
         assert verdicts(reviewed) == [("pinned", "anna")]
 
 
+@pytest.mark.slow("starts a process")
 def test_labels_follow_each_decision(reviewed: CommandLine, tmp_path: Path) -> None:
     labels = tmp_path / "labels.csv"
     with desk(reviewed, "--labels", str(labels)) as opened:
@@ -82,6 +83,7 @@ def test_labels_follow_each_decision(reviewed: CommandLine, tmp_path: Path) -> N
     assert (again["unchanged"], again["pinned"], again["vetoed"]) == (1, 0, 0)
 
 
+@pytest.mark.slow("starts a process")
 def test_a_document_and_its_shortlist_are_one_decision(reviewed: CommandLine) -> None:
     with desk(reviewed, "--by", "anna") as opened:
         page = opened.request("/documents/numbers").body
@@ -95,6 +97,7 @@ def test_a_document_and_its_shortlist_are_one_decision(reviewed: CommandLine) ->
         assert verdicts(reviewed) == []
 
 
+@pytest.mark.slow("starts a process")
 def test_a_document_is_kept_and_that_is_undone(reviewed: CommandLine, database_url: str) -> None:
     survivor = "SELECT survivor_external_id = '{}' FROM nearsim.clusters"
     ((cluster, kept),) = [
@@ -117,6 +120,7 @@ def test_a_document_is_kept_and_that_is_undone(reviewed: CommandLine, database_u
     assert "was not chosen" in reviewed.fail("verdict", "keep", "d1", "--why", "x", "--undo")
 
 
+@pytest.mark.slow("starts a process")
 def test_passages_of_contained_texts_are_shown(nearsim: CommandLine, tmp_path: Path) -> None:
     own = " ".join(f"own{at}" for at in range(40))
     rows = [{"id": "part", "text": WORDS}, {"id": "whole", "text": f"{own} {WORDS} {own}"}]
@@ -155,6 +159,7 @@ def test_only_a_browser_with_the_token_is_answered(reviewed: CommandLine) -> Non
         assert verdicts(reviewed) == []
 
 
+@pytest.mark.slow("starts a process")
 def test_titles_are_text_and_other_schemes_no_links(reviewed: CommandLine) -> None:
     with desk(reviewed) as opened:
         page = opened.request("/pair/1/2").body
@@ -169,6 +174,7 @@ def test_titles_are_text_and_other_schemes_no_links(reviewed: CommandLine) -> No
         assert opened.request("/decide", {"answer": "perhaps", "document": "1", "listed": "2"}).status == 400
 
 
+@pytest.mark.slow("starts a process")
 def test_readers_read_and_take_no_leases(reviewed: CommandLine, database_url: str) -> None:
     with login(database_url, "nearsim_reader") as reader:
         as_reader = CommandLine(reviewed.environment | {"NEARSIM_DATABASE_URL": reader})
@@ -201,6 +207,7 @@ def test_a_tenant_judges_its_own_collection(reviewed: CommandLine, database_url:
         assert verdicts(as_tenant) == [("pinned", "anna")]
 
 
+@pytest.mark.slow("starts a process")
 def test_hosts_beyond_this_machine_need_a_token(reviewed: CommandLine) -> None:
     assert "needs --token" in reviewed.fail("review", "--host", "0.0.0.0", "--no-browser", exit_code=2)
     assert "at least 16" in reviewed.fail("review", "--token", "short", "--no-browser", exit_code=2)

@@ -58,6 +58,7 @@ def test_labels_and_settings(nearsim: CommandLine, corpus: Path, tmp_path: Path)
     assert "--precision" in nearsim.fail("tune", corpus, "--precision", 0.9, exit_code=2)
 
 
+@pytest.mark.slow("tunes a recipe")
 def test_other_findings_are_shown_without_a_proposal(
     nearsim: CommandLine, corpus: Path, tmp_path: Path
 ) -> None:
@@ -70,6 +71,7 @@ def test_other_findings_are_shown_without_a_proposal(
     assert reported["refusal"]
 
 
+@pytest.mark.slow("tunes a recipe")
 def test_passages_are_proposed_for_winnow(nearsim: CommandLine, corpus: Path, tmp_path: Path) -> None:
     output = tmp_path / "recipe.toml"
     options = ("--preset", "embedded-stories", "--output", output)

@@ -79,6 +79,7 @@ def unsafe(shown: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow("every command")
 def test_no_command_prints_control_characters_on_a_terminal(screen: Screen, tmp_path: Path) -> None:
     identifier = f"a {HOSTILE}z"
     lists: list[list[object]] = [["pairs"], ["clusters"], ["events"], ["verdict", "list"]]

@@ -243,6 +243,7 @@ def shares(texts: dict[str, str], asked: str) -> dict[str, tuple[float, float]]:
 COMMAND: LiteralString = "SELECT external_id, left_in_right, right_in_left FROM nearsim.{}(%s, %s)"
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.usefixtures("either_tables")
 def test_what_a_document_holds_and_what_holds_it(index: Index, texts: dict[str, str]) -> None:
     filled(index, texts)

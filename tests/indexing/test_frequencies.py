@@ -107,6 +107,7 @@ def test_result_sets_are_refused_as_keys_estimate_no_similarity(index: Index) ->
         Deduper(index).dedupe_external(list(texts))
 
 
+@pytest.mark.slow("several builds")
 def test_a_reindexing_counts_again(index: Index) -> None:
     first, later = records(90, 3), records(300, 4)
     index.create_profile("default", RARE)

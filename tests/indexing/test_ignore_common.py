@@ -61,6 +61,7 @@ def edited(rng: random.Random, text: str) -> str:
     return " ".join(words(rng, 1) if rng.random() < 1 / 12 else word for word in text.split())
 
 
+@pytest.mark.slow("several builds")
 def test_edited_copies_of_one_story_are_found_beside_a_footer_of_all_pages(index: Index) -> None:
     rng = random.Random(3)
     story = words(rng, 250)

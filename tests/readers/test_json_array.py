@@ -31,6 +31,7 @@ def in_pieces(content: bytes, size: int) -> InputFile:
     return InputFile(Path("a.json"), begun=pieces)
 
 
+@pytest.mark.slow("every size")
 @examples(100)
 @given(st.lists(VALUES, max_size=5), st.integers(1, 30), st.none() | st.integers(0, 3), st.booleans())
 def test_arrays_are_read_in_pieces_of_any_size(

@@ -71,6 +71,7 @@ def check(index: Index, documents: Mapping[str, Document]) -> None:
     assert verify_index(index.database, index.collection, sample=None).found.faults == ()
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.parametrize("across", ["source", "shop.name"])
 def test_pairs_and_clusters_follow_edits_of_the_field(database_url: str, across: str) -> None:
     rng = random.Random(1)

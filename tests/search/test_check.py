@@ -102,6 +102,7 @@ def test_head_changed_in_sql_is_replaced_by_its_twin(index: Index, database_url:
             assert "twin" in {one.external_id for one in fresh.check(near)}
 
 
+@pytest.mark.slow("every kind of look-up")
 def test_nothing_is_written(index: Index, texts: dict[str, str], database_url: str) -> None:
     index.add(Document(name, body=body) for name, body in texts.items())
     with psycopg.connect(database_url, autocommit=True) as plain:

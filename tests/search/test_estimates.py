@@ -159,6 +159,7 @@ def test_commands_show_what_is_verified(url: str, profile: str, tmp_path: Path) 
     }
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.parametrize("profile", ["certain", "bands"])
 def test_pairs_below_the_threshold_are_found(server: Server, profile: str) -> None:
     with server.database(fill_below) as url:

@@ -43,6 +43,7 @@ def all_events(index: Index, after: int | None = None) -> list[Event]:
     return list(index.events(after))
 
 
+@pytest.mark.slow("several builds")
 def test_events_equal_the_changes_of_a_transaction(index: Index, database_url: str) -> None:
     """Any statements on the tables, through the parents too, repeated, undone and rolled back."""
     index.add(unlike(14))

@@ -86,6 +86,7 @@ def figures(found: Matches) -> list[tuple[str, float, int | None, int | None]]:
     return [(one.external_id, one.similarity, one.intersection, one.union) for one in found]
 
 
+@pytest.mark.slow("several builds")
 def test_texts_match_in_the_order_of_estimates(index: Index, encoder: Encoder) -> None:
     seen = set()
     for name, body in list(TEXTS.items())[::5]:

@@ -16,6 +16,7 @@ from nearsim_db import AsyncIndex, Document, Index, Recipe
 from nearsim_db.errors import ConflictError, DatabaseError, DuplicateError, InputError, NotFoundError
 from tests.builders.command_line import STORIES, STORM
 from tests.builders.followed_table import words
+from tests.builders.selection import some
 
 DOCUMENTS = [Document(name, None, text) for name, text in STORIES.items()]
 COPY = Document("copy", None, STORM)
@@ -83,7 +84,10 @@ Opened = Callable[[str], AbstractContextManager[tuple[Any, Callable[[], None]]]]
 
 
 @pytest.mark.parametrize(
-    "opened", [with_psycopg, with_autocommit, with_sqlalchemy, with_session, with_django]
+    "opened",
+    some(
+        [with_psycopg, with_django, with_autocommit, with_sqlalchemy, with_session], "every library", kept=2
+    ),
 )
 def test_a_document_and_its_check_commit_together(database_url: str, opened: Opened) -> None:
     with Index.connect(database_url) as other:

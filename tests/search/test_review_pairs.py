@@ -89,6 +89,7 @@ def test_pairs_below_the_threshold_are_stored_apart(database_url: str, connectio
         assert {(left, right): alike for left, right, alike in run(connection, query).rows()} == found
 
 
+@pytest.mark.slow("several builds")
 def test_edits_and_deletions_keep_pairs_in_review_true(database_url: str) -> None:
     rng = random.Random(2)
     texts = make_texts(2)

@@ -89,6 +89,7 @@ def nearly(expected: Pairs) -> dict[tuple[str, str], Any]:
     return {pair: pytest.approx(alike) for pair, alike in expected.items()}
 
 
+@pytest.mark.slow("several builds")
 def test_pairs_of_all_profiles_are_combined(url: str) -> None:
     expected = brute_force(url)
     assert combined(url) == nearly(expected)

@@ -57,6 +57,7 @@ def expected_common(texts: list[list[int]], percent: float) -> dict[int, int]:
     }
 
 
+@pytest.mark.slow("many texts")
 @examples(25)
 @given(seed=st.integers(0, 2**32), percent=st.sampled_from([0.5, 5, 40]), step=st.integers(1, 20))
 def test_what_texts_share_that_differ_elsewhere_is_common(seed: int, percent: float, step: int) -> None:

@@ -138,6 +138,7 @@ def ascii_tables() -> list[separators.Table]:
     """The tables that recipes use, and one of other bytes."""
     reversed_bytes = np.full(separators.CODE_POINTS, separators.SEPARATOR, np.uint8)
     reversed_bytes[:128] = np.arange(127, -1, -1)
+    reversed_bytes.flags.writeable = False
     makers = (*TABLES.values(), separators.nothing)
     return [*(make(folded) for make in makers for folded in (True, False)), reversed_bytes]
 

@@ -85,7 +85,7 @@ def index(database_url: str) -> Iterator[Index]:
         yield index
 
 
-@pytest.mark.parametrize(("name", "limit"), some(CASES, "every family with every bucket limit", kept=5))
+@pytest.mark.parametrize(("name", "limit"), some(CASES, "every family with every bucket limit", kept=3))
 def test_candidates_are_those_of_the_product(index: Index, name: str, limit: int) -> None:
     recipe = override(Recipe(), [*RECIPES[name], f"match.bucket_limit={limit}"])
     index.create_profile("default", recipe)

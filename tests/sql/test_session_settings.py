@@ -41,6 +41,7 @@ def results(
     return found
 
 
+@pytest.mark.slow("runs all queries twice")
 @pytest.mark.each_major
 def test_results_do_not_depend_on_the_session(database_url: str) -> None:
     given = tenant(database_url, "default", "own")

@@ -47,6 +47,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.slow("every threshold")
 @pytest.mark.parametrize("rules", some(FAMILIES, "every family"))
 def test_similar_to_at_every_threshold(database_url: str, rules: list[str]) -> None:
     with world(database_url, *rules) as known:

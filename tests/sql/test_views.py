@@ -80,6 +80,7 @@ def test_twins_may_differ_in_ignored_numbers(database_url: str) -> None:
         assert {(left, right): differ for left, right, differ in reported} == twins
 
 
+@pytest.mark.slow("plans of many collections")
 def test_pairs_of_one_document_by_id_and_external_id(whole: World) -> None:
     expected = all_pairs(whole)
     for side, place in (("left", 0), ("right", 1)):

@@ -158,6 +158,7 @@ def rounded(number: float) -> str:
     return str(Decimal(repr(number)).quantize(Decimal("0.0001"), ROUND_HALF_UP))
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.usefixtures("either_tables")
 def test_pairs_missed_because_of_the_bucket_limit(database_url: str) -> None:
     with world(database_url, "match.bucket_limit=1") as known:

@@ -51,6 +51,7 @@ def insert_if_new(app: Application, number: int, text: str) -> bool:
     return True
 
 
+@pytest.mark.slow("starts a worker")
 def test_a_row_committed_just_before_is_found(url: str) -> None:
     with application(url) as app:
         assert insert_if_new(app, 1, words(0, 1))
@@ -70,6 +71,7 @@ def test_of_concurrent_near_copies_one_is_inserted(url: str) -> None:
         assert ask(app, "SELECT count(DISTINCT id % 3) = 3 AND count(*) = 3 FROM public.story") is True
 
 
+@pytest.mark.slow("starts a worker")
 def test_the_document_that_is_replaced_is_left_out(url: str) -> None:
     with application(url) as app, app.transaction():
         app.execute("INSERT INTO public.story (id, body) VALUES (1, %s)", (words(0, 1),))

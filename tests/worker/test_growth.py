@@ -191,6 +191,7 @@ def test_a_move_killed_at_any_step_is_finished(server: Server, monkeypatch: pyte
     assert kills > 10
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.parametrize("is_dropped", some([True, False], "each way"))
 def test_a_move_gives_way_to_a_rollback(url: str, is_dropped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is live then is moved instead, also if the generation that began to move was dropped."""

@@ -139,6 +139,7 @@ def squeeze(texts: Sequence[str], table: separators.Table, kernels: TextKernels)
     """Collapse each run of separators to one space, strip them at the ends, and fold ASCII case by the table."""
     raw = from_texts(texts)
     data, offsets = kernels.squeeze(raw.data, raw.offsets, table)
+    data.flags.writeable = False  # as in `from_texts`, so that kernels are compiled for one type
     return Canonical(data, offsets, raw.ascii)
 
 

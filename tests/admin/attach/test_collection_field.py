@@ -115,6 +115,7 @@ def test_rows_come_and_move_and_go(app: Application, database: Database) -> None
     assert "story:between" not in {one.name for one in database.collections()}
 
 
+@pytest.mark.slow("several builds")
 def test_what_triggers_missed_is_found_by_a_sweep(app: Application, database: Database) -> None:
     index = attached(database)
     app.execute("ALTER TABLE story DISABLE TRIGGER ALL; UPDATE story SET tenant = 'hidden' WHERE id < 2")

@@ -26,7 +26,7 @@ def _smallest(points, offsets, largest, k):
     for document in range(len(offsets) - 1):
         if offsets[document] == offsets[document + 1]:
             continue
-        count, bound = 0, largest
+        count, bound = int64(0), largest
         for at in range(offsets[document], offsets[document + 1]):
             # Ids above the k-th smallest so far cannot be in the sketch, so few of many are buffered.
             if points[at] <= bound:
@@ -37,8 +37,8 @@ def _smallest(points, offsets, largest, k):
                 buffer[count] = points[at]
                 count += 1
         count = _sort_distinct(buffer, count, k)
-        sketches[document, :count] = buffer[:count]
-        sketches[document, count:] = buffer[count - 1]
+        for place in range(k):
+            sketches[document, place] = buffer[min(place, count - 1)]
     return sketches
 
 

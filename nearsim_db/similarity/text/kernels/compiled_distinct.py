@@ -85,7 +85,9 @@ def _radix_sort(ids, begin, end, found, first, spare):
     """Sort ids[begin:end] into `found` from `first` on, whatever their distribution."""
     starts = np.empty(_DIGIT_VALUES + uintp(1), np.uintp)
     one, other = found[first : first + end - begin], spare[: end - begin]
-    one[:] = ids[begin:end]
+    # Assigning the slice would compile numba's error for unequal lengths, some 4 s of the first call.
+    for at in range(uintp(len(one))):
+        one[at] = ids[begin + at]
     for digit in range(_DIGITS):
         shift = uint64(digit * _DIGIT_BITS)
         starts[:] = uintp(0)
