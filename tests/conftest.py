@@ -30,8 +30,9 @@ _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_sl
 settings.register_profile("per change", _ANY_MACHINE, max_examples=20)
 settings.register_profile("all", _ANY_MACHINE, max_examples=100)
 
-# Kernels are compiled in one process while the other runs rooms that need none; then the longest rooms first.
+# Kernels are compiled in one process while others run rooms that need none; then the longest rooms first.
 _ORDER = (
+    "similarity/test_encoder.py",  # calls the kernels that other rooms need
     "similarity",
     "readers",
     "schema",
@@ -123,7 +124,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def _scope(nodeid: str) -> str:
-    return "similarity" if _room(nodeid) == "similarity" else nodeid.rsplit("::", 1)[0]
+    return "similarity" if nodeid.startswith("tests/similarity/") else nodeid.rsplit("::", 1)[0]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -145,7 +146,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests in the order of their rooms, and leave out the slow ones unless --all is given."""
-    items.sort(key=lambda item: _ORDER.index(_room(item.nodeid)))
+    items.sort(key=_place)
     if config.getoption("citus"):
         _keep(config, items, set(database_tests(items)))
     slow = {item for item in items for mark in item.iter_markers("slow") if _reason(item, mark)}
@@ -164,8 +165,8 @@ def _reason(item: pytest.Item, mark: pytest.Mark) -> str:
     return str(mark.args[0])
 
 
-def _room(nodeid: str) -> str:
-    return nodeid.split("/")[1]
+def _place(item: pytest.Item) -> int:
+    return next(place for place, start in enumerate(_ORDER) if item.nodeid.startswith(f"tests/{start}"))
 
 
 @pytest.fixture(scope="session")
