@@ -23,7 +23,11 @@ def one_character(given: str) -> str:
 
 
 def path(text: str) -> Path:
-    """Return a path to read. Raises UsageError for a URL, which is not downloaded."""
+    """Return a path to read. Raises UsageError for an empty one, and for a URL, which is not downloaded."""
+    if not text:
+        raise UsageError(
+            "a FILE is '', which is empty; name a file, a folder (. is this one) or - for standard input"
+        )
     if "://" in text:
         raise UsageError(
             f"{text} is a URL, and nearsim reads files: download it, or pipe it to standard input (-)"

@@ -3,6 +3,9 @@
 import csv
 import gzip
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -112,9 +115,27 @@ def test_csv_stays_csv_and_standard_input_is_spooled(
     assert list(spool.iterdir()) == []
 
 
+def test_temporary_files_are_deleted_on_sigterm(stories: Path, tmp_path: Path, unique: Path) -> None:
+    (spool := tmp_path / "spool").mkdir()
+    os.mkfifo(pipe := tmp_path / "old.jsonl")
+    command = [sys.executable, "-m", "nearsim_db", "dedupe", "-", "--against", pipe, "-o", unique]
+    with (
+        stories.open() as given,
+        subprocess.Popen(command, stdin=given, env={**os.environ, "TMPDIR": str(spool)}) as process,
+        pipe.open("w"),
+    ):
+        assert list(spool.iterdir())
+        process.terminate()
+        assert process.wait() == 143
+    assert list(spool.iterdir()) == []
+
+
 def test_output_may_replace_its_input(nearsim: CommandLine, stories: Path) -> None:
     before = stories.read_bytes().splitlines(keepends=True)
     stories.chmod(0o640)
+    assert "--output" in nearsim.fail("dedupe", stories, "--output", "", exit_code=2)
+    assert "is ''" in nearsim.fail("dedupe", "", "--output", stories, exit_code=2)
+    assert stories.read_bytes().splitlines(keepends=True) == before
     nearsim.succeed("dedupe", stories, "--output", stories, "-q")
     assert stories.read_bytes().splitlines(keepends=True) == [before[0], before[3], before[4]]
     assert stories.stat().st_mode & 0o777 == 0o640

@@ -1,6 +1,7 @@
 """The command `nearsim dedupe`: remove near-duplicates from files."""
 
 import os
+import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -169,7 +170,7 @@ def dedupe(
         comparison.refuse_with_cut(
             pairs=pairs, clusters=clusters, review=review, vectors=vectors, threshold=threshold
         )
-    if output is None and not dry_run:
+    if not output and not dry_run:
         raise UsageError("give --output PATH (- for standard output), or --dry-run")
     to = None if output is None else Path(output)
     is_sharded = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
@@ -192,6 +193,8 @@ def dedupe(
         else Outputs(to, pairs, clusters, rejects, review, output_format, is_sharded, comparison.cuts)
     )
     with ExitStack() as stack:
+        # Temporary files are deleted on the way out.
+        stack.enter_context(terminal.on_signals(lambda number: sys.exit(128 + number), signal.SIGTERM))
         with outcome.progress() as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
         originals = dict(zip(readable, files, strict=True))
