@@ -60,15 +60,16 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
         self._is_closing = False
 
     async def __anext__(self) -> Row:
-        if not self._read:
-            self._reading = self._reading or asyncio.ensure_future(self._run(self._next_rows))
-            # If this is cancelled, the next call returns what was read.
-            await asyncio.wait([self._reading])
-            reading, self._reading = self._reading, None
-            self._read = reading.result()[::-1]
-        if not self._read:
-            await self.aclose()
-            raise StopAsyncIteration
+        while not self._read:
+            reading = self._reading = self._reading or asyncio.ensure_future(self._run(self._next_rows))
+            # If this is cancelled, the next call returns what was read. Several tasks may wait for it.
+            await asyncio.wait([reading])
+            if self._reading is reading:
+                self._reading = None
+                self._read = reading.result()[::-1]
+                if not self._read:
+                    await self.aclose()
+                    raise StopAsyncIteration
         return self._read.pop()
 
     async def aclose(self) -> None:

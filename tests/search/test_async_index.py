@@ -78,6 +78,10 @@ def test_a_stream_that_is_left_early_is_closed(database_url: str) -> None:
             await anext(stream)
             await stream.aclose()
             assert [one async for one in stream] == []
+            shared = index.pairs()
+            found = await asyncio.gather(*(anext(shared) for _ in range(3)))
+            with Index.connect(database_url) as plain:
+                assert found == list(plain.pairs())[:3]
 
     run(work())
 
