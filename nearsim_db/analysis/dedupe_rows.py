@@ -108,7 +108,7 @@ def dedupe(
     polars, pyarrow). `id` to `vector` name the keys or columns; the text is 'text', or else 'body'. A row needs no id.
     `against`, `only_against`, `across`, `threshold` and `exact` are those of nearsim dedupe, `keep` is `cluster.keep`.
     A row that cannot be used is rejected with the reason. Raises RecipeError for an impossible value, InputError for
-    arguments that contradict each other or a data frame that cannot be read.
+    arguments that contradict each other, a data frame that cannot be read, or rows of which none can be used.
     """
     if only_against and against is None:
         raise InputError("only_against requires against")
@@ -126,6 +126,7 @@ def dedupe(
         read = DedupeInput(_Source(given, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
         rejects = _Rejects()
         read.read(records, None, rejects, silent, strict=False)
+        read.refuse_unusable()
         found = find(records, read.labels, silent)
         places, old = read.rows, read.labels.against
         removed = np.flatnonzero(found.match >= 0)

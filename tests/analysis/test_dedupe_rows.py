@@ -115,7 +115,9 @@ def test_a_row_is_compared_with_other_rows_and_across_values() -> None:
         dedupe(rows, exact=True, threshold=0.7)
 
 
-def test_a_damaged_or_ambiguous_frame_is_an_error() -> None:
+def test_a_damaged_ambiguous_or_unusable_frame_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"none of the 2 records is usable .*keys: words"):
+        dedupe(pyarrow.table({"words": [STORM, STORM]}))
     table = pyarrow.table([[STORM], [STORM]], names=["text", "text"])
     with pytest.raises(InputError, match="duplicate column names"):
         dedupe(table)
