@@ -8,11 +8,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from nearsim_db.indexing import steps, work_queue
+from nearsim_db.indexing import work_queue
 from nearsim_db.store.work.queue import STAGES
-from tests.builders.interleaving import Actor, Schedule
 from tests.builders.living_world import Statement, World
 from tests.builders.selection import some
+from tests.indexing.test_interleavings import check_clusters, play
 
 SEEDS = [range(1), range(3, 6)]
 BANDS = ["match.bucket_limit=3", "bands.count=8", "bands.rows=1", "shingle.k=1"]
@@ -21,7 +21,6 @@ WORLDS = {
     "stars": [*BANDS, "cluster.linkage=representative"],
     "numbers": [*BANDS, "cluster.numbers_differ=keep-apart"],
 }
-MEMBERS = "SELECT doc_id, cluster_id, is_survivor FROM {cluster_member} ORDER BY doc_id"
 TORN = """
 SELECT verdict_id FROM nearsim.verdict
 JOIN {cluster_member} AS one ON one.doc_id = left_id
@@ -79,28 +78,10 @@ SELECT nearsim.undo_verdict(left_id, right_id, 'thought again') FROM (
 """
 
 
-def play(world: JudgedWorld, monitor: psycopg.Connection[tuple[object, ...]], seed: int) -> int:
-    """One history of two writers and two workers, checked at its end; returns how many verdicts there were."""
-    rng = random.Random(f"verdicts {seed}")
-    world.clear()
-    schedule = Schedule(rng, monitor)
-    actors = [
-        *(Actor(f"writer {one}", world.writer(rng.random().hex(), rng.randrange(8, 20))) for one in (1, 2)),
-        *(Actor(f"worker {one}", world.worker(rng.random().hex(), rng.randrange(10, 25))) for one in (1, 2)),
-    ]
-    try:
-        schedule.run(actors, lambda killed: None)
-        world.drain()
-        kept = world.run((MEMBERS, ()))
-        with world.engine.connect() as connection:
-            steps.rebuild_clusters(connection, world.context())
-            connection.commit()
-        assert kept == world.run((MEMBERS, ()))
-        assert world.run((TORN, ())) == []
-    except BaseException as error:
-        error.add_note(f"seed {seed}, after these steps:\n{schedule.listing()}")
-        raise
-    return len(world.run(("SELECT verdict_id FROM nearsim.verdict", ())))
+def check(world: World) -> None:
+    """Clusters are those of a full link, and none has the two documents of a veto."""
+    check_clusters(world, None)
+    assert world.run((TORN, ())) == []
 
 
 @pytest.mark.parametrize("seeds", some(SEEDS, "every seed"), ids=str)
@@ -117,5 +98,6 @@ def test_interleaved_verdicts_equal_a_full_link(
             monkeypatch.setattr(
                 work_queue, "_BATCH_SIZES", dict.fromkeys(STAGES, random.Random(seed).choice([1, 2, 3]))
             )
-            decided += play(world, monitor, seed)
+            play(world, monitor, seed, check)
+            decided += len(world.run(("SELECT verdict_id FROM nearsim.verdict", ())))
     assert decided > len(seeds)
