@@ -216,13 +216,18 @@ class PairLines:
         for head in np.flatnonzero(self.twins.sizes() > 1).tolist():
             count = int(self.records.counts[head]) if pairs.has_counts and has_features else None
             same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}
-            same |= {
-                "shared_bands": self.records.encoder.profile.bands if has_features else 0,
-                "verified": True,
-            }
+            same |= {"shared_bands": self._bands_of(head) if has_features else 0, "verified": True}
             if pairs.has_distances:
                 same["distance"] = 0.0
             yield from self._lines(combinations(self._documents(head), 2), same)
+
+    def _bands_of(self, head: int) -> int:
+        """Return how many bands twins share; under containment a text has as many as it has fingerprints."""
+        encoder = self.records.encoder
+        if encoder.metric.name != "containment":
+            return encoder.profile.bands
+        sketches = self.records.read_sketches(np.array([head]))
+        return int(encoder.shared_bands(sketches, sketches)[0])
 
     def _documents(self, head: int) -> list[int]:
         found: list[int] = self._order[self._bounds[head] : self._bounds[head + 1]].tolist()

@@ -293,6 +293,7 @@ def test_files_name_what_holds_what_was_removed(nearsim: CommandLine, tmp_path: 
     assert len(lines) == len(truth)
     for one in lines:
         left, right = grams(texts[one["left"]]), grams(texts[one["right"]])
+        assert 0 < one["shared_bands"] <= len(left & right)
         assert one["left_in_right"] == len(left & right) / len(left)
         assert one["right_in_left"] == len(left & right) / len(right)
     kept = {json.loads(line)["id"] for line in unique.read_text().splitlines()}
