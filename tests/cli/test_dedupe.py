@@ -118,17 +118,7 @@ def test_csv_stays_csv_and_standard_input_is_spooled(
 def test_temporary_files_are_deleted_on_sigterm(stories: Path, tmp_path: Path, unique: Path) -> None:
     (spool := tmp_path / "spool").mkdir()
     os.mkfifo(pipe := tmp_path / "old.jsonl")
-    command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "nearsim_db",
-        "dedupe",
-        "-",
-        "--against",
-        pipe,
-        "-o",
-        unique,
-    ]
+    command = [sys.executable, "-m", "nearsim_db", "dedupe", "-", "--against", str(pipe), "-o", str(unique)]
     with (
         stories.open() as given,
         subprocess.Popen(command, stdin=given, env={**os.environ, "TMPDIR": str(spool)}) as process,
