@@ -1,6 +1,7 @@
 """A sample of the differences between two generations, with texts and the reasons why two are no pair."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -173,7 +174,9 @@ class _MissingPairs:
     ) -> None:
         self._generation = generation
         self._documents = diffs.read_documents(connection, generation.leaves, _doc_ids(pairs))
-        self._encoder = _encoder(generation, backend)
+        self._encoder: Encoder | None = None
+        with suppress(FingerprintError, RecipeError):
+            self._encoder = make_encoder(generation, backend)
         self._features: dict[int, NDArray[Any]] = {}
         if self._encoder is None:
             return
@@ -223,13 +226,6 @@ class _MissingPairs:
             age = self._generation.recipe["retain"]["age"]
             return "is not indexed" if age == "none" else f"is older than the retention of {age}"
         return None if one.feature_count else "has no features"
-
-
-def _encoder(generation: Generation, backend: str | None) -> Encoder | None:
-    try:
-        return make_encoder(generation, backend)
-    except (FingerprintError, RecipeError):
-        return None
 
 
 def _name(one: DiffDocument) -> str:
