@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nearsim_db.errors import ServerError
-from nearsim_db.store.embedded import binaries, cluster
+from nearsim_db.store.embedded import binaries, cluster, ensure_running
 from nearsim_db.store.embedded.account import Account, connection_uri, server_account
 from nearsim_db.store.embedded.binaries import installed_binaries
 from nearsim_db.store.embedded.cluster import embedded_settings, render_configuration
@@ -29,6 +29,8 @@ def test_socket_is_in_the_home_or_for_a_long_home_at_a_short_and_stable_path() -
     assert len(os.fsencode(folder / ".s.PGSQL.5432")) <= 107
     assert ServerHome(first).socket_directory(ACCOUNT) == folder
     assert ServerHome(second).socket_directory(ACCOUNT) != folder
+    # libpq splits a host at commas.
+    assert "," not in str(ServerHome(Path("/srv/a,b")).socket_directory(ACCOUNT))
 
 
 @pytest.mark.parametrize(("length", "in_home"), [(70, True), (71, False)])
@@ -36,6 +38,13 @@ def test_socket_path_may_have_107_bytes(length: int, in_home: bool) -> None:
     # "/" + name + "/postgresql/socket/.s.PGSQL.5432", which has 32 characters, plus 4 of "/srv"
     home = Path("/srv") / ("é" * (length // 2) + "e" * (length % 2))
     assert (ServerHome(home).socket_directory(ACCOUNT).parent.parent == home) is in_home
+
+
+@pytest.mark.parametrize("name", ['q"x', "do$llar", "back`tick", "line\nend"])
+def test_paths_that_programs_of_postgresql_do_not_take_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ServerError, match="NEARSIM_HOME"):
+        ensure_running(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_url_quotes_the_folder() -> None:

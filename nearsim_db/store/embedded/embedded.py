@@ -24,6 +24,7 @@ from nearsim_db.store.embedded.processes import (
 IDLE_SECONDS = 60.0
 _LOCK_SECONDS = 600.0
 _SOCKET_PATH_BYTES = 107
+_UNUSABLE = frozenset('"$`\n\r')
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,13 @@ class ServerHome:
         return FileLock(self.folder / "watchdog.lock", 0)
 
     def socket_directory(self, account: Account) -> Path:
-        """Return a private folder for the socket: in the home, or in /tmp if the path would be too long for a socket.
+        """Return a private folder for the socket: in the home, or in /tmp if its path would be unusable: too long for
+        a socket, or with a comma, which separates the hosts of a URI.
 
         Not in the environment's temporary folder, which may differ between processes that share a home.
         """
         folder = self.folder / "socket"
-        if len(os.fsencode(socket_path(folder))) <= _SOCKET_PATH_BYTES:
+        if len(os.fsencode(socket_path(folder))) <= _SOCKET_PATH_BYTES and "," not in str(folder):
             return folder
         digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
         return Path("/tmp") / f"nearsim-{account.user_id}-{digest}"
@@ -127,6 +129,7 @@ def free_bytes(folder: Path) -> int:
 def _hand_out(home: Path, *, keep: bool, idle_seconds: float, overrides: Mapping[str, str]) -> str:
     with _as_server_error(home):
         files = ServerHome(home)
+        _require_usable(files.path)
         account = server_account()
         socket_directory = files.socket_directory(account)
         if not files.folder.exists():
@@ -187,6 +190,15 @@ def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
             cwd=Path(__file__).parents[3],
             start_new_session=True,
             check=False,
+        )
+
+
+def _require_usable(home: Path) -> None:
+    # pg_ctl gives paths to a shell in double quotes, and initdb refuses line ends.
+    if unusable := _UNUSABLE & set(str(home)):
+        raise ServerError(
+            f"The path {str(home)!r} has {min(unusable)!r}, which PostgreSQL's programs do not take. Set NEARSIM_HOME "
+            "to another folder, or NEARSIM_DATABASE_URL to a server of yours."
         )
 
 
