@@ -125,6 +125,24 @@ def test_clusters_are_components_of_the_combined_pairs(url: str) -> None:
         check_clusters(url, profiles)
 
 
+def test_numbers_and_choices_decide_the_survivors_of_combined_clusters(url: str) -> None:
+    clusters: LiteralString = (
+        "SELECT doc_id, is_survivor FROM nearsim.combined_clusters('news', '{body,headline}')"
+    )
+    numbered, *_, chosen = (doc_id for doc_id, is_survivor in ask(url, clusters) if not is_survivor)
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "UPDATE nearsim.generation SET recipe = jsonb_set(recipe, '{cluster,keep}', '\"highest: score\"')"
+        )
+        connection.execute(
+            "UPDATE nearsim.document SET attributes = '{\"score\": 7}' WHERE doc_id = %s", (numbered,)
+        )
+    assert dict(ask(url, clusters))[numbered]
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT nearsim.pin_survivor(%s, 'the best of them')", (chosen,))
+    assert dict(ask(url, clusters))[chosen]
+
+
 def check_clusters(url: str, profiles: list[str] | None) -> None:
     """The clusters of the pairs of some profiles, and their survivors."""
     graph = nx.Graph(

@@ -75,8 +75,16 @@ BEGIN
                 GROUP BY numbered.doc_id
             ) AS tied
             JOIN nearsim.document ON document.doc_id = tied.doc_id AND document.collection_id = home
+            LEFT JOIN (
+                SELECT pin.doc_id, max(pin.pin_id) AS newest FROM nearsim.survivor_pin AS pin
+                WHERE pin.collection_id = home AND pin.undone_at IS NULL GROUP BY pin.doc_id
+            ) AS chosen ON chosen.doc_id = tied.doc_id
             WINDOW by_policy AS (PARTITION BY tied.root ORDER BY
+                chosen.newest DESC NULLS LAST,
                 array_position(sources, document.source) NULLS LAST,
+                CASE WHEN keep LIKE 'highest:%' THEN jsonb_path_query_first(
+                    nearsim.value_of(btrim(substr(keep, length('highest:') + 1)), document.source, document.attributes),
+                    'strict $.double()', silent => true) END DESC NULLS LAST,
                 CASE WHEN keep = 'longest' THEN coalesce(length(document.title), 0)
                     + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,
                 CASE WHEN keep = 'latest' THEN coalesce(document.published_at, document.created_at) END DESC NULLS LAST,
@@ -88,4 +96,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.combined_clusters(text, text[]) IS
-    'The clusters of several profiles together, or of all live profiles: clusters of different profiles that share a document are merged. The keep policy of the first profile chooses the document to keep. Documents that a veto separates under one profile may still be connected through others';
+    'The clusters of several profiles together, or of all live profiles: clusters of different profiles that share a document are merged. The document to keep is the one that a person chose last, else the choice of the keep policy of the first profile, central counting as earliest. Documents that a veto separates under one profile may still be connected through others';
