@@ -8,11 +8,11 @@ from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.admin.verify_index import verify_index
-from nearsim_db.indexing import drop_generation
+from nearsim_db.indexing import drop_generation, steps
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.driver.statements import PARENTS, Leaves
+from nearsim_db.store.driver.statements import PARENTS, Leaves, run
 from nearsim_db.store.generations import partitions
 from nearsim_db.worker.worker import Worker
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, texts_of, words
@@ -66,6 +66,22 @@ def test_a_worker_drops_what_deleted_collections_leave(
             [f"_{gone.generation_id}$"],
         ).fetchall()
     assert functions == []
+
+
+def test_deleted_twins_leave_with_their_head(database_url: str) -> None:
+    """Otherwise each batch of a large family gives the twins of later batches another head."""
+    with Index.connect(database_url) as index:
+        index.add(Document(f"d{number}", body=WORDS) for number in range(6))
+        context = index.serving().context
+        with index.database.transaction() as connection:
+            deleted = run(
+                connection, "DELETE FROM nearsim.document WHERE external_id < 'd4' RETURNING doc_id"
+            ).values()
+            steps.store_signatures(connection, context, deleted[:1], steps.sign_documents(context, []))
+            found = run(connection, "SELECT doc_id, head_id FROM nearsim_index.signed").rows()
+        assert sorted(found) == [(one, deleted[-1] + 1) for one in (deleted[-1] + 1, deleted[-1] + 2)]
+        Worker(database_url).drain()
+        assert [(one.left, one.right) for one in index.pairs()] == [("d4", "d5")]
 
 
 @pytest.mark.slow("several workers")

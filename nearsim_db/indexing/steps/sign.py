@@ -150,6 +150,9 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
     settled = set(rows.doc_ids[same | outdated].tolist())
     removed = [doc_id for doc_id in doc_ids if doc_id in signed and doc_id not in settled]
     orphaned = {signed[one].digest for one in removed if signed[one].head_id == one}
+    # Otherwise, of many deleted twins, each batch would give those of the next batches another head.
+    gone = signatures.list_deleted(connection, context.leaves, [one for one in orphaned if one is not None])
+    removed = list({*removed, *gone})
     heads, preceded = _find_heads(connection, context, fresh, orphaned)
     changing = [digest for digest in orphaned | preceded if digest is not None]
     return _Plan(rows.take(same & ~outdated), fresh, heads, removed, changing)

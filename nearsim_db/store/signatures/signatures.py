@@ -150,6 +150,11 @@ def read_first_documents(connection: Connection, leaves: Leaves, digests: Sequen
     return dict(run(connection, "read_first_documents", leaves, digests=list(digests)).rows())
 
 
+def list_deleted(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> list[int]:
+    """Return the signed documents with these digests that were deleted."""
+    return run(connection, "list_deleted", leaves, digests=list(digests)).values() if digests else []
+
+
 def find_duplicate_heads(connection: Connection, leaves: Leaves, heads: Signatures) -> list[UUID]:
     """Return the digests of heads that have another head as well."""
     parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}

@@ -84,6 +84,12 @@ CROSS JOIN LATERAL (
     SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id LIMIT 1
 ) AS first
 
+-- name: list_deleted
+-- Documents with some digests that were deleted. Relies on the index on feature_digest and on document_pkey.
+SELECT doc_id FROM {signature} AS signature
+WHERE feature_digest = ANY(CAST(%(digests)s AS uuid[]))
+    AND NOT EXISTS (SELECT FROM nearsim.document WHERE document.doc_id = signature.doc_id)
+
 -- name: find_duplicate_heads
 -- Digests of heads that have a second head, signed at the same time. Relies on the index on (feature_digest, doc_id).
 SELECT feature_digest FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(digests)s AS uuid[])) AS head (own_id, digest)
