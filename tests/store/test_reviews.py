@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import combinations
 
 import pytest
@@ -28,7 +29,12 @@ def texts() -> dict[str, str]:
 @pytest.fixture
 def desk(index: Index) -> Iterator[Desk]:
     """Anna's desk over the texts, all of which are similar."""
-    index.add([Document(name, body=text, source=name) for name, text in texts().items()])
+    index.add(
+        [
+            Document(name, body=text, source=name, published_at=datetime(2026, at, 5, tzinfo=UTC))
+            for at, (name, text) in enumerate(texts().items(), 1)
+        ]
+    )
     (generation, _) = next(iter(index.profiles()))
     yield Desk(generation.collection_id, generation.collection, None, "anna")
 
@@ -50,6 +56,8 @@ def test_queues_list_open_pairs_by_doubt(desk: Desk, connection: Connection) -> 
         "t2",
     ]
     assert not desk.queue(connection, "numbers", Filters(min_similarity=0.999))
+    in_february = Filters(since=datetime(2026, 2, 1, tzinfo=UTC), until=datetime(2026, 3, 1, tzinfo=UTC))
+    assert [pair.left for pair in desk.queue(connection, "numbers", in_february)] == ["t1"]
     with pytest.raises(NotFoundError, match="there is no queue 'gone'"):
         desk.queue(connection, "gone")
 

@@ -143,8 +143,8 @@ BEGIN
             JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = $3
             WHERE %s
                 AND ($7 IS NULL OR $7 IN (a.source, b.source))
-                AND ($8 IS NULL OR a.published_at >= $8 OR b.published_at >= $8)
-                AND ($9 IS NULL OR a.published_at < $9 OR b.published_at < $9)
+                AND (($8 IS NULL OR a.published_at >= $8) AND ($9 IS NULL OR a.published_at < $9)
+                    OR ($8 IS NULL OR b.published_at >= $8) AND ($9 IS NULL OR b.published_at < $9))
                 AND ($10 IS NULL OR position(lower($10) IN lower(concat_ws(' ', a.title, b.title, a.external_id,
                     b.external_id))) > 0 OR position(lower($10) IN lower(nearsim.body_of(a.doc_id))) > 0
                     OR position(lower($10) IN lower(nearsim.body_of(b.doc_id))) > 0)
