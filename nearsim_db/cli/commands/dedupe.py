@@ -87,8 +87,12 @@ class _Comparison:
     ] = False
     cuts: Annotated[Path | None, _lines_option("places of what --cut has cut")] = None
 
-    def check(self, clusters: Path | None, vectors: Path | None, threshold: float | None) -> None:
+    def check(
+        self, files: list[Path], clusters: Path | None, vectors: Path | None, threshold: float | None
+    ) -> None:
         """Raise UsageError for options that exclude each other."""
+        if "-" in (self.against or ()) and "-" in map(str, files):
+            raise UsageError("standard input cannot be both FILE and --against; name a file for one of them")
         if self.exact and threshold is not None:
             raise UsageError("give either --exact or --threshold, not both")
         if self.only_against and not self.against:
@@ -165,7 +169,7 @@ def dedupe(
     to TMPDIR first. With --cut, passages of match.passage words (20 by default) that a record before has are cut
     out instead. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
     """
-    comparison.check(clusters, vectors, threshold)
+    comparison.check(files, clusters, vectors, threshold)
     if comparison.cut:
         comparison.refuse_with_cut(
             pairs=pairs, clusters=clusters, review=review, vectors=vectors, threshold=threshold
