@@ -121,7 +121,11 @@ def bound_pairs(
 ) -> PairBounds:
     """Return the bounds of the `most` most similar pairs between similarities; other conditions are ignored."""
     parameters = asdict(wanted) | {"collection_id": collection_id, "most": most}
-    return run(connection, "bound_pairs", leaves, **parameters).one(PairBounds)
+    # Before the statistics know a new generation, the planner expects few rows, and would compare all with all.
+    run(connection, "set_nested_loops", setting="off")
+    found = run(connection, "bound_pairs", leaves, **parameters).one(PairBounds)
+    run(connection, "set_nested_loops", setting="on")
+    return found
 
 
 _SAMPLED = 1_000

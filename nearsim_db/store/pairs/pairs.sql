@@ -67,6 +67,10 @@ WHERE {of_view} AND in_review = %(review)s AND similarity >= %(min_similarity)s
 ORDER BY CASE WHEN CAST(%(sample)s AS bigint) IS NOT NULL THEN hashint8extended(left_id, right_id) END
 LIMIT least(%(sample)s, %(most)s)
 
+-- name: set_nested_loops
+-- Let the planner use nested loops, or not, until the end of the transaction.
+SELECT set_config('enable_nestloop', %(setting)s, true)
+
 -- name: bound_pairs
 -- Number of pairs between similarities, twins expanded, as in read_pairs, the least similarity of the `most` most similar
 -- ones, NULL if there are fewer, and the highest. Reads signatures and pairs of heads; relies on document_collection_doc.
