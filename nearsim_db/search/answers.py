@@ -315,8 +315,10 @@ def checked_ids(external_ids: Iterable[str]) -> list[str]:
 def least_share(live: Generation, direction: Direction | None, asked: float) -> float:
     """Return the least similarity or, in a direction, share that is asked for; a share is by default the threshold.
 
-    Raises InputError for a direction under another metric than containment.
+    Raises InputError for a similarity outside 0..1, and for a direction under another metric than containment.
     """
+    if not 0 <= asked <= 1:
+        raise InputError(f"a similarity of {asked} is outside 0..1")
     if direction is None:
         return asked
     if (metric := metric_of(live.recipe)) != "containment":
@@ -330,7 +332,9 @@ def least_share(live: Generation, direction: Direction | None, asked: float) -> 
 def find_document(
     connection: Connection, live: Generation, external_id: str, *, with_text: bool = True
 ) -> dict[str, Any]:
-    """Return a document of a generation's collection. Raises NotFoundError."""
+    """Return a document of a generation's collection. Raises NotFoundError, InputError for no string."""
+    if not isinstance(external_id, str):
+        raise InputError(f"the id {external_id!r} is no string")
     found = query_rows.find_document(connection, live.collection_id, external_id, with_text=with_text)
     return found or refuse_document(live.collection, external_id)
 

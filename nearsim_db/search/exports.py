@@ -194,8 +194,10 @@ def write_export(
     """Write the documents of a collection in one snapshot, at most `limit`; return how many, and warnings.
 
     Documents in no cluster are survivors. A collection without documents has none. The file is complete or absent;
-    records are never all in memory. Raises InputError for an unknown column.
+    records are never all in memory. Raises InputError for an unknown column or `keep`.
     """
+    if keep not in _DUPLICATES:
+        raise InputError(f"keep is {keep!r}; choose {', '.join(_DUPLICATES)}")
     with_header = target.encoding.format not in _WITHOUT_HEADER
     with translate_errors(), database.engine.snapshot() as connection:
 

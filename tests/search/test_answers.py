@@ -1,5 +1,7 @@
 """Answers: one generation and one transaction each, as rows and as Arrow tables, also of an index without documents."""
 
+import math
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -115,6 +117,15 @@ def test_arguments_that_would_mean_something_else_are_refused(filled: Index) -> 
         decision: Any = "Flag"
         with pytest.raises(InputError, match="'Flag'; choose flag, skip, raise"):
             filled.add([], on_duplicate=decision)
+        number: Any = 36
+        with pytest.raises(InputError, match="the id 36 is no string"):
+            filled.similar(number)
+        with pytest.raises(InputError, match="'Flag'; choose survivors, duplicates, all"):
+            filled.export(os.devnull, decision)
+        for similarity in (1.01, -0.1, math.nan):
+            for asked in (filled.similar, filled.similar_to_text):
+                with pytest.raises(InputError, match=r"outside 0\.\.1"):
+                    asked("storm", min_similarity=similarity)
 
 
 def test_an_empty_table_has_the_columns_and_types(database_url: str) -> None:

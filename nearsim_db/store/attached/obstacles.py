@@ -96,7 +96,7 @@ def not_unique(connection: Connection, relation: Relation, columns: Columns) -> 
 
 def _unfit(relation: Relation) -> str | None:
     if relation.schema in (SCHEMA, INDEX_SCHEMA):
-        return f"it is in nearsim's own schema; move it by ALTER TABLE {relation.shown} SET SCHEMA"
+        return "it is in nearsim's own schema; attach a table of another schema"
     if relation.schema in ("pg_catalog", "information_schema"):
         return "it belongs to PostgreSQL"
     if relation.kind not in _TABLES:
