@@ -84,6 +84,19 @@ def test_a_first_build_of_a_large_collection_has_its_own_tables(
         assert not leaves.are_shared
 
 
+def test_a_build_leaves_statistics_of_its_rows(database_url: str) -> None:
+    """Links are found in band rows that were just loaded; a plan for none of them would join each with all."""
+    with Index.connect(database_url) as index, psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE nearsim_index.band_shared")
+        index.create_profile("default", override(Recipe(), RECIPE))
+        index.add(stories(120))
+        found = connection.execute(
+            "SELECT reltuples, (SELECT count(*) FROM nearsim.band) FROM pg_class"
+            " WHERE oid = 'nearsim_index.band_shared'::regclass"
+        ).fetchone()
+        assert found and found[0] == found[1] > 1_000
+
+
 def test_tables_are_analyzed_when_they_have_doubled(engine: Engine) -> None:
     """Not for each generation; of those that are newer the planner expects the rows of an average one."""
     with engine.connect(autocommit=True) as connection:

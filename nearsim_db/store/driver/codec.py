@@ -20,7 +20,7 @@ from psycopg.pq import Format
 from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.store.driver.arrays import packed, row_type
 from nearsim_db.store.driver.connection import Connection
-from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.driver.statements import Leaves, run
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.sketch.family import Family
@@ -146,10 +146,11 @@ def copy_columns(
 def copy_rows(
     connection: Connection, leaves: Leaves, parent: str, columns: Sequence[Column], *, freeze: bool = False
 ) -> int:
-    """Load rows of a generation into its table, as `copy_columns` does."""
+    """Load rows of a generation into its table, as `copy_columns` does; those of a shared one count for its VACUUM."""
     if leaves.is_shared(parent):
         generation = np.full(len(columns[0][1]), leaves.generation_id, np.int32)
         columns = [*columns, ("generation_id", generation)]
+        run(connection, "report_changes")
     return copy_columns(connection.backend, leaves.table(parent), columns, freeze=freeze)
 
 

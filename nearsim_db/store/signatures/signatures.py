@@ -17,7 +17,6 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import copy_rows, sketch_bytes, sketches_from, to_bigint
 from nearsim_db.store.driver.statements import Leaves, run, statement
-from nearsim_db.store.generations import partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,6 @@ def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows
                 ("head_id", heads[chosen]),
             ]
         copy_rows(connection, leaves, "signature", columns)
-    if len(rows.doc_ids):
-        partitions.report_changes(connection)
 
 
 def count_heads(connection: Connection, leaves: Leaves) -> int:
