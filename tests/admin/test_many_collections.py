@@ -37,6 +37,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return sent
 
 
+@pytest.mark.slow("many collections")
 def test_costs_do_not_grow_with_the_number_of_collections(
     database_url: str, monkeypatch: pytest.MonkeyPatch, statements: list[object]
 ) -> None:

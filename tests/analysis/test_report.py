@@ -275,6 +275,7 @@ def test_purged_texts_are_missing_and_changed_ones_marked_stale(own: World) -> N
     assert (texts[changed].body, texts[changed].characters, texts[changed].stale) == ("all", 7, True)
 
 
+@pytest.mark.slow("several builds")
 def test_judged_pairs_are_marked_and_come_last(own: World) -> None:
     before = gather(own.index.database, "default", None, Options(diffs=4)).index
     assert before is not None and {one.verdict for one in before.comparisons} == {None}
@@ -302,6 +303,7 @@ def test_whole_report_with_dates_outside_the_range_of_python(own: World) -> None
     assert len({(one.left.external_id, one.right.external_id) for one in index.comparisons}) == 7
 
 
+@pytest.mark.slow("several builds")
 def test_texts_of_an_attached_table_are_read_from_the_table(story: Index, database: Database) -> None:
     found = gather(database, story.collection, None, Options())
     assert found.index is not None and found.index.comparisons

@@ -80,6 +80,7 @@ SELECT collection_id, 'new', '' FROM nearsim.collection WHERE name = %s
 """
 
 
+@pytest.mark.slow("several builds")
 def test_reader_of_a_collection_no_longer_writes_it(filled: CommandLine, user: str, url: str) -> None:
     def may_write(collection: str) -> bool:
         with psycopg.connect(user) as connection:

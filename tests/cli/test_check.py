@@ -96,6 +96,7 @@ def test_limit_of_matches(stored: CommandLine, tmp_path: Path) -> None:
     assert enough.err == ""
 
 
+@pytest.mark.slow("several builds")
 def test_events_are_filtered_and_written(filled: CommandLine, tmp_path: Path) -> None:
     shown = filled.succeed("events", "--kind", "pair_found", "--kind", "cluster_formed", "--limit", "2")
     assert "pair_found" in shown.out and "generation_live" not in shown.out

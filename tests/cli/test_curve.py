@@ -63,6 +63,7 @@ def test_curves_as_image_files(plain: CommandLine, tmp_path: Path, threshold: li
     assert drawing.read_bytes() == first
 
 
+@pytest.mark.slow("plots")
 def test_curves_of_a_recipe_and_a_preset(plain: CommandLine, tmp_path: Path) -> None:
     recipe = tmp_path / "strict.toml"
     recipe.write_text('match = {threshold = 0.9, amplification = "or(12, and(10))"}')

@@ -97,6 +97,7 @@ def test_a_date_in_another_field_gives_a_hint(nearsim: CommandLine, tmp_path: Pa
         assert nearsim.succeed("dedupe", file, "-o", tmp_path / "unique.jsonl", "-q").err == ""
 
 
+@pytest.mark.slow("several builds")
 def test_a_keep_policy_by_source_is_refused_if_nothing_has_a_source(
     nearsim: CommandLine, tmp_path: Path
 ) -> None:

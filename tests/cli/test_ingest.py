@@ -21,6 +21,7 @@ from tests.builders.command_line import (
 from tests.builders.word_sets import counts
 
 
+@pytest.mark.slow("several builds")
 def test_records_of_a_truncated_file_are_kept_and_indexed(nearsim: CommandLine, tmp_path: Path) -> None:
     lines = "".join(json.dumps({"id": n, "text": unlike_any_other(n)}) + "\n" for n in range(3_000))
     whole = gzip.compress(lines.encode(), mtime=0)
@@ -44,6 +45,7 @@ def test_columns_are_mapped_by_options(nearsim: CommandLine, tmp_path: Path) -> 
     assert stored["published_at"].startswith("2024-05-31T00:00:00")
 
 
+@pytest.mark.slow("several builds")
 def test_rejects_of_a_folder_are_counted_and_named(nearsim: CommandLine, tmp_path: Path) -> None:
     (folder := tmp_path / "in").mkdir()
     for name in ("a.bin", "b.conf", "c.so"):

@@ -43,6 +43,7 @@ def test_reindex_from_start_to_drop(nearsim: CommandLine) -> None:
     assert (promoted["live"], promoted["retired"], promoted["promoted"]) == (3, 2, True)
 
 
+@pytest.mark.slow("several builds")
 def test_builds_are_paused_resumed_and_abandoned(nearsim: CommandLine) -> None:
     assert "start one: nearsim worker\n" in nearsim.succeed("reindex", "start", "--detach").err
     assert "nearsim reindex status" in nearsim.fail("reindex", "promote")

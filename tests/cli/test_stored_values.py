@@ -228,6 +228,7 @@ def test_what_sql_stores_is_read_back(server: Server, tmp_path: Path) -> None:
         trial()
 
 
+@pytest.mark.slow("every query")
 def test_numbers_beyond_json_are_shown(server: Server, tmp_path: Path) -> None:
     with server.database() as url, application(url) as app:
         nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(tmp_path / "home")})

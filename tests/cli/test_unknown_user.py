@@ -53,6 +53,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow("starts processes")
 def test_commands_without_a_server_need_no_home(folder: Path) -> None:
     code, _, error = run(folder, {}, *NEARSIM, "--help")
     assert code == 0, error

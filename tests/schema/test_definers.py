@@ -62,6 +62,7 @@ def test_only_trigger_functions_run_with_the_owners_rights(database_url: str) ->
         ).fetchone() == (True,)
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.usefixtures("own_tables")
 @pytest.mark.parametrize("isolated", [False, True], ids=["open", "isolated"])
 def test_new_partitions_ignore_default_privileges(database_url: str, isolated: bool) -> None:

@@ -138,6 +138,7 @@ def test_owner_with_createrole_creates_roles_and_keeps_its_rights(bare: Bare) ->
         fill(owner)
 
 
+@pytest.mark.slow("installs several times")
 def test_roles_that_an_untrusted_user_created_are_refused_to_a_superuser(bare: Bare, major: int) -> None:
     with ExitStack() as stack:
         creator, owner = bare.new_database(stack, "CREATEROLE"), bare.new_database(stack, "")

@@ -119,6 +119,7 @@ def test_a_field_that_no_document_has_is_refused(database_url: str) -> None:
             index.add([Document("a", body="one two three", source="wire")])
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.parametrize("numbers", ["link", "keep-apart"])
 def test_dedupe_keeps_the_same_documents(database_url: str, numbers: str) -> None:
     documents = make_documents(3, "source")

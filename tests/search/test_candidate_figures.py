@@ -40,11 +40,13 @@ def check(known: World, heads: Iterable[int]) -> None:
     assert (recorded["linked"], recorded["candidates"]) == (linked, candidates)
 
 
+@pytest.mark.slow("several builds")
 def test_candidates_share_the_least_number_of_bands(server: Server) -> None:
     with server.database(fill) as url, filled(url) as known:
         check(known, distinct_texts(known))
 
 
+@pytest.mark.slow("several builds")
 def test_candidates_satisfy_an_amplification(database_url: str) -> None:
     with Index.connect(database_url) as index:
         rules = [*FREE, "match.amplification=and(2, or(20, and(3)))"]

@@ -58,6 +58,7 @@ def test_check_equals_brute_force(index: Index, texts: dict[str, str]) -> None:
     assert index.check(Document("other")) == index.check(Document("other", body=" \0!? ")) == []
 
 
+@pytest.mark.slow("several builds")
 def test_check_agrees_with_adding(index: Index, texts: dict[str, str]) -> None:
     """Also for buckets over the limit: check returns the pairs that the document gets when added."""
     index.create_profile("p", recipe(bucket_limit=2))
@@ -140,6 +141,7 @@ def test_many_threads_share_one_index(index: Index, texts: dict[str, str]) -> No
     assert together == alone * 5
 
 
+@pytest.mark.slow("several builds")
 def test_new_generation_is_noticed(index: Index, texts: dict[str, str]) -> None:
     """A profile is dropped and created again under its name, with a different threshold."""
     question, names = Document("new", body=texts["f0-0"]), []

@@ -81,6 +81,7 @@ def test_sql_shows_what_is_verified(url: str, profile: str) -> None:
         assert ask(url, query, name=profile) == [("1", is_exact), ("2", True)]
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.usefixtures("either_tables")
 def test_events_keep_what_is_verified(index: Index, database_url: str) -> None:
     """Those of the first build and of later changes, after their generation is dropped."""
@@ -107,6 +108,7 @@ def test_events_keep_what_is_verified(index: Index, database_url: str) -> None:
     assert both == [(1, 3, True), (1, 3, False)]
 
 
+@pytest.mark.slow("starts a worker")
 def test_lookup_requests_are_answered_with_what_is_verified(url: str) -> None:
     with running(url):
         for profile, is_exact in PROFILES.items():

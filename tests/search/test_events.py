@@ -91,6 +91,7 @@ def test_every_commit_of_a_live_index_is_published(index: Index, database_url: s
         watcher.catch_up()
 
 
+@pytest.mark.slow("several workers")
 def test_many_writers_and_workers(index: Index, database_url: str) -> None:
     index.create_profile("default", override(Recipe(), RULES))
     index.add(Document(f"d{number}", body=alike(random.Random(number))) for number in range(12))

@@ -102,6 +102,7 @@ def test_texts_match_in_the_order_of_estimates(index: Index, encoder: Encoder) -
     assert not index.check(Document("new", body=TEXTS["f0-0"])).has_more
 
 
+@pytest.mark.slow("several builds")
 def test_a_stored_document_has_the_most_similar(index: Index) -> None:
     for limit in (0, -1):
         for refused in (index.similar_to_text, index.similar):

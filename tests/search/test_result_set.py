@@ -49,6 +49,7 @@ def test_results_equal_the_exact_sets_within_the_error(
         assert asked(deduper, ids, names[::-1]) == first_kept_alike(texts, names[::-1], least)
 
 
+@pytest.mark.slow("several builds")
 def test_default_threshold_is_that_of_the_live_recipe(index: Index) -> None:
     """Sets of fewer than k ids are compared exactly, so the pairs are those of the recipe."""
     rng = random.Random(6)

@@ -62,6 +62,7 @@ def make_texts(seed: int) -> dict[str, str]:
     return texts
 
 
+@pytest.mark.slow("several builds")
 def test_pairs_below_the_threshold_are_stored_apart(database_url: str, connection: Connection) -> None:
     texts = make_texts(1)
     documents = [Document(one, body=body) for one, body in texts.items()]

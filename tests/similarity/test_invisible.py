@@ -67,6 +67,7 @@ def test_the_scripts_without_spaces_are_those_of_line_breaking_class_sa() -> Non
     assert {character for character in listed - named if unicodedata.name(character, "")} == set()
 
 
+@pytest.mark.slow("every character")
 @every_backend
 def test_invisible_characters_do_not_split_words(backend: str) -> None:
     """Each alone between letters, and around a word, a space and a mark; in several scripts."""

@@ -154,6 +154,7 @@ def test_text_in_deep_markup_is_kept() -> None:
     assert strip_html("<div>" * 100_000 + "one" + "</div>" * 100_000 + "two").split() == ["one", "two"]
 
 
+@pytest.mark.slow("measures memory")
 @pytest.mark.parametrize("part", ["aa<b>", "&#x4e00;", "<p>&amp;", "&aacute;b "])
 def test_the_parts_of_a_page_are_not_all_in_memory_at_once(
     part: str, monkeypatch: pytest.MonkeyPatch

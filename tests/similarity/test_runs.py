@@ -4,6 +4,7 @@ import time
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def test_texts_share_a_run_if_their_longest_common_one_is_as_long(
 _PAIR = np.array([0]), np.array([1])
 
 
+@pytest.mark.slow("measures time")
 @every_backend
 def test_time_is_about_linear_in_repeated_words(backend: str) -> None:
     many = [np.full(size, 7, np.uint64) for size in (1_000_000, 999_999)]

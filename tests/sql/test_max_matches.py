@@ -15,6 +15,7 @@ LIMITED = SIMILAR.replace("%s, %s)", "%s, %s, max_matches => %s)")
 TWINS = 300
 
 
+@pytest.mark.slow("several builds")
 def test_the_first_of_all_matches_are_returned(whole: World) -> None:
     for asked in ((None, None), (0.8, None), (0.3, None), (None, 1), (0.2, 1)):
         for doc_id in whole.doc_ids[::7]:

@@ -115,6 +115,7 @@ def known(request: pytest.FixtureRequest, database_url: str) -> Iterator[tuple[I
         yield index, Words(request.param, profile, dict(sorted(texts.items())))
 
 
+@pytest.mark.slow("several builds")
 def test_results_are_in_the_profiles_metric(known: tuple[Index, Words], database_url: str) -> None:
     index, words = known
     expected = {pair for pair in combinations(words.texts, 2) if words.is_pair(*pair)}

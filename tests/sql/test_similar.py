@@ -122,6 +122,7 @@ def decide(known: World, one: int, other: int, verdict: str, undone_at: str | No
     )
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.usefixtures("either_tables")
 def test_bucket_limit_bounds_additional_candidates(database_url: str) -> None:
     with world(database_url, "match.bucket_limit=2") as known:

@@ -232,6 +232,7 @@ def test_survivors_moved_to_another_collection_are_replaced(whole: World) -> Non
     assert whole.ask("SELECT count(*) FROM nearsim.duplicates WHERE doc_id = %s", kept) == [(0,)]
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.usefixtures("own_tables")
 def test_builds_update_row_counts_of_parents(whole: World) -> None:
     for parent in ("signature", "similar_pair", "cluster_member"):
@@ -240,6 +241,7 @@ def test_builds_update_row_counts_of_parents(whole: World) -> None:
         assert whole.ask(known, f"nearsim.{parent}") == counted
 
 
+@pytest.mark.slow("several builds")
 def test_buckets_over_the_limit_are_counted(database_url: str) -> None:
     with world(database_url, f"match.bucket_limit={LIMIT}", "bands.rows=2") as small:
         check_buckets(small)

@@ -210,6 +210,7 @@ def test_documents_that_wait_to_be_indexed_say_so(whole: World) -> None:
     assert row["shared_bands"] is row["estimate"] is row["numbers_differ"] is None
 
 
+@pytest.mark.slow("several builds")
 def test_numbers_of_a_changed_text_are_not_compared(database_url: str) -> None:
     with world(database_url) as known:
         one, other = known.doc_ids[2:4]
@@ -235,6 +236,7 @@ def test_null_documents_are_refused(connection: Connection) -> None:
             connection.execute(command.encode(), pair)
 
 
+@pytest.mark.slow("several builds")
 def test_only_documents_of_one_collection_are_compared(database_url: str) -> None:
     with world(database_url) as known, Index.connect(database_url, collection="other") as index:
         index.add([Document("d1", body="some text")])
@@ -253,6 +255,7 @@ def test_only_documents_of_one_collection_are_compared(database_url: str) -> Non
                 known.ask(call, here, 4711)
 
 
+@pytest.mark.slow("several profiles")
 @pytest.mark.parametrize("profile", ["wide", "narrow"])
 def test_named_profile_is_used(database_url: str, profile: str) -> None:
     documents = [

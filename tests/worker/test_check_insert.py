@@ -90,6 +90,7 @@ def test_without_the_server_the_error_names_what_is_missing(database_url: str) -
     assert "dblink" in raised.value.diag.message_hint
 
 
+@pytest.mark.slow("starts a worker")
 def test_a_lost_connection_is_opened_again(url: str) -> None:
     with application(url) as app, application(url) as other:
         assert app.execute(CHECK, (words(0, 1),)).fetchall() == []

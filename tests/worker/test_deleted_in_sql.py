@@ -39,6 +39,7 @@ def rows(url: str, leaves: Leaves) -> list[int | None]:
     return found
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.usefixtures("either_tables")
 def test_a_worker_drops_what_deleted_collections_leave(
     database_url: str, monkeypatch: pytest.MonkeyPatch

@@ -227,6 +227,7 @@ def test_requests_of_a_killed_worker_are_answered_by_another(
     assert other.execute(READ, (number,)).fetchall() == checked(index, body) != []
 
 
+@pytest.mark.slow("starts a worker")
 def test_requests_are_deleted_when_old_and_with_their_collection_or_a_purge(
     database_url: str, index: Index, other: Application
 ) -> None:

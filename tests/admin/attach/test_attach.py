@@ -146,6 +146,7 @@ def test_rows_with_unusable_ids_are_skipped(app: Application, database: Database
     assert {name for (name,) in found} == {*map(str, range(1, 11)), "fine"}
 
 
+@pytest.mark.slow("several builds")
 def test_a_sweep_finds_changes_that_triggers_missed(where: str, database: Database) -> None:
     with application(where) as app:
         app.execute(PARTITIONED.encode())
@@ -231,6 +232,7 @@ def test_an_interrupted_load_continues(
     assert_as_ingested(database, app, index)
 
 
+@pytest.mark.slow("several builds")
 def test_primary_key_of_the_table_is_used(
     story: Index, app: Application, database: Database, where: str
 ) -> None:

@@ -159,6 +159,7 @@ def test_a_forged_trigger_makes_no_collection(app: Application, database: Databa
     assert documents(app) == expected(app) and len(database.collections()) == 3
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.parametrize("keep", [True, False])
 def test_detaching_leaves_no_triggers_behind(app: Application, database: Database, *, keep: bool) -> None:
     before = ask(app, CATALOG)
@@ -171,6 +172,7 @@ def test_detaching_leaves_no_triggers_behind(app: Application, database: Databas
     assert len(database.collections()) == (3 if keep else 0)
 
 
+@pytest.mark.slow("several builds")
 def test_attaching_again_changes_all_collections(app: Application, database: Database) -> None:
     attached(database)
     app.execute(

@@ -70,6 +70,7 @@ def drained(url: str) -> tuple[Monitor, str, dict[str, float]]:
     return monitor, error, {name: float(value) for name, value in metrics.items()}
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.parametrize("alterations", some([1, len(ALTERATIONS)], "every alteration"))
 def test_an_altered_or_dropped_table_is_reported_everywhere(
     story: Index,

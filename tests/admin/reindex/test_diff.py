@@ -158,6 +158,7 @@ def check_samples(
             assert (None if tie is None else tie.similarity) == known.get(pair)
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.parametrize(
     ("most_classes", "numbers"),
     [(0, (901, 902)), (6, (FIRST_OWN + 901, FIRST_OWN + 902)), (100, (901, FIRST_OWN + 902))],

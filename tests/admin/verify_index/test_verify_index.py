@@ -221,6 +221,7 @@ _DAMAGE: dict[str, tuple[list[LiteralString], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.usefixtures("own_tables")
 @pytest.mark.parametrize("damage", some(list(_DAMAGE), "every damage", kept=2))
 def test_damaged_tables_are_reported_and_the_index_rebuilt(database: Database, damage: str) -> None:
@@ -259,6 +260,7 @@ def test_an_index_of_another_scheme_is_reported_and_rebuilt(database: Database) 
     assert _content(database, 2) == before
 
 
+@pytest.mark.slow("several builds")
 @pytest.mark.usefixtures("own_tables")
 @pytest.mark.parametrize(
     ("kind", "damage"),
