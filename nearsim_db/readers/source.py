@@ -93,6 +93,8 @@ class Source:
         originals: Mapping[Path, Path] | None = None,
     ) -> None:
         given = [STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths]
+        if given.count(STANDARD_INPUT) > 1:
+            raise InputError("standard input can be read once: give - once")
         self._found = find_paths(given, reading)
         self.paths: tuple[Path, ...] = tuple(one.path for one in self._found)
         self._folders = {one.path for one in self._found if one.is_folder}

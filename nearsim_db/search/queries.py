@@ -51,7 +51,7 @@ class Queries(Answers):
     ) -> Generator[Event, None, None]:
         """Stream the events of pairs and clusters in commit order: those after event `after`, or all that are kept.
 
-        With `follow` the stream waits for more until the index is closed, and with `new`, too, it starts with the next
+        With `follow` the stream waits for more until the index is closed; with `new` as well it starts with the next
         event. Raises MissedEventsError if events were removed before they were read.
         """
         try:

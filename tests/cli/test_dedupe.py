@@ -223,7 +223,8 @@ def test_against_files_and_collections(nearsim: CommandLine, tmp_path: Path, uni
     )
     assert "cannot read" in nearsim.fail("dedupe", new, "-o", unique, "--against", "nowhere.jsonl")
     assert "both input and output" in nearsim.fail("dedupe", new, "-o", old, "--against", old)
-    assert "--against" in nearsim.fail("dedupe", "-", "-o", unique, "--against", "-", exit_code=2)
+    for twice in (("-", "--against", "-"), ("-", "-")):
+        assert "read once" in nearsim.fail("dedupe", *twice, "-o", unique, exit_code=2)
     for options in (("--only-against",), ("--against", old, "--clusters", pairs)):
         assert "--against" in nearsim.fail("dedupe", new, "-o", unique, *options, exit_code=2)
     nearsim.succeed("dedupe", new, "-o", unique, "--against", "-", given=new.read_bytes())

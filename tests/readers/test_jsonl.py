@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, Source
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.jsonl import read_jsonl
@@ -210,6 +211,8 @@ def test_standard_input_is_json_lines(monkeypatch: pytest.MonkeyPatch, path: str
     ]
     assert source.total_bytes is None
     assert source.bytes_read == 27
+    with pytest.raises(InputError, match="read once"):
+        Source([Path("-"), Path(path)])
 
 
 def test_a_line_of_too_many_values_is_rejected_unparsed(tmp_path: Path) -> None:

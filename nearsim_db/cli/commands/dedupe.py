@@ -91,8 +91,8 @@ class _Comparison:
         self, files: list[Path], clusters: Path | None, vectors: Path | None, threshold: float | None
     ) -> None:
         """Raise UsageError for options that exclude each other."""
-        if "-" in (self.against or ()) and "-" in map(str, files):
-            raise UsageError("standard input cannot be both FILE and --against; name a file for one of them")
+        if [*map(str, files), *(self.against or ())].count("-") > 1:
+            raise UsageError("standard input can be read once: give - once among the FILEs and --against")
         if self.exact and threshold is not None:
             raise UsageError("give either --exact or --threshold, not both")
         if self.only_against and not self.against:
