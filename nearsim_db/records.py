@@ -37,7 +37,7 @@ OnDuplicate = Literal["flag", "skip", "raise"]  # how to handle a document that 
 Keep = Literal["survivors", "duplicates", "all"]  # documents to export
 CitusUse = Literal["auto", "yes", "no"]  # whether band rows are on the nodes of a Citus cluster
 Direction = Literal["contains", "contained_in"]  # what a document holds, and what holds it
-WorkStage = Literal["compare", "sign", "search", "anchor", "link", "publish"]
+WorkStage = Literal["compare", "sign", "search", "anchor", "link"]
 
 
 # Those of which readers make one per record are not frozen, which takes four times as long to make.

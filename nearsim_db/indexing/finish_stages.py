@@ -25,7 +25,6 @@ _PROGRESS_STEPS = {
     "search": "search",
     "anchor": "search",
     "link": "clusters",
-    "publish": "events",
 }
 
 

@@ -1,8 +1,4 @@
-"""What a worker does in each stage of the work queue; every function commits.
-
-The events of a promoted generation are published in slices. Publishing reads no sketches, so it works for generations
-that this version cannot reproduce.
-"""
+"""What a worker does in each stage of the work queue; every function commits."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -13,18 +9,14 @@ import numpy as np
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.finish_stages import finish_stages
-from nearsim_db.records import Progress, WorkStage
+from nearsim_db.records import WorkStage
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.screening import VerifiedPairs
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.clusters import events
 from nearsim_db.store.documents import documents
-from nearsim_db.store.driver import Connection, Engine
-from nearsim_db.store.driver.driver_errors import is_transient, retry_conflicts
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.pairs import pairs
 from nearsim_db.store.signatures import signatures
@@ -190,58 +182,10 @@ def _update_clusters(connection: Connection, context: Context, lease_id: int, ta
     connection.commit()
 
 
-def _publish(connection: Connection, context: Context, lease_id: int, tasks: list[Task]) -> None:
-    publish_promotion_batch(connection, context.leaves, lease_id)
-
-
 STAGE_WORK: dict[WorkStage, Work] = {
     "compare": _compare,
     "sign": sign,
     "search": _search,
     "anchor": _search_full_buckets,
     "link": _update_clusters,
-    "publish": _publish,
 }
-
-
-# While a slice is published, transactions that change pairs or clusters wait to commit.
-_ROWS_PER_SLICE = 5_000
-
-
-def publish_all(engine: Engine, leaves: Leaves, lease_id: int, progress: Progress) -> None:
-    """Publish all events of a promoted generation, together with other workers."""
-    finish_stages(
-        engine, leaves, lease_id, {"publish": partial(publish_batch, engine, leaves, lease_id)}, progress
-    )
-
-
-def publish_batch(engine: Engine, leaves: Leaves, lease_id: int) -> int:
-    """Publish one slice of a promoted generation; return 0 if nothing is queued or another process publishes."""
-    with engine.connect() as connection:
-        batches = queue.take(connection, leaves, "publish", lease_id, 1)
-        connection.commit()
-        for _ in batches:
-            try:
-                retry_conflicts(connection, partial(publish_promotion_batch, connection, leaves, lease_id))
-            except Exception as error:
-                connection.rollback()
-                if is_transient(error):
-                    raise
-                reason = f"{type(error).__name__}: {error}"
-                queue.fail(connection, leaves, "publish", lease_id, [WHOLE], reason)
-                connection.commit()
-    return len(batches)
-
-
-def publish_promotion_batch(connection: Connection, leaves: Leaves, lease_id: int) -> None:
-    """Publish the next pairs and clusters in one transaction; what remains stays queued."""
-    # Purging texts and dropping the generation take this lock exclusively.
-    take_transaction_lock(connection, Lock.STORE, leaves.generation_id, shared=True)
-    # The same lock order as a promotion: the generation, its work, then EVENT.
-    events.lock_generation(connection, leaves)
-    if queue.lock_work(connection, leaves, "publish", lease_id, WHOLE):
-        if events.publish_promotion_batch(connection, leaves, _ROWS_PER_SLICE):
-            queue.continue_later(connection, leaves, "publish", lease_id, WHOLE, 0)
-        else:
-            queue.finish(connection, leaves, "publish", lease_id, [WHOLE])
-    connection.commit()

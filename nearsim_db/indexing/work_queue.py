@@ -25,7 +25,6 @@ _BATCH_SIZES: dict[WorkStage, int] = {
     "search": 1_000,
     "anchor": 16,
     "link": 2_000,
-    "publish": 1,
 }
 
 

@@ -228,12 +228,6 @@ class Generation(Base):
     retired_at: Mapped[datetime | None] = mapped_column(
         comment="When it was retired; NULL if it is live or never was"
     )
-    published_left_id: Mapped[int | None] = mapped_column(
-        comment="Position of publishing its events since promotion: left document of the last pair, or the cluster; NULL when complete"
-    )
-    published_right_id: Mapped[int | None] = mapped_column(
-        comment="Right document of that pair, or the largest bigint for a cluster"
-    )
     common_shingles: Mapped[bytes | None] = mapped_column(
         comment="Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none"
     )
@@ -621,7 +615,7 @@ class Backlog(View):
     state: Mapped[str | None] = mapped_column(comment="State of that generation; NULL for captured changes")
     stage: Mapped[str] = mapped_column(
         primary_key=True,
-        comment="change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters), publish (events after promotion)",
+        comment="change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters)",
     )
     waiting: Mapped[int] = mapped_column(comment="Number of pending rows, excluding those set aside")
     due: Mapped[int] = mapped_column(

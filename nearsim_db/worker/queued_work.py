@@ -8,12 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from nearsim_db.errors import count_of
-from nearsim_db.indexing import queue_stages
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import dispatch_leased
 from nearsim_db.indexing.work_queue import search_batch, sign_batch, work_batch
 from nearsim_db.records import WorkStage
-from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch
 from nearsim_db.worker.contexts import Scope, WorkerLease, facts_of, log, place_of
@@ -90,17 +88,15 @@ class QueuedWork:
         done = self._dispatch(between)
         with scope.engine.connect() as connection:
             queued = queue.find_work(connection, scope.collection_id)
-            batches = [(id, scope.contexts.find(connection, id), stage) for id, stage in queued]
-        for id, context, stage in batches:
+            batches = [(scope.contexts.find(connection, id), stage) for id, stage in queued]
+
+        for context, stage in batches:
             if scope.stopping():
                 break
             if context is not None:
                 done |= self._work(context, stage) > 0
-            elif stage == "publish":
-                done |= queue_stages.publish_batch(scope.engine, Leaves(id), self._lease.lease_id) > 0
-            else:
-                continue
-            between()
+                between()
+
         return done
 
     def _dispatch(self, between: Callable[[], None]) -> bool:

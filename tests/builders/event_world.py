@@ -12,8 +12,6 @@ Pair = tuple[int, int]
 Likeness = tuple[float, bool]  # a similarity, and whether it is verified
 Reported = tuple[object, ...]
 
-LARGEST = 2**63 - 1
-
 
 @dataclass
 class State:
@@ -21,11 +19,6 @@ class State:
 
     pairs: dict[Pair, Likeness] = field(default_factory=dict)
     members: dict[int, tuple[int, bool]] = field(default_factory=dict)
-
-    def reported(self, through: Pair) -> "State":
-        """The part that is published when a promoted generation is published up to a pair."""
-        pairs = {pair: similarity for pair, similarity in self.pairs.items() if pair <= through}
-        return State(pairs, {one: at for one, at in self.members.items() if (at[0], LARGEST) <= through})
 
     def survivors(self) -> dict[int, int]:
         """The survivor of each cluster."""
@@ -40,17 +33,20 @@ class State:
 
 
 FIRST = "SELECT generation_id FROM nearsim.generation ORDER BY created_at LIMIT 1"
+LIVE = """
+SELECT generation_id FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection
+    USING (collection_id) WHERE collection.name = %s AND profile.name = %s AND state = 'live'
+"""
 
 
 def snapshot(connection: Application, generation_id: int | None = None) -> State:
-    """The committed state of a generation, by default the first, as far as it is published; empty if it is not live."""
+    """The committed state of a generation, by default the first; empty if it is not live."""
     if generation_id is None and (first := connection.execute(FIRST).fetchone()):
         generation_id = int(str(first[0]))
-    turns = connection.execute(
-        "SELECT state, published_left_id, published_right_id FROM nearsim.generation WHERE generation_id = %s",
-        [generation_id],
-    ).fetchall()
-    if turns and turns[0][0] != "live":
+    state = connection.execute(
+        "SELECT state FROM nearsim.generation WHERE generation_id = %s", [generation_id]
+    ).fetchone()
+    if state and state[0] != "live":
         return State()
     ties = connection.execute(
         "SELECT left_id, right_id, similarity, recipe->'match'->>'verify' = 'exact' FROM nearsim.similar_pair"
@@ -63,15 +59,13 @@ def snapshot(connection: Application, generation_id: int | None = None) -> State
         "SELECT doc_id, cluster_id, is_survivor FROM nearsim.cluster_member WHERE generation_id = %s",
         [generation_id],
     ).fetchall()
-    state = State(
+    return State(
         {
             (int(str(a)), int(str(b))): (float(str(similarity)), bool(exact))
             for a, b, similarity, exact in ties
         },
         {int(str(doc_id)): (int(str(cluster)), bool(survives)) for doc_id, cluster, survives in members},
     )
-    _, left, right = turns[0] if turns else (None, None, None)
-    return state if left is None else state.reported((int(str(left)), int(str(right))))
 
 
 def differences(before: State, after: State) -> set[Reported]:
@@ -116,20 +110,23 @@ def said(event: Event) -> Reported:
 
 
 class Consumer:
-    """A program that maintains pairs and survivors from events alone."""
+    """A program that maintains pairs and survivors from events, and reads both again when a generation goes live."""
 
     def __init__(self) -> None:
         self.pairs: dict[Pair, Likeness] = {}
         self.survivors: dict[int, int] = {}
         self.last = 0
 
-    def hear(self, event: Event) -> None:
-        """Apply the next event."""
-        assert event.event_id > self.last
+    def hear(self, event: Event, reading: Application) -> None:
+        """Apply the next event, unless the last snapshot has it already; `reading` is for snapshots."""
+        if event.event_id <= self.last:
+            return
         self.last = event.event_id
         others = dict(zip(event.other_ids or (), event.other_survivor_ids or (), strict=True))
         match event.kind:
-            case "generation_live" | "generation_gone":
+            case "generation_live":
+                self._read_snapshot(event, reading)
+            case "generation_gone":
                 self.pairs, self.survivors = {}, {}
             case "pair_found":
                 assert event.left_id and event.right_id and event.similarity and event.verified is not None
@@ -140,6 +137,18 @@ class Consumer:
                 del self.pairs[event.left_id, event.right_id]
             case _:
                 self._hear_of_cluster(event, others)
+
+    def _read_snapshot(self, event: Event, reading: Application) -> None:
+        """Read the number of the newest event, and the pairs and clusters of the profile as of that event."""
+        with reading.transaction():
+            reading.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            newest = reading.execute("SELECT max(event_id) FROM nearsim.events").fetchone()
+            live = reading.execute(LIVE, [event.collection, event.profile]).fetchone()
+            state = State() if live is None else snapshot(reading, int(str(live[0])))
+
+        assert newest is not None
+        self.last = int(str(newest[0]))
+        self.pairs, self.survivors = state.pairs, state.survivors()
 
     def _hear_of_cluster(self, event: Event, others: dict[int, int]) -> None:
         assert event.cluster_id and event.survivor_id
@@ -194,5 +203,5 @@ class Watcher:
 
     def _hear(self, found: Iterable[Event]) -> None:
         for event in found:
-            self.consumer.hear(event)
+            self.consumer.hear(event, self._reading)
             self.kinds.add(event.kind)

@@ -35,7 +35,6 @@ BREAKING = {
     "generation_one_live": "INSERT INTO nearsim.generation (profile_id, state, recipe, fingerprint) "
     "SELECT profile_id, 'live', '{}', '' FROM nearsim.profile",
     "generation_state_known": "UPDATE nearsim.generation SET state = 'asleep'",
-    "generation_published_while_live": "UPDATE nearsim.generation SET published_left_id = 1",
     "generation_stage_known": "UPDATE nearsim.generation SET stage = 'asleep'",
     "signature_features_or_none": "UPDATE nearsim.signature SET sketch = NULL WHERE feature_count > 0",
     "signature_head_first": "UPDATE nearsim.signature SET head_id = doc_id + 1 WHERE feature_count > 0",

@@ -192,11 +192,6 @@ def test_deleting_a_head_publishes_its_pairs(index: Index, database_url: str) ->
     alike = "one two three four five six"
     texts = {"head": alike, "twin": alike, "third": alike, "near": f"{alike} seven"}
     index.add(Document(name, body=text) for name, text in texts.items())
-    assert [(one.kind, one.left, one.right, one.similarity) for one in all_events(index)][1:-1] == [
-        ("pair_found", "head", "twin", 1.0),
-        ("pair_found", "head", "third", 1.0),
-        ("pair_found", "head", "near", 4 / 5),
-    ]
     with application(database_url) as reading:
         watcher = Watcher(index.database, reading)
         watcher.catch_up()
@@ -258,7 +253,7 @@ def test_dropping_publishes_one_event(index: Index, database_url: str) -> None:
         assert snapshot(reading, first).pairs == watcher.state.pairs
 
 
-def test_generation_that_is_live_again_is_published_again(index: Index, database_url: str) -> None:
+def test_a_generation_that_is_live_again_is_one_event(index: Index, database_url: str) -> None:
     index.add(Document(f"d{number}", body="one two three four") for number in range(3))
     with application(database_url) as writing:
         watcher = Watcher(index.database, writing)
@@ -270,9 +265,7 @@ def test_generation_that_is_live_again_is_published_again(index: Index, database
         change(writing, DELETE_MEMBER, True, 3)
         assert [one.kind for one in all_events(index, last)] == ["generation_gone"]
         writing.execute("UPDATE nearsim.generation SET state = 'live'")
-        watcher.catch_up()
-        assert watcher.consumer.pairs == {}
-        index.build()
+        assert [event.kind for event in all_events(index, last)] == ["generation_gone", "generation_live"]
         watcher.catch_up()
         assert watcher.consumer.pairs == pairs
 

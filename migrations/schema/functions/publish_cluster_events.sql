@@ -4,22 +4,18 @@
 -- without reading all of it. Relies on the keys of cluster_member and on its index on (cluster_id, is_survivor, doc_id); a
 -- bitmap scan would read a whole cluster, and where statistics know no row of the generation so would the key, but for
 -- the order of a range. Only joins by key are nested loops, whatever the planner estimates for arrays,
--- so the work is linear. Documents of a cluster that is not yet published are treated as unclustered.
+-- so the work is linear.
 CREATE FUNCTION nearsim.publish_cluster_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
 RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off AS $$
 DECLARE
     published bigint;
-    through bigint;
 BEGIN
-    SELECT coalesce(published_left_id - CAST(published_right_id < 9223372036854775807 AS integer), 9223372036854775807) INTO through
-    FROM nearsim.generation WHERE generation.generation_id = publish_cluster_events.generation_id;
     INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, cluster_id, survivor_id, other_ids,
         other_survivor_ids)
     WITH touched AS (
-        SELECT DISTINCT ON (was.doc_id) was.doc_id, was.is_survivor,
-            CASE WHEN was.cluster_id <= through THEN was.cluster_id END AS cluster_id
+        SELECT DISTINCT ON (was.doc_id) was.doc_id, was.is_survivor, was.cluster_id
         FROM nearsim_index.pending_event AS draft
         CROSS JOIN LATERAL unnest(draft.doc_ids, draft.cluster_ids, draft.survive)
             AS was (doc_id, cluster_id, is_survivor)
@@ -31,7 +27,6 @@ BEGIN
         FROM touched LEFT JOIN LATERAL (
             SELECT member.cluster_id FROM nearsim.cluster_member AS member
             WHERE member.generation_id = publish_cluster_events.generation_id AND member.doc_id = touched.doc_id
-                AND member.cluster_id <= through
             LIMIT 1
         ) AS now_is ON true
     ), known AS (

@@ -1,18 +1,16 @@
 -- At commit a transaction's pending events become events. The transaction takes the advisory lock EVENT (28281), draws
 -- event_ids only under it and keeps it until its changes are visible. The lock is taken last: under it tables are read and
 -- events are inserted, and no row lock or other advisory lock is requested. The first and the last pending event of a pair
--- decide its net change. Pairs that promotion has not published yet are published by a later batch, in their state at that
--- time; the position of promotion is read under the lock. A transaction that only inserts pairs inserts each once. Twins,
--- which have no similarity in pending events, are alike by their features under any recipe.
+-- decide its net change. A transaction that only inserts pairs inserts each once. Twins, which have no similarity in
+-- pending events, are alike by their features under any recipe.
 CREATE FUNCTION nearsim.publish_pair_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
 RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
     published bigint;
-    through record;
+    are_exact boolean;
 BEGIN
-    SELECT generation.published_left_id AS left_id, generation.published_right_id AS right_id,
-        nearsim.is_exact(generation.recipe) AS are_exact INTO through
+    SELECT nearsim.is_exact(generation.recipe) INTO are_exact
     FROM nearsim.generation WHERE generation.generation_id = publish_pair_events.generation_id;
     IF NOT EXISTS (
         SELECT FROM nearsim_index.pending_event AS draft
@@ -23,13 +21,12 @@ BEGIN
             verified)
         SELECT publish_pair_events.collection_id, publish_pair_events.profile_id, publish_pair_events.generation_id,
             'pair_found', pair.left_id, pair.right_id, coalesce(pair.similarity, 1),
-            pair.similarity IS NULL OR through.are_exact
+            pair.similarity IS NULL OR are_exact
         FROM nearsim_index.pending_event AS draft
         CROSS JOIN LATERAL unnest(draft.left_ids, draft.right_ids, draft.similarities)
             AS pair (left_id, right_id, similarity)
         WHERE draft.pending_id >= publish_pair_events.first_draft AND draft.generation_id = publish_pair_events.generation_id
             AND draft.kind = 'pairs_after'
-            AND ((pair.left_id, pair.right_id) <= (through.left_id, through.right_id) OR through.left_id IS NULL)
         ORDER BY pair.left_id, pair.right_id;
         GET DIAGNOSTICS published = ROW_COUNT;
         RETURN published;
@@ -37,13 +34,12 @@ BEGIN
     INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity, verified)
     WITH step AS (
         SELECT draft.pending_id, draft.kind = 'pairs_after' AS came, pair.left_id, pair.right_id,
-            coalesce(pair.similarity, 1) AS similarity, pair.similarity IS NULL OR through.are_exact AS verified
+            coalesce(pair.similarity, 1) AS similarity, pair.similarity IS NULL OR are_exact AS verified
         FROM nearsim_index.pending_event AS draft
         CROSS JOIN LATERAL unnest(draft.left_ids, draft.right_ids, draft.similarities)
             AS pair (left_id, right_id, similarity)
         WHERE draft.pending_id >= publish_pair_events.first_draft AND draft.generation_id = publish_pair_events.generation_id
             AND draft.kind IN ('pairs_before', 'pairs_after')
-            AND ((pair.left_id, pair.right_id) <= (through.left_id, through.right_id) OR through.left_id IS NULL)
     ), net AS (
         SELECT left_id, right_id, count(*) AS steps, array_agg(came ORDER BY pending_id) AS came,
             array_agg(similarity ORDER BY pending_id) AS similarity, array_agg(verified ORDER BY pending_id) AS verified

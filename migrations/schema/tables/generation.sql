@@ -20,15 +20,11 @@ CREATE TABLE nearsim.generation (
     dropping boolean NOT NULL DEFAULT false,
     ready_at timestamptz,
     retired_at timestamptz,
-    published_left_id bigint,
-    published_right_id bigint,
     common_shingles bytea,
     frequencies bytea,
     CONSTRAINT generation_state_known CHECK
         (state IN ('building', 'catching_up', 'ready', 'live', 'retired', 'paused', 'abandoned')),
-    CONSTRAINT generation_stage_known CHECK (stage IN ('sign', 'bands', 'pairs', 'clusters', 'done')),
-    CONSTRAINT generation_published_while_live CHECK (
-        (published_left_id IS NULL) = (published_right_id IS NULL) AND (published_left_id IS NULL OR state = 'live'))
+    CONSTRAINT generation_stage_known CHECK (stage IN ('sign', 'bands', 'pairs', 'clusters', 'done'))
 );
 CREATE UNIQUE INDEX generation_one_live ON nearsim.generation (profile_id) WHERE state = 'live';
 CREATE UNIQUE INDEX generation_one_pending ON nearsim.generation (profile_id)
@@ -58,10 +54,7 @@ COMMENT ON COLUMN nearsim.generation.distributed IS
 COMMENT ON COLUMN nearsim.generation.dropping IS
     'Whether its tables are being dropped, which waits for sessions that read them';
 COMMENT ON COLUMN nearsim.generation.ready_at IS 'When it became ready';
-COMMENT ON COLUMN nearsim.generation.published_left_id IS
-    'Position of publishing its events since promotion: left document of the last pair, or the cluster; NULL when complete';
 COMMENT ON COLUMN nearsim.generation.common_shingles IS
     'Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none';
 COMMENT ON COLUMN nearsim.generation.frequencies IS
     'In how many texts each frequent shingle is, by which shingles are weighted (sketch.weights = idf): entries of an id of eight bytes and a count of four, the first with the number of texts; NULL for other weights';
-COMMENT ON COLUMN nearsim.generation.published_right_id IS 'Right document of that pair, or the largest bigint for a cluster';

@@ -16,7 +16,7 @@ CREATE TABLE nearsim.work (
     doc_ids bigint[],
     lost_lease_id integer,
     CONSTRAINT work_pkey PRIMARY KEY (generation_id, stage, doc_id),
-    CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare', 'publish')),
+    CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare')),
     CONSTRAINT work_batch_leased CHECK (doc_id >= 0 AND doc_ids IS NULL
         OR doc_id < 0 AND doc_ids IS NOT NULL AND lease_id IS NOT NULL AND attempts = 0)
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
@@ -29,7 +29,7 @@ CREATE INDEX work_set_aside ON nearsim.work (generation_id, stage, doc_id) WHERE
 COMMENT ON TABLE nearsim.work IS 'Work queue of a generation: sign, search and link, with leases, retries and errors';
 COMMENT ON COLUMN nearsim.work.doc_id IS 'The document; 0 for the whole index, a random negative number for a batch';
 COMMENT ON COLUMN nearsim.work.stage IS
-    'sign, search (for pairs), anchor (through a whole bucket), link (clusters), compare (all documents) or publish (events after promotion)';
+    'sign, search (for pairs), anchor (through a whole bucket), link (clusters) or compare (all documents)';
 COMMENT ON COLUMN nearsim.work.lease_id IS 'The lease under which it is processed; NULL if it waits';
 COMMENT ON COLUMN nearsim.work.again IS 'Whether it was queued again while being processed';
 COMMENT ON COLUMN nearsim.work.reached IS 'Progress of an anchor through its buckets: the last doc_id';

@@ -36,7 +36,7 @@ COMMENT ON COLUMN nearsim.backlog.collection_id IS 'Number of the collection; NU
 COMMENT ON COLUMN nearsim.backlog.generation_id IS 'The generation; NULL for changes';
 COMMENT ON COLUMN nearsim.backlog.state IS 'State of that generation; NULL for captured changes';
 COMMENT ON COLUMN nearsim.backlog.stage IS
-    'change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters), publish (events after promotion)';
+    'change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters)';
 COMMENT ON COLUMN nearsim.backlog.waiting IS 'Number of pending rows, excluding those set aside';
 COMMENT ON COLUMN nearsim.backlog.due IS
     'Number of rows that could start now: not leased, due, and their index is not being built';

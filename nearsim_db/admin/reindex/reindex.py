@@ -10,7 +10,7 @@ from nearsim_db.admin.reindex.foreground import ForegroundBuild
 from nearsim_db.admin.reindex.limits import NO_LIMITS, Limits, raise_if_exceeded
 from nearsim_db.admin.reindex.status import Status, read_status
 from nearsim_db.errors import ConflictError, FingerprintError, RecipeError
-from nearsim_db.indexing import drop_generation, profiles, queue_stages
+from nearsim_db.indexing import drop_generation, profiles
 from nearsim_db.indexing.drop_generation import Dropped
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search.live_generation import list_of_collection
@@ -194,10 +194,7 @@ class Reindex:
                 self._warn(
                     f"generation {chosen.generation_id} serves queries, but is not being updated: {error}"
                 )
-        retired = promote(self.database, chosen, states)
-        with translate_errors(), self.database.lease() as lease_id:
-            queue_stages.publish_all(self.database.engine, chosen.leaves, lease_id, self._progress)
-        return retired
+        return promote(self.database, chosen, states)
 
     def find_droppable(self, generation_id: int | None = None, *, every: bool = False) -> list[Generation]:
         """Return one generation, or all that are retired or abandoned; with `every` of all profiles of the collection.

@@ -33,7 +33,6 @@ STEPS = {
     "changes": ("checking changes", "documents"),
     "search": ("searching", "documents"),
     "clusters": ("clustering", "documents"),
-    "events": ("publishing events", "events"),
     "write": ("writing", "documents"),
     "shingle": ("shingling", "documents"),
     "judge": ("scoring shingles", "schemes"),

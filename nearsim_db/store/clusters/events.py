@@ -9,7 +9,7 @@ from nearsim_db.records import CollectionId, ProfileId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.statements import Leaves, run
+from nearsim_db.store.driver.statements import run
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.arrays import Ints
@@ -86,16 +86,6 @@ def read_events(
         "most": most,
     }
     return run(connection, "read_events", **parameters).all(_event)
-
-
-def lock_generation(connection: Connection, leaves: Leaves) -> None:
-    """Lock a generation against publishing its events, promoting or retiring it until the transaction ends."""
-    run(connection, "lock_generation", leaves)
-
-
-def publish_promotion_batch(connection: Connection, leaves: Leaves, most: int) -> bool:
-    """Publish up to `most` pairs and clusters of a promoted generation; return whether more may be left."""
-    return bool(run(connection, "publish_promotion_batch", leaves, most=most).value())
 
 
 def prune(connection: Connection, age_seconds: int, most: int) -> int:

@@ -14,15 +14,6 @@ WHERE event_id > %(after)s AND event_id <= %(newest)s
     AND (CAST(%(kinds)s AS text[]) IS NULL OR kind = ANY(CAST(%(kinds)s AS text[])))
 ORDER BY event_id LIMIT %(most)s
 
--- name: lock_generation
--- Keep other sessions from publishing events of a generation or changing its state until the transaction ends. Relies
--- on generation_pkey.
-SELECT FROM nearsim.generation WHERE generation_id = {generation_id} FOR NO KEY UPDATE
-
--- name: publish_promotion_batch
--- Publish events for a batch of a promoted generation's pairs and clusters; returns whether more may be left.
-SELECT nearsim.publish_promotion_batch({generation_id}, %(most)s)
-
 -- name: prune_events
 -- Delete the oldest events past an age. Of each kind and profile the last one deleted is kept as an empty mark and
 -- replaces the mark before. Relies on event_pkey, as event_id and `at` grow together, and on event_pruned.

@@ -183,11 +183,6 @@ def finish(
     return sorted(finished)
 
 
-def lock_work(connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_id: int) -> bool:
-    """Lock work under a lease until the transaction ends; False if the lease was lost."""
-    return bool(run(connection, "lock_work", leaves, stage=stage, lease_id=lease_id, doc_id=doc_id).count)
-
-
 def continue_later(
     connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_id: int, reached: int
 ) -> bool:

@@ -216,12 +216,6 @@ WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAS
     AND lease_id = %(lease_id)s
 RETURNING doc_id
 
--- name: lock_work
--- Lock work under a lease until the transaction ends; no row if the lease was lost. Relies on work_pkey.
-SELECT doc_id FROM nearsim.work
-WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(doc_id)s AND lease_id = %(lease_id)s
-FOR UPDATE
-
 -- name: continue_work
 -- Release an anchor after a slice of its work, to continue at `reached`, or from the beginning if it was queued again
 -- meanwhile. No row if the lease was lost. Relies on work_pkey.
@@ -314,10 +308,9 @@ WHERE work.generation_id = chosen.generation_id AND work.stage = chosen.stage AN
 RETURNING chosen.id
 
 -- name: discard_work
--- Delete failed and set-aside work that is not being processed. Events to publish stay: consumers would lose them for
--- good. Relies on work_tried_before.
+-- Delete failed and set-aside work that is not being processed. Relies on work_tried_before.
 WITH chosen AS MATERIALIZED (
-    {failed_work} AND work.stage <> 'publish'
+    {failed_work}
     ORDER BY work.generation_id, work.stage, work.doc_id
     FOR UPDATE OF work
 )

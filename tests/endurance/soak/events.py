@@ -2,13 +2,8 @@
 
 from nearsim_db.search.events import choose, read
 from nearsim_db.store.database import Database
-from tests.builders.event_world import Consumer, snapshot
+from tests.builders.event_world import LIVE, Consumer, snapshot
 from tests.endurance.soak.system import Profile, System
-
-_LIVE = """
-SELECT generation_id FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection
-    USING (collection_id) WHERE collection.name = %s AND profile.name = %s AND state = 'live'
-"""
 
 
 class Listener:
@@ -23,18 +18,21 @@ class Listener:
         with Database.connect(self._system.url) as database:
             wanted = choose(database, profile.collection, profile.name)
             events = list(read(database, wanted, consumer.last))
-        for event in events:
-            if event.kind == "pair_gone" and purged:
-                # A purge removes the events that say that its pairs were found.
-                assert event.left_id and event.right_id
-                consumer.pairs.setdefault((event.left_id, event.right_id), (0.0, False))
-            try:
-                consumer.hear(event)
-            except (AssertionError, KeyError) as error:
-                return [f"{profile}: event {event} does not follow from those before: {error!r}"]
-        ((generation_id,),) = self._system.rows(_LIVE, profile.collection, profile.name)
+
         with self._system.connect() as connection:
+            for event in events:
+                if event.kind == "pair_gone" and purged:
+                    # A purge removes the events that say that its pairs were found.
+                    assert event.left_id and event.right_id
+                    consumer.pairs.setdefault((event.left_id, event.right_id), (0.0, False))
+                try:
+                    consumer.hear(event, connection)
+                except (AssertionError, KeyError) as error:
+                    return [f"{profile}: event {event} does not follow from those before: {error!r}"]
+
+            ((generation_id,),) = self._system.rows(LIVE, profile.collection, profile.name)
             state = snapshot(connection, generation_id)
+
         found = []
         if consumer.pairs != state.pairs:
             found.append(f"{profile}: pairs by events are {consumer.pairs}, stored {state.pairs}")
