@@ -1,7 +1,5 @@
 """The records of files, encoded: sketches and features in temporary files, a few numbers of each in memory."""
 
-import mmap
-import os
 from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -17,14 +15,14 @@ from numpy.typing import NDArray
 
 from nearsim_db.analysis.ranks import Ranks
 from nearsim_db.errors import InputError
+from nearsim_db.indexing.feature_file import FeatureFile
 from nearsim_db.readers.output import full_disk
 from nearsim_db.records import Document
-from nearsim_db.similarity.arrays import Hashes, Ints, Sketches, offsets_of
+from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
 from nearsim_db.similarity.k_rule import HeadSample
-from nearsim_db.similarity.metrics import FEATURE
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, keep_policy
 from nearsim_db.similarity.recipe.sections import Shingle
@@ -61,42 +59,9 @@ class WholeTexts(Encoder):
         )
 
 
-class _Values:
-    """Values in a temporary file, written one after the other, then read by ranges.
-
-    A large file is read by calls: were it mapped, systems would load some 64 KB around each value that is used.
-    """
-
-    def __init__(self, file: BinaryIO, dtype: np.dtype[Any]) -> None:
-        self._file, self._dtype = file, dtype
-        self._mapped: NDArray[Any] | None = None
-
-    def write(self, values: NDArray[Any]) -> None:
-        self._file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
-
-    def finish(self) -> None:
-        self._file.flush()
-        if 0 < os.fstat(self._file.fileno()).st_size <= _MOST_MAPPED:
-            self._mapped = np.frombuffer(
-                mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._dtype
-            )
-
-    def read(self, begins: Ints, ends: Ints) -> NDArray[Any]:
-        """Return ranges one after the other; those that are adjacent are read at once."""
-        apart, count = begins[1:] != ends[:-1], len(begins)
-        firsts, lasts = begins[np.append(True, apart)[:count]], ends[np.append(apart, True)[:count]]
-        if self._mapped is not None:
-            parts = map(slice, firsts.tolist(), lasts.tolist())
-            return np.concatenate([self._mapped[:0], *(self._mapped[part] for part in parts)])
-        size, descriptor = self._dtype.itemsize, self._file.fileno()
-        places = zip(((lasts - firsts) * size).tolist(), (firsts * size).tolist(), strict=True)
-        return np.frombuffer(b"".join([os.pread(descriptor, *place) for place in places]), self._dtype)
-
-
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 2_000_000
 _SAMPLED = 20  # documents, of which one is in the sample of texts
-_MOST_MAPPED = 1 << 28  # bytes of a file
 
 
 class EncodedRecords:
@@ -111,13 +76,11 @@ class EncodedRecords:
         self.pool: ThreadPoolExecutor = ThreadPoolExecutor(threads, thread_name_prefix="nearsim")
         self._most_waiting = 2 * threads
         self._temporary = ExitStack()
-        self._sketches, self._features = self._create_values()
+        self._file = FeatureFile(encoder)
         self._waiting: deque[tuple[int, list[Content], Future[Encoded]]] = deque()
         self._begun: list[Content] = []
         self._characters = 0
         self._counts, self._digests, self._numbers = array("i"), bytearray(), array("Q")
-        self._sizes = array("q")  # of features
-        self._uneven_parts: list[NDArray[Any]] = []  # sketches of different sizes, which are kept in memory
         self.keep: str = encoder.profile.recipe.cluster.keep
         self.ranks: Ranks = Ranks(*keep_policy(self.keep))
         self._retained = encoder.profile.recipe.retain.seconds
@@ -139,6 +102,7 @@ class EncodedRecords:
 
     def __exit__(self, *error: object) -> None:
         self.pool.shutdown()
+        self._file.close()
         with full_disk():  # closing writes what is in the buffers of the files
             self._temporary.close()
 
@@ -148,11 +112,6 @@ class EncodedRecords:
     def open_temporary(self) -> BinaryIO:
         """Return a temporary file that is closed with the records."""
         return self._temporary.enter_context(TemporaryFile(prefix="nearsim-"))
-
-    def _create_values(self) -> tuple[_Values, _Values]:
-        """Return empty ones for sketches and features."""
-        dtypes = self.encoder.family.dtype, FEATURE if self.encoder.metric.weighted else np.dtype(np.uint64)
-        return _Values(self.open_temporary(), dtypes[0]), _Values(self.open_temporary(), dtypes[1])
 
     def add(self, document: Document, value: object = None) -> None:
         """Add a document; waits while too many are in memory. Raises NearsimError if the disk is full.
@@ -183,7 +142,8 @@ class EncodedRecords:
 
     def _store(self, first: int, contents: Sequence[Content], waiting: Future[Encoded]) -> None:
         encoded = waiting.result()
-        self._sizes.extend(self._write(encoded))
+        with full_disk():
+            self._file.add(encoded.sketches, encoded.features)
         self._sample(first, contents, encoded)
         self._counts.frombytes(encoded.counts.tobytes())
         self._digests += encoded.digests.tobytes()
@@ -214,21 +174,9 @@ class EncodedRecords:
         self.digests: NDArray[np.void] = np.frombuffer(self._digests, "V16")
         self.numbers: Hashes = np.frombuffer(self._numbers, np.uint64)
         self.common: CommonShingles | None = None
-        self._complete()
+        self._file.finish()
         if self._count_features():
             self._encode_again()
-
-    def _complete(self) -> None:
-        """Flush what was written, and give access to it."""
-        with full_disk():
-            self._sketches.finish()
-            self._features.finish()
-        self._begins = offsets_of(np.frombuffer(self._sizes, np.int64))
-        self._sizes = array("q")
-        family = self.encoder.family
-        self._uneven: NDArray[Any] = np.zeros((0, family.k), family.dtype)
-        if family.ordered and self.encoder.has_sketches:
-            self._uneven = np.concatenate([self._uneven, *self._uneven_parts])
 
     def _count_features(self) -> bool:
         """Count the features of a sample, if the recipe requires it; return whether all are to be encoded again."""
@@ -247,30 +195,19 @@ class EncodedRecords:
 
     def _encode_again(self) -> None:
         """Encode the features of all documents as the counts of features require."""
-        sizes, before = array("q"), self._features
-        self._sketches, self._features = self._create_values()
-        self._uneven_parts = []
+        before = self._file
+        with full_disk():
+            self._file = FeatureFile(self.encoder)
         for at in range(0, len(self), _BATCH_DOCUMENTS):
             rows = slice(at, min(at + _BATCH_DOCUMENTS, len(self)))
-            begin, end = self._begins[[rows.start]], self._begins[[rows.stop]]
-            items = before.read(begin, end)
-            offsets = self._begins[rows.start : rows.stop + 1] - begin
+            items, offsets = before.read_flat_features(np.arange(rows.start, rows.stop))
             features = self.encoder.features_again(items, offsets, self.numbers[rows])
             encoded = self.encoder.encode_features(features, keep_features=True)
             self.counts[rows], self.digests[rows] = encoded.counts, encoded.digests
-            sizes.extend(self._write(encoded))
-        self._sizes = sizes
-        self._complete()
-
-    def _write(self, encoded: Encoded) -> list[int]:
-        """Write sketches and features of a batch; return the numbers of features."""
-        with full_disk():
-            if self.encoder.family.ordered:
-                self._uneven_parts.append(encoded.sketches)
-            else:
-                self._sketches.write(encoded.sketches)
-            self._features.write(np.concatenate(encoded.features))
-        return [len(one) for one in encoded.features]
+            with full_disk():
+                self._file.add(encoded.sketches, encoded.features)
+        self._file.finish()
+        before.close()
 
     def discard_digests(self) -> None:
         """Give back the memory of the digests, which are not read any more."""
@@ -278,18 +215,12 @@ class EncodedRecords:
 
     def read_sketches(self, numbers: Ints) -> Sketches:
         """Return the sketches of some documents."""
-        family = self.encoder.family
-        if family.ordered:
-            return self._uneven[numbers]
-        begins = numbers * family.k
-        return self._sketches.read(begins, begins + family.k).reshape(len(numbers), family.k)
+        return self._file.read_sketches(numbers)
 
     def read_features(self, numbers: Ints) -> list[NDArray[Any]]:
         """Return the features of some documents."""
-        begins, ends = self._begins[numbers], self._begins[numbers + 1]
-        found = self._features.read(begins, ends)
-        return [found[low:high] for low, high in pairwise(offsets_of(ends - begins).tolist())]
+        return self._file.read_features(numbers)
 
     def feature_total(self, numbers: Ints) -> int:
         """Return the number of features of some documents."""
-        return int((self._begins[numbers + 1] - self._begins[numbers]).sum())
+        return self._file.count_features(numbers)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 2  # the shortest that the driver waits for a server
 
 
-def connect() -> "Database":
+def connect(threads: int | None = None) -> "Database":
     """Open the database; its libraries are imported by the commands that use it only."""
     from nearsim_db.store.database import Database
 
-    return Database.connect()
+    return Database.connect(threads=threads)
 
 
 def beginning(names: list[str], incomplete: str) -> list[str]:
@@ -117,8 +117,7 @@ Jobs = Annotated[
         "-j",
         metavar="N",
         min=1,
-        help="Processes that build the index of a large collection, for dedupe threads that encode and compare; by "
-        "default as many as there are cores.",
+        help="Threads that encode and compare; by default one a core.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
@@ -236,11 +235,11 @@ class Outcome(Reporting, Result):
         return super().progress(source, for_programs=for_programs or self.format.is_machine)
 
     @contextmanager
-    def index(self, collection: str) -> Iterator["Index"]:
+    def index(self, collection: str, threads: int | None = None) -> Iterator["Index"]:
         """Open a collection, with progress; its warnings are printed at the end."""
         from nearsim_db.index import Index
 
-        with self.progress() as progress, Index.connect(collection=collection, progress=progress) as index:
+        with self.progress() as progress, Index(connect(threads), collection, progress=progress) as index:
             yield index
         terminal.print_warnings(index.warnings)
 

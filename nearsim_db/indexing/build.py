@@ -1,7 +1,7 @@
 """The bulk build of a generation, in stages. A build that was killed continues at its stage when run again.
 
-One process leads it; any others take slices of the long stages. Pausing or abandoning the generation stops all of them:
-each of their transactions checks the state before it commits.
+One process leads it; all of its threads, and any other processes, take slices of the long stages. Pausing or
+abandoning the generation stops all of them: each of their transactions checks the state before it commits.
 """
 
 import time
@@ -15,7 +15,8 @@ from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.dispatch import discard_indexed
-from nearsim_db.indexing.slice_taker import NOTHING_FOUND, Taker, taking
+from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.indexing.slice_taker import NOTHING_FOUND, Taker, take_slices
 from nearsim_db.records import Progress
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments
@@ -35,26 +36,25 @@ _POLL_SECONDS = 0.05
 _STEPS: dict[SlicedStage, str] = {"sign": "sign", "bands": "bands", "pairs": "candidates"}
 
 
-def build(
-    engine: Engine, context: Context, progress: Progress, check_helpers: Callable[[], None] = lambda: None
-) -> None:
+def build(engine: Engine, context: Context, progress: Progress) -> None:
     """Build a generation from all documents of its collection, together with the processes that take slices of it.
 
-    The first generation of a profile is live then, any other catches up. `check_helpers` is called while others work.
-    Raises BuildStoppedError if it was paused or abandoned.
+    The first generation of a profile is live then, any other catches up. Raises BuildStoppedError if it was paused or
+    abandoned.
     """
-    if not build_few(engine, context):
-        build_by_stages(engine, context, progress, check_helpers)
+    try:
+        if not build_few(engine, context):
+            build_by_stages(engine, context, progress)
+    finally:
+        context.build.close_spool()
 
 
-def build_by_stages(
-    engine: Engine, context: Context, progress: Progress, check_helpers: Callable[[], None]
-) -> None:
+def build_by_stages(engine: Engine, context: Context, progress: Progress) -> None:
     """Build a generation as `build` does, in a transaction for each slice."""
     with engine.connect() as connection:
         generation = generation_rows.reread(connection, context.generation)
     context.adopt(generation)
-    leader = _Leader(engine, context, progress, check_helpers)
+    leader = _Leader(engine, context, progress)
     stages: dict[str, Callable[[], None]] = {
         "sign": leader.sign,
         "bands": leader.load_bands,
@@ -71,38 +71,32 @@ def build_by_stages(
     discard_indexed(engine, context.generation, context.retained_seconds)
 
 
-def join(engine: Engine, context: Context, between: Callable[[], None], keys: BandKeys | None = None) -> int:
+def join(engine: Engine, context: Context, between: Callable[[], None]) -> int:
     """Take slices of a build that another process leads, until none is left in this stage; return how many.
 
-    `keys` are the band keys, if they were read. Raises BuildStoppedError if the build was paused or abandoned.
+    `between` is called after each batch. Raises BuildStoppedError if the build was paused or abandoned.
     """
     with engine.connect() as connection:
         stage = generation_rows.reread(connection, context.generation).stage
-    taken = 0
-    if stage in _STEPS:
-        with engine.connect() as connection:
-            if not build_slices.read_progress(connection, context.leaves, stage).slices:
-                return 0
-            # What the slices leave out was stored with them.
-            context.adopt(generation_rows.reread(connection, context.generation))
-        with taking(engine, context, between, keys) as taker:
-            while taker.take(stage):
-                taken += 1
-    return taken
+        if stage not in _STEPS or not build_slices.read_progress(connection, context.leaves, stage).slices:
+            return 0
+        # What the slices leave out was stored with them.
+        context.adopt(generation_rows.reread(connection, context.generation))
+
+    return take_slices(engine, context, stage, between)
 
 
 class _Leader:
-    def __init__(
-        self, engine: Engine, context: Context, progress: Progress, check_helpers: Callable[[], None]
-    ) -> None:
+    def __init__(self, engine: Engine, context: Context, progress: Progress) -> None:
         self._engine = engine
         self._context = context
         self._progress = progress
-        self._check_helpers = check_helpers
         self._keys: BandKeys | None = None
 
     def sign(self) -> None:
         """Sign all documents that have no signature."""
+        if self._context.build.spool is None:
+            self._context.build.spool = FeatureSpool.create(self._context.encoder)
         with self._engine.connect() as connection:
             build_plan.plan_signing(connection, self._context)
             self._complete("sign", connection)
@@ -125,8 +119,8 @@ class _Leader:
         """Verify the candidates of all buckets."""
         with self._engine.connect() as connection:
             build_plan.plan_pairs(connection, self._context)
-            if self._context.build.spool is not None:
-                self._context.build.spool.gather()
+            if self._keys is None:
+                self._keys = BandKeys.load(connection, self._context)
             self._complete("pairs", connection)
             self._report_whole("pairs")
             pairs.finish_pairs(connection, self._context.leaves)
@@ -158,19 +152,17 @@ class _Leader:
 
     def _complete(self, stage: SlicedStage, connection: Connection) -> None:
         """Take slices until all are done, here or by others."""
-        with taking(self._engine, self._context, lambda: self._report(stage), self._keys) as taker:
-            while self._count_unfinished(stage):
-                if not taker.take(stage):
-                    build_plan.check_not_stopped(connection, self._context.generation)
-                    connection.rollback()
-                    time.sleep(_POLL_SECONDS)
+        while self._count_unfinished(stage):
+            if not take_slices(self._engine, self._context, stage, lambda: self._report(stage), self._keys):
+                build_plan.check_not_stopped(connection, self._context.generation)
+                connection.rollback()
+                time.sleep(_POLL_SECONDS)
 
     def _report(self, stage: SlicedStage) -> None:
         self._count_unfinished(stage)
 
     def _count_unfinished(self, stage: SlicedStage) -> int:
         """Report the progress of all processes; return how many slices are not done."""
-        self._check_helpers()
         with self._engine.connect() as connection:
             known = build_slices.read_progress(connection, self._context.leaves, stage)
         self._progress(_STEPS[stage], known.done, known.documents)

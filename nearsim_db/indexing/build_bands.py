@@ -29,31 +29,28 @@ _BAND_ROWS_PER_COPY = 2_000_000  # 32 MB sorted in memory, then loaded
 
 
 def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
-    """Load the band rows and index them; nothing is kept of an attempt that was interrupted.
-
-    Returns the band keys, if they fit in memory or are in the spool.
-    """
+    """Load the band rows and index them; return the band keys. Nothing is kept of an interrupted attempt."""
     generation, done = context.generation, 0
     with engine.connect() as reading, engine.connect() as writing:
-        total, figures = _forecast(writing, context)
+        heads, figures = _forecast(writing, context)
         generation_rows.add_figures(writing, generation, figures)
         build_plan.commit(writing, generation)
+
         bands.truncate_bands(writing, context.leaves)
-        known = BandKeys.load(reading, context, total)
-        buckets = _Buckets(context)
-        whole = len(known) == total and known.ascends_by_band
-        with closing(_runs(reading, context, known, total)) as batches:
-            for doc_ids, keys in batches:
-                whole |= len(doc_ids) == total
-                bands.load_bands(
-                    writing, context.leaves, buckets.add(doc_ids, keys, whole=whole), freeze=True
-                )
-                done += len(flat(keys))
-                heads = min(total, done // max(1, context.encoder.profile.band_rows))
-                build_plan.check_not_stopped(writing, generation)
-                build_plan.record(engine, generation, heads, total)
-                progress("bands", heads, total)
+        band_keys = BandKeys.load(reading, context, heads)
         reading.rollback()
+
+        buckets, total = _Buckets(context), len(band_keys)
+        whole = band_keys.ascends_by_band
+        for doc_ids, keys in band_keys.runs(_BAND_ROWS_PER_COPY):
+            whole |= len(doc_ids) == total
+            bands.load_bands(writing, context.leaves, buckets.add(doc_ids, keys, whole=whole), freeze=True)
+            done += len(flat(keys))
+            loaded = min(total, done // max(1, context.encoder.profile.band_rows))
+            build_plan.check_not_stopped(writing, generation)
+            build_plan.record(engine, generation, loaded, total)
+            progress("bands", loaded, total)
+
         progress("band_index", 0, total)
         bands.index_bands(writing, context.leaves)
         bands.analyze_bands(writing, context.leaves)
@@ -61,7 +58,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
             build_plan.add_pair_slices(writing, context, total, buckets.loaded())
         generation_rows.set_stage(writing, generation, "pairs")
         build_plan.commit(writing, generation)
-    return known
+    return band_keys
 
 
 def plan(connection: Connection, context: Context) -> None:
@@ -140,17 +137,6 @@ class _Buckets:
     def loaded(self) -> LoadedBuckets | None:
         """Return what was collected, None without heads."""
         return LoadedBuckets.joined(self._parts) if self._parts else None
-
-
-def _runs(
-    connection: Connection, context: Context, known: BandKeys, heads: int
-) -> Generator[tuple[Ints, Keys], None, None]:
-    """Yield doc_ids and band keys of all heads in runs large enough to be worth sorting."""
-    if len(known) == heads:
-        yield from known.runs(_BAND_ROWS_PER_COPY)
-        return
-    with closing(_stream(connection, context)) as sketches:
-        yield from _band_keys(context, sketches)
 
 
 def _stream(

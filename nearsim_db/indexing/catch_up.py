@@ -1,28 +1,23 @@
 """Catch up: build the indexes of a collection, and apply to them what was written to it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
 from nearsim_db.indexing import build, build_plan, profiles, retention, work_queue
 from nearsim_db.indexing.context import Context, ContextFactory
-from nearsim_db.indexing.feature_spool import FeatureSpool, SpoolPlace
-from nearsim_db.indexing.helper_process import HelpBuild, HelperKilledError, HelperProcess
 from nearsim_db.indexing.signing import EarlySigning, is_suitable
 from nearsim_db.records import CollectionId, GenerationId, Progress
 from nearsim_db.similarity.backend import FEW_CHARACTERS, plain_characters
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import query_rows
-from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import queue
 
 _SHARED_BYTES = 8_000_000  # of texts whose index shares its tables with others
-_MANY_BYTES = 15_000_000  # of texts, which take longer to sign than a process to start
 
 
 class CatchUp:
@@ -66,11 +61,8 @@ class CatchUp:
 
     def build(self, generation: Generation) -> None:
         """Build a generation, from the stage at which it stopped."""
-        engine = self._database.engine
         with self._context(generation) as context:
-            if not build.build_few(engine, context):
-                with helpers(self._database, context, self._contexts.warn) as running:
-                    build.build_by_stages(engine, context, self._progress, running.check)
+            build.build(self._database.engine, context, self._progress)
 
     @contextmanager
     def _context(self, generation: Generation) -> Iterator[Context]:
@@ -80,7 +72,7 @@ class CatchUp:
         try:
             yield context
         finally:
-            context.build.close()
+            context.build.close_spool()
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
         """Keep workers from building a first index before the block has written its documents."""
@@ -116,12 +108,8 @@ class CatchUp:
             self._spooled = {one.generation.generation_id: one for one in contexts}
             with self._database.transaction() as connection:
                 was_empty = not query_rows.has_documents(connection, collection_id)
-            starting = partial(self._start_helpers, expected_bytes or 0)
-            with EarlySigning(engine, contexts, was_empty=was_empty, start_helpers=starting) as signing:
+            with EarlySigning(engine, contexts, was_empty=was_empty) as signing:
                 yield signing
-
-    def _start_helpers(self, expected_bytes: int, context: Context) -> list[HelperProcess]:
-        return start_helpers(self._database, context) if expected_bytes >= _MANY_BYTES else []
 
     def _placed(self, generation: Generation, *, is_large: bool) -> Generation:
         """Return a generation whose build begins, with tables of its own if its collection is large, or will be.
@@ -158,69 +146,3 @@ class CatchUp:
         """Return the generations of a collection."""
         with self._database.transaction() as connection:
             return generation_rows.list_generations(connection, collection_id)
-
-
-_LEAST_DOCUMENTS = 20_000  # of a build that takes longer than a process to start
-
-
-class Helpers:
-    """Processes that take slices of a build; they end with this process, however it ends."""
-
-    def __init__(self, warn: Callable[[str], None]) -> None:
-        self._warn = warn
-        self.processes: list[HelperProcess] = []
-
-    def add(self, process: HelperProcess, spool: SpoolPlace | None = None) -> None:
-        """Have a process help, which writes features to a place of a spool, and reads those of all."""
-        self.processes.append(process)
-        process.send(HelpBuild(spool))
-
-    def check(self) -> None:
-        """Raise NearsimError if a process failed; a killed one is only reported, as its slice is done by another."""
-        for process in self.processes[:]:
-            try:
-                if not process.is_done():
-                    continue
-            except HelperKilledError as error:
-                self._warn(f"a process that helped with the build {error}")
-            self.processes.remove(process)
-
-    def close(self) -> None:
-        """End the processes."""
-        for process in self.processes:
-            process.close()
-        self.processes = []
-
-
-@contextmanager
-def helpers(database: Database, context: Context, warn: Callable[[str], None]) -> Iterator[Helpers]:
-    """Have processes help during the block: those that signed the documents, or new ones for a large collection."""
-    started = Helpers(warn)
-    try:
-        build = context.build
-        processes = build.helpers
-        if not processes and _is_large(database, context.generation):
-            if build.spool is None and context.generation.stage == "sign":
-                build.spool = FeatureSpool.create(context.encoder)
-            processes = start_helpers(database, context)
-        for number, process in enumerate(processes, 1):
-            started.add(process, None if build.spool is None else build.spool.place_for(number))
-        yield started
-    finally:
-        started.close()
-
-
-def start_helpers(database: Database, context: Context) -> list[HelperProcess]:
-    """Start processes for a generation, one less than `database.jobs`; they inherit the file of the spool."""
-    threads = max(1, database.settings.threads // database.jobs)
-    descriptor = None if context.build.spool is None else context.build.spool.descriptor
-    return [
-        HelperProcess(database.engine.url, context.generation.generation_id, threads, descriptor)
-        for _ in range(database.jobs - 1)
-    ]
-
-
-def _is_large(database: Database, generation: Generation) -> bool:
-    with database.transaction() as connection:
-        most = _LEAST_DOCUMENTS + 1
-        return collection_rows.count_documents(connection, generation.collection_id, most) == most

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -22,24 +23,23 @@ from nearsim_db.store.settings import BUILD_MEGABYTES, Settings
 
 if TYPE_CHECKING:
     from nearsim_db.indexing.feature_spool import FeatureSpool
-    from nearsim_db.indexing.helper_process import HelperProcess
 
 _TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
 
 
 @dataclass(slots=True)
 class BuildInput:
-    """What a build starts from, beside the documents.
+    """What a build starts from, beside the documents; threads may share it.
 
     `texts` is a sample of those signed, `spool` has the features of some of them. `signed_early` counts documents
-    signed before the build, with the help of `helpers`, and `is_signed` says that all others were captured.
+    signed before the build, and `is_signed` says that all others were captured.
     """
 
     texts: TextSample = field(default_factory=TextSample)
     spool: "FeatureSpool | None" = None
-    helpers: "list[HelperProcess]" = field(default_factory=list)
     signed_early: int = 0
     is_signed: bool = False
+    _sampling: Lock = field(default_factory=Lock)
 
     @property
     def is_spooling(self) -> bool:
@@ -47,23 +47,23 @@ class BuildInput:
         return self.spool is not None and self.spool.takes_features
 
     def finish_spool(self) -> None:
-        """Complete this process's part of the spool, if there is one."""
+        """Complete the spool, if there is one."""
         if self.spool is not None:
             self.spool.finish()
 
     def sample_texts(self, batch: Sequence[StoredDocument]) -> None:
         """Add some of a batch's texts to the sample for recipe warnings."""
-        self.texts.add(one.body or one.title or "" for one in batch[:: max(1, len(batch) // _TEXTS_SAMPLED)])
+        step = max(1, len(batch) // _TEXTS_SAMPLED)
+        with self._sampling:
+            self.texts.add(document.body or document.title or "" for document in batch[::step])
 
-    def close(self) -> None:
-        """End the helpers, and free the disk space of the spool."""
-        for helper in self.helpers:
-            helper.close()
-        self.helpers = []
-        self.close_spool()
+    def count_signed_early(self, documents: int) -> None:
+        """Count documents that were signed before the build."""
+        with self._sampling:
+            self.signed_early += documents
 
     def close_spool(self) -> None:
-        """Free the disk space of the spool, as far as no helper has it open."""
+        """Free the disk space of the spool."""
         if self.spool is not None:
             self.spool.close()
             self.spool = None

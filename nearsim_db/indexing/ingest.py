@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Generic, Self, TypeVar
 
 from nearsim_db.errors import DuplicateError, InputError
-from nearsim_db.indexing.helper_process import SignDocuments
+from nearsim_db.indexing.signing import NewDocuments
 from nearsim_db.readers import RejectWriter
 from nearsim_db.readers.rejects import stopped
 from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
@@ -29,8 +29,8 @@ _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000
 _REJECTS_SHOWN = 5
 
-# Handles a batch of new documents that is committed, in the thread that writes them.
-NewDocuments = Callable[[SignDocuments], None]
+# Called in the thread that writes documents, with a batch that is committed.
+OnAdded = Callable[[NewDocuments], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Ingest:
         self.has_source: bool = False  # any document
 
     def write(
-        self, records: Iterable[ReadDocument | Reject], progress: Progress, added: NewDocuments | None = None
+        self, records: Iterable[ReadDocument | Reject], progress: Progress, added: OnAdded | None = None
     ) -> None:
         """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError,
         and so does one that replaces a record of another file or whose date cannot be read.
@@ -122,7 +122,7 @@ class Ingest:
             latest[external_id] = record
         return list(latest.values())
 
-    def _write_batch(self, connection: Connection, added: NewDocuments | None, given: "_Batch") -> None:
+    def _write_batch(self, connection: Connection, added: OnAdded | None, given: "_Batch") -> None:
         batch = given.documents
         if not batch:
             return
@@ -194,10 +194,10 @@ class Ingest:
             raise stopped(record, f"id {record.document.external_id!r} replaces {replaced}")
 
 
-def _to_sign(batch: Sequence[ReadDocument], added: Added) -> SignDocuments:
+def _to_sign(batch: Sequence[ReadDocument], added: Added) -> NewDocuments:
     titles = [one.document.title for one in batch]
     bodies = [one.document.body for one in batch]
-    return SignDocuments(added.doc_ids, added.revisions, titles, bodies)
+    return NewDocuments(added.doc_ids, added.revisions, titles, bodies)
 
 
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:

@@ -12,7 +12,7 @@ from functools import partial
 from nearsim_db.errors import DuplicateError
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.ingest import Ingest, NewDocuments
+from nearsim_db.indexing.ingest import Ingest, OnAdded
 from nearsim_db.readers import RejectWriter
 from nearsim_db.records import (
     CollectionId,
@@ -59,7 +59,7 @@ class CheckedIngest(Ingest):
         self._written: dict[str, str] = {}  # the files of the ids
 
     def write(
-        self, records: Iterable[ReadDocument | Reject], progress: Progress, added: NewDocuments | None = None
+        self, records: Iterable[ReadDocument | Reject], progress: Progress, added: OnAdded | None = None
     ) -> None:
         """Look up and write all records, one after the other; those that cannot be stored become rejects.
 

@@ -1,17 +1,20 @@
-"""The slices of a build, which any number of processes take: documents to sign, heads, buckets to search for pairs.
+"""The slices of a build, which any number of threads and processes take: documents, heads, buckets to search for pairs.
 
 What a slice stores depends on nothing but its range, so the result is the same for any number and order of takers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import replace
 from itertools import chain
+from threading import Event
 
 import numpy as np
 
 from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
-from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.context import Context, Findings
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
@@ -120,7 +123,7 @@ class Taker:
         amount = 0
         for block in chain(_joined(links, _LINKS_AT_ONCE), [None]):
             if block is not None:
-                run.append(self._band_keys().first_links(self._writing, self._context, block, full))
+                run.append(self._band_keys().first_links(self._context, block, full))
                 amount += len(block.buckets)
             if run and (block is None or amount >= _LINKS_PER_RUN):
                 found, run, amount = _by_family(run), [], 0
@@ -158,10 +161,54 @@ def _by_family(run: Sequence[Links]) -> Ints:
     return np.stack((links.left[order], links.right[order]), axis=1)
 
 
-@contextmanager
-def taking(
-    engine: Engine, context: Context, report: Callable[[], None], keys: BandKeys | None = None
-) -> Iterator[Taker]:
-    """Take slices during the block; `keys` are the band keys, if they were read."""
-    with engine.connect() as reading, engine.connect() as writing:
-        yield Taker(reading, writing, context, report, keys)
+_POLL_SECONDS = 0.05
+
+
+def take_slices(
+    engine: Engine,
+    context: Context,
+    stage: SlicedStage,
+    report: Callable[[], None],
+    keys: BandKeys | None = None,
+) -> int:
+    """Take slices of a stage in all threads until none is left; return how many were done.
+
+    `keys` are the band keys, if they were read. `report` is called by the calling thread, after each of its batches and
+    while it waits for the others; an error that it raises ends them, too. Raises BuildStoppedError if the build was
+    paused or abandoned.
+    """
+    is_stopped = Event()
+
+    def take(check: Callable[[], None]) -> int:
+        taken = 0
+        with engine.connect() as reading, engine.connect() as writing:
+            # What a transaction counts and finds belongs to its thread.
+            taker = Taker(reading, writing, replace(context, found=Findings()), check, keys)
+            while taker.take(stage):
+                taken += 1
+        return taken
+
+    def check_stopped() -> None:
+        if is_stopped.is_set():
+            raise _Stopped
+
+    def report_and_check() -> None:
+        for thread in threads:
+            if thread.done():
+                thread.result()
+        report()
+
+    with ThreadPoolExecutor(max(1, context.threads - 1), thread_name_prefix="nearsim-slices") as pool:
+        threads = [pool.submit(take, check_stopped) for _ in range(context.threads - 1)]
+        try:
+            taken = take(report_and_check)
+            while wait(threads, _POLL_SECONDS).not_done:
+                report_and_check()
+            return taken + sum(thread.result() for thread in threads)
+        except BaseException:
+            is_stopped.set()
+            raise
+
+
+class _Stopped(Exception):
+    """Another thread has failed or was interrupted."""

@@ -5,7 +5,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -53,25 +53,23 @@ class DatabaseState:
 
 
 class Database:
-    """An open database. Driver errors leave its blocks as those of `nearsim_db.errors`.
-
-    `jobs` is the number of processes, this one included, that build a large index; it may be changed.
-    """
+    """An open database. Driver errors leave its blocks as those of `nearsim_db.errors`."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
         self.settings = settings
-        self.jobs: int = 1
         self._reading: deque[Connection] = deque()
 
     @classmethod
-    def connect(cls, url: str | None = None) -> Self:
+    def connect(cls, url: str | None = None, *, threads: int | None = None) -> Self:
         """Open the database at `url`, else at NEARSIM_DATABASE_URL, else the embedded server, started on demand.
 
-        The embedded server's schema is created and upgraded; that of another server must match, or SchemaError is
-        raised.
+        `threads` encode, build and verify, by default NEARSIM_THREADS, else one a core. The embedded server's schema is
+        created and upgraded; that of another server must match, or SchemaError is raised.
         """
         settings = from_environment()
+        if threads is not None:
+            settings = replace(settings, threads=threads)
         database = cls(open_engine(url or database_url()), settings)
         try:
             with translate_errors():
@@ -167,10 +165,6 @@ class Database:
                 return DatabaseState(server_version(connection), revision, tuple(nodes))
         finally:
             engine.dispose()
-
-    def use_jobs(self, jobs: int | None) -> None:
-        """Set the number of processes that build a large index; None for as many as there are cores."""
-        self.jobs = jobs or self.settings.threads
 
     @cached_property
     def may_index(self) -> bool:

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearsim_db.analysis import encoded_records, file_pairs
+from nearsim_db.analysis import file_pairs
 from nearsim_db.analysis.dedupe_files import Outputs, dedupe
 from nearsim_db.analysis.encoded_records import EncodedRecords
+from nearsim_db.indexing import feature_file
 from nearsim_db.readers import Source
 from nearsim_db.records import Document
 from nearsim_db.similarity.recipe import Recipe, from_mapping
@@ -30,7 +31,7 @@ def mapped_bytes() -> int:
 def test_features_and_sketches_are_those_of_each_document(
     monkeypatch: pytest.MonkeyPatch, mapped: int, family: str
 ) -> None:
-    monkeypatch.setattr(encoded_records, "_MOST_MAPPED", mapped)
+    monkeypatch.setattr(feature_file, "_MAX_MAPPED_BYTES", mapped)
     texts = [" ".join(f"w{number * 7 + place}" for place in range(number % 9)) for number in range(1_200)]
     recipe = from_mapping({"sketch": {"family": family}})
     with EncodedRecords.under(recipe, 2, exact=False) as records:
@@ -48,7 +49,7 @@ def test_features_and_sketches_are_those_of_each_document(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_large_files_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded_records, "_MOST_MAPPED", FEATURE_BYTES // 2)
+    monkeypatch.setattr(feature_file, "_MAX_MAPPED_BYTES", FEATURE_BYTES // 2)
     with EncodedRecords.under(Recipe(), 1, exact=False) as records:
         for number in range(DOCUMENTS):
             words = (f"w{number * WORDS + place}" for place in range(WORDS))

@@ -1,4 +1,4 @@
-"""Features spooled when documents are signed: verification reads no texts, but what is missing from the spool."""
+"""Features kept when documents are signed: verification reads no texts but those that are missing from the spool."""
 
 import errno
 import os
@@ -13,10 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from nearsim_db import Index
-from nearsim_db.indexing import band_keys, build, catch_up, feature_spool, ingest
+from nearsim_db.indexing import build, feature_file, feature_spool, ingest
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
-from nearsim_db.indexing.slice_taker import Taker
 from nearsim_db.indexing.steps import search
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
@@ -34,7 +33,6 @@ TEXTS = ["one two three four", "", "five six seven", "one two three five"]
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a few documents go through several batches."""
     monkeypatch.setattr(ingest, "_BATCH_DOCUMENTS", 8)
-    monkeypatch.setattr(band_keys, "_SKETCHES_AT_ONCE", 7)
 
 
 @pytest.fixture
@@ -70,44 +68,36 @@ def spooled(settings: Sequence[str]) -> tuple[Encoder, FeatureSpool, list[Any], 
     return encoder, spool, features, [UUID(bytes=one.tobytes()) for one in rows.digests]
 
 
+@pytest.mark.parametrize("mapped_bytes", [1 << 28, 0], ids=["mapped", "read"])
 @pytest.mark.parametrize("settings", [RECIPE, WEIGHTED], ids=["ids", "weights"])
-def test_features_are_returned_under_their_digest(settings: Sequence[str]) -> None:
-    encoder, spool, features, digests = spooled(settings)
-    other = FeatureSpool(encoder, replace(spool.place_for(1), descriptor=os.dup(spool.descriptor)))
-    other.gather()
-    assert len(other) == 0  # the first is not finished
+def test_features_are_returned_under_their_digest(
+    settings: Sequence[str], mapped_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feature_file, "_MAX_MAPPED_BYTES", mapped_bytes)
+    _, spool, features, digests = spooled(settings)
+    assert spool.get_all([1], digests[:1]) == [None]  # it is not finished
     spool.finish()
-    other.gather()
-    for one in (spool, other):
-        found = one.get_all([4, 1, 2, 3, 9], [digests[3], digests[0], digests[1], digests[0], digests[0]])
-        assert found[3:] == [None, None]
-        for got, expected in zip(found, (features[3], features[0], features[1]), strict=False):
-            assert got is not None and got.dtype == expected.dtype and (got == expected).all()
-        one.close()
+    got = spool.get_all([4, 1, 2, 3, 9], [digests[3], digests[0], digests[1], digests[0], digests[0]])
+    assert got[3:] == [None, None]
+    for array, expected in zip(got, (features[3], features[0], features[1]), strict=False):
+        assert array is not None and array.dtype == expected.dtype and (array == expected).all()
+    spool.close()
 
 
-def test_parts_that_do_not_ascend_are_read_together() -> None:
-    """Two processes have signed documents, one of them twice, in any order; the first part decides."""
+def test_of_a_document_that_was_added_twice_the_last_entry_counts() -> None:
     encoder, rows, features = signed(RECIPE)
     spool = FeatureSpool.create(encoder)
     assert spool is not None
-    other = FeatureSpool(encoder, replace(spool.place_for(1), descriptor=os.dup(spool.descriptor)))
-    digests = [UUID(bytes=one.tobytes()) for one in rows.digests]
-    for one, chosen in ((spool, [3]), (spool, [0]), (other, [2, 1]), (other, [0])):
-        assert one.add(rows.take(np.array(chosen)), [features[row] for row in chosen])
-    other.finish()
-    spool.gather()
-    assert len(spool) == 5
-    found = spool.get_all([1, 2, 3, 4], digests)
-    assert all(got is not None and (got == own).all() for got, own in zip(found, features, strict=True))
+    older = replace(rows.take(np.array([0])), digests=rows.digests[[2]])
+    assert spool.add(older, [features[2]])
+    for chosen in ([3], [2, 1], [0]):
+        assert spool.add(rows.take(np.array(chosen)), [features[row] for row in chosen])
+    spool.finish()
+    digests = [UUID(bytes=digest.tobytes()) for digest in rows.digests]
+    got = spool.get_all([1, 2, 3, 4], digests)
+    assert all(array is not None and (array == own).all() for array, own in zip(got, features, strict=True))
     assert spool.has_all(np.arange(1, 5), rows.digests)
-    read = [
-        (doc_id, sketch)
-        for part in spool.stream_signatures(np.array([1, 3, 4]))
-        for doc_id, sketch in zip(part.doc_ids.tolist(), part.sketches.tolist(), strict=True)
-    ]
-    assert sorted(read) == [(row + 1, rows.sketches[row].tolist()) for row in (0, 2, 3)]
-    other.close()
+    assert spool.read_signatures(np.array([1, 3, 4])).sketches.tolist() == rows.sketches[[0, 2, 3]].tolist()
     spool.close()
 
 
@@ -131,9 +121,7 @@ def test_sketches_are_returned_if_all_heads_have_their_digest(settings: Sequence
     for chosen in (every, every[1:3], []):
         doc_ids = np.array([doc_id for doc_id, _ in chosen], np.int64)
         assert spool.has_all(doc_ids, void([digest for _, digest in chosen]))
-        read = spool.read_signatures(doc_ids)
-        assert read is not None
-        for parts in (list(spool.stream_signatures(doc_ids)), [read]):
+        for parts in (list(spool.stream_signatures(doc_ids)), [spool.read_signatures(doc_ids)]):
             assert [
                 pair for one in parts for pair in zip(one.doc_ids.tolist(), one.digests, strict=True)
             ] == chosen
@@ -141,7 +129,6 @@ def test_sketches_are_returned_if_all_heads_have_their_digest(settings: Sequence
                 assert one.sketches.tolist() == [expected[doc_id] for doc_id in one.doc_ids.tolist()]
     for doc_id, digest in ((1, digests[2]), (2, digests[0]), (9, digests[0])):
         assert not spool.has_all(np.array([doc_id]), void([digest]))
-    assert spool.read_signatures(np.array([1, 9])) is None
     spool.close()
 
 
@@ -159,13 +146,11 @@ def refuse(*given: object, **named: object) -> None:
 def test_the_pairs_are_found_with_sketches_of_the_spool(
     database_url: str, monkeypatch: pytest.MonkeyPatch, megabytes: int
 ) -> None:
-    """Without memory for band keys, which are in the spool then, and without memory for sketches besides them."""
+    """Also without memory for band keys, which are in a temporary file then."""
     monkeypatch.setenv("NEARSIM_BUILD_MEMORY", str(megabytes))
-    monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 2**40)
-    for name in ("read_sketches", "stream_head_sketches", "stream_heads"):
+    for name in ("read_sketches", "stream_head_sketches"):
         monkeypatch.setattr(signatures, name, refuse)
-    monkeypatch.setattr(band_keys, "_DIGEST_BYTES", 2**40)
-    monkeypatch.setattr(feature_spool, "_SKETCHES_AT_ONCE", 3)
+    monkeypatch.setattr(feature_spool, "_SKETCHES_PER_BATCH", 3)
     with Index.connect(database_url) as index:
         create(index, RECIPE)
         index.add(stories(COUNT))
@@ -175,12 +160,12 @@ def test_the_pairs_are_found_with_sketches_of_the_spool(
 
 @pytest.mark.parametrize("has_room", [True, False])
 @pytest.mark.parametrize("family", ["minhash", "bottom_k"])
-def test_band_keys_in_the_spool_find_the_same_pairs(
+def test_band_keys_in_a_file_find_the_same_pairs(
     database_url: str, monkeypatch: pytest.MonkeyPatch, family: str, has_room: bool
 ) -> None:
-    """The columns of minhash are bands, those of bottom_k are not. Without room the sketches are read."""
+    """The columns of minhash are bands, those of bottom_k are not. Without room on the disk they are in memory."""
     found = []
-    for collection, megabytes in (("in memory", 256), ("in the spool", 0)):
+    for collection, megabytes in (("in memory", 256), ("in a file", 0)):
         monkeypatch.setenv("NEARSIM_BUILD_MEMORY", str(megabytes))
         if not has_room:
             monkeypatch.setattr("os.posix_fallocate", no_space)
@@ -196,31 +181,30 @@ def no_space(*given: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize(("share", "kept"), [(4, "all"), (3.9, "sketches"), (1.9, "nothing")])
-def test_no_more_than_a_share_of_the_free_disk_is_used(
-    monkeypatch: pytest.MonkeyPatch, share: float, kept: str
+@pytest.mark.parametrize(("share", "is_kept"), [(4, True), (3.9, False)])
+def test_no_more_than_a_quarter_of_the_free_disk_is_used(
+    monkeypatch: pytest.MonkeyPatch, share: float, is_kept: bool
 ) -> None:
-    """Features stay below a quarter of what is free, sketches alone below a half."""
     encoder, rows, features = signed(RECIPE)
-    of_sketches = rows.sketches.nbytes
-    used = of_sketches + (0 if kept == "nothing" else sum(one.nbytes for one in features))
-    disk = SimpleNamespace(f_bavail=int(share * used), f_frsize=1)
-    monkeypatch.setattr("os.fstatvfs", lambda descriptor: disk)
+    used = rows.sketches.nbytes + sum(array.nbytes for array in features)
+    monkeypatch.setattr("os.statvfs", lambda folder: SimpleNamespace(f_bavail=int(share * used), f_frsize=1))
     spool = FeatureSpool.create(encoder)
-    assert spool is not None and spool.add(rows, features) is (kept == "all")
-    assert spool.takes_features is (kept == "all")
+    assert spool is not None and spool.add(rows, features) is spool.takes_features is is_kept
     spool.finish()
-    digests = [UUID(bytes=one.tobytes()) for one in rows.digests]
-    assert [one is not None for one in spool.get_all([1, 3], [digests[0], digests[2]])] == [kept == "all"] * 2
-    read = spool.read_signatures(np.array([1, 3]))
-    assert (read is None) == (kept == "nothing")
-    assert read is None or read.sketches.tolist() == rows.sketches[[0, 2]].tolist()
+    digests = [UUID(bytes=digest.tobytes()) for digest in rows.digests]
+    assert [array is not None for array in spool.get_all([1, 3], [digests[0], digests[2]])] == [is_kept] * 2
+    assert spool.has_all(np.array([1, 3]), rows.digests[[0, 2]]) is is_kept
     spool.close()
 
 
-def test_no_spool_where_estimates_decide() -> None:
-    encoder = Encoder(resolve(override(Recipe(), ["match.verify=estimate"])), "numpy")
-    assert FeatureSpool.create(encoder) is None
+def test_where_estimates_decide_only_sketches_are_kept() -> None:
+    encoder, rows, _ = signed([*RECIPE, "match.verify=estimate"])
+    spool = FeatureSpool.create(encoder)
+    assert spool is not None and not spool.takes_features and spool.add(rows, ())
+    spool.finish()
+    assert spool.get_all([1], [UUID(bytes=rows.digests[0].tobytes())]) == [None]
+    assert spool.read_signatures(np.array([3])).sketches.tolist() == rows.sketches[[2]].tolist()
+    spool.close()
 
 
 def test_no_spool_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +215,7 @@ def test_no_spool_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_build_reads_no_sketches_and_no_text_to_verify(
     database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signatures, "stream_heads", None)  # reads sketches
+    monkeypatch.setattr(signatures, "stream_head_sketches", None)
     with Index.connect(database_url) as index:
         create(index, RECIPE)
         index.add(stories(COUNT))
@@ -239,19 +223,15 @@ def test_the_build_reads_no_sketches_and_no_text_to_verify(
         assert read_to_verify == []
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow("child processes"))])
+@pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_build_that_signs_reads_no_text_to_verify(
-    database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch, jobs: int
+    database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch, threads: str
 ) -> None:
-    """Documents cannot be signed before the build, as common shingles are not known yet. A helper signs all of them."""
-    take = Taker.take
-    if jobs > 1:
-        monkeypatch.setattr(Taker, "take", lambda taker, stage: stage != "sign" and take(taker, stage))
-    monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 0)
+    """Documents cannot be signed before the build, as common shingles are not known yet."""
     monkeypatch.setattr(build, "MOST_DOCUMENTS", 0)
     monkeypatch.setattr("nearsim_db.indexing.context.FeatureCache.get_all", no_features)
+    monkeypatch.setenv("NEARSIM_THREADS", threads)
     with Index.connect(database_url) as index:
-        index.database.jobs = jobs
         create(index, ["sketch.family=winnow", "shingle.k=2", "match.ignore_common=90"])
         index.add(stories(COUNT))
         assert len(list(index.pairs())) == 20  # by brute force
@@ -263,11 +243,10 @@ def no_features(cache: object, doc_ids: Sequence[int], digests: Sequence[UUID]) 
     return [None] * len(doc_ids)
 
 
-@pytest.mark.parametrize("bound", ["_MOST_BYTES", "_MOST_DOCUMENTS"])
 def test_what_does_not_fit_is_read(
-    database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch, bound: str
+    database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feature_spool, bound, {"_MOST_BYTES": 600, "_MOST_DOCUMENTS": 10}[bound])
+    monkeypatch.setattr("os.statvfs", lambda folder: SimpleNamespace(f_bavail=60_000, f_frsize=1))
     with Index.connect(database_url) as index:
         create(index, RECIPE)
         index.add(stories(COUNT))
@@ -288,13 +267,3 @@ def test_the_file_is_closed_with_the_build(database_url: str, monkeypatch: pytes
         create(index, RECIPE)
         index.add(stories(COUNT))
     assert [one.close.alive for one in made] == [False]
-
-
-@pytest.mark.slow("child processes")
-def test_child_processes_inherit_the_spool(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 0)
-    with Index.connect(database_url) as index:
-        index.database.jobs = 2
-        create(index, RECIPE)
-        index.add(stories(COUNT))
-        assert_exact(index)

@@ -5,7 +5,6 @@ from itertools import count
 import pytest
 
 from nearsim_db.admin.verify_index import verify_index
-from nearsim_db.indexing import catch_up
 from nearsim_db.store.citus import placement
 from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.scale_out_world import answers, documents, index_at
@@ -52,15 +51,14 @@ def test_shards_move_to_an_added_node_under_writes_and_lookups(
         assert verify_index(cluster.database, sample=None).is_sound
 
 
-def test_any_number_of_processes_builds_the_same_index(
+def test_any_number_of_threads_builds_the_same_index(
     citus: CitusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catch_up, "_LEAST_DOCUMENTS", 0)
     small_slices(monkeypatch, 10, 300)
     found = []
-    for processes in (1, 2, 4):
+    for threads in (1, 2, 4):
+        monkeypatch.setenv("NEARSIM_THREADS", str(threads))
         with citus.database() as url, index_at(url) as index:
-            index.database.jobs = processes
             index.add(documents(150, seed=9))
             found.append(rows_of(url, 1))
     assert found[0]["similar_pair"]

@@ -174,9 +174,8 @@ def ingest(
     with (
         open_vectors(vectors) as beside,
         outcome.progress(of_files) as progress,
-        Index.connect(collection=collection, progress=progress) as index,
+        Index(options.connect(jobs), collection, progress=progress) as index,
     ):
-        index.database.use_jobs(jobs)
         if of_files is not None:
             beside.check(of_files)
         records, reasons = UntilDamage(beside.joined(source)), RejectReasons()
@@ -207,8 +206,7 @@ def build(
     *, collection: options.Collection = options.DEFAULT, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
     """Finish an interrupted build, and index changes that applications made in SQL."""
-    with outcome.index(collection) as index:
-        index.database.use_jobs(jobs)
+    with outcome.index(collection, jobs) as index:
         index.build()
         profiles = summaries.live_profile_stats(index)
         done = {"collection": collection, "profiles": summaries.outlines(profiles)}

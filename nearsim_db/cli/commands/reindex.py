@@ -61,7 +61,9 @@ class _Target:
     collection: options.Collection = options.DEFAULT
 
     @contextmanager
-    def open(self, reporting: options.Reporting, *, every: bool = False) -> "Iterator[Reindex]":
+    def open(
+        self, reporting: options.Reporting, *, every: bool = False, threads: int | None = None
+    ) -> "Iterator[Reindex]":
         """Open the profile, or all of the collection; warns of a build that is left unfinished."""
         from nearsim_db.admin.reindex import Reindex
         from nearsim_db.errors import BuildStoppedError, NearsimError
@@ -69,7 +71,7 @@ class _Target:
         warnings: list[str] = []
         reindex: Reindex | None = None
         try:
-            with reporting.progress() as progress, options.connect() as database:
+            with reporting.progress() as progress, options.connect(threads) as database:
                 reindex = Reindex(
                     database, self.collection, None if every else self.profile, progress, warnings.append
                 )
@@ -112,8 +114,7 @@ def start(
     is_named = recipe_options.recipe is not None or recipe_options.preset is not None
     chosen = recipe_options.chosen(threshold) if is_named else None
     changes = None if is_named else recipe_options.changes(threshold)
-    with target.open(outcome) as reindex:
-        reindex.database.use_jobs(jobs)
+    with target.open(outcome, threads=jobs) as reindex:
         generation = reindex.start(chosen, changes, detached=detach)
         if promote:
             shown.show_promoted(outcome, reindex, *reindex.promote(generation.generation_id))
@@ -241,8 +242,7 @@ def resume(
     *, target: _Target, detach: Detach = False, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
     """Continue a build that was paused or left behind, until it is ready to be promoted."""
-    with target.open(outcome) as reindex:
-        reindex.database.use_jobs(jobs)
+    with target.open(outcome, threads=jobs) as reindex:
         shown.show_state(outcome, reindex, reindex.resume(detached=detach))
 
 
