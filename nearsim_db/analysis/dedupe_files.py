@@ -20,6 +20,7 @@ from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_clusters import Found, find
 from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
+from nearsim_db.readers.folder import identity_of
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import open_output
@@ -53,7 +54,10 @@ class Outputs:
 
     def shards(self, source: Source, parts: Sequence[Input]) -> list[Shard]:
         """Return the files of the folder that is written to, none if it is a file."""
-        return find_shards(source, parts, self.unique) if self.unique and self.sharded else []
+        if self.unique is None or not self.sharded:
+            return []
+        others = (self.pairs, self.clusters, self.rejects, self.review, self.cuts)
+        return find_shards(source, parts, self.unique, others)
 
     def of_records(self, shards: Sequence[Shard]) -> list[Path | None]:
         """Return the files for the remaining documents."""
@@ -131,7 +135,8 @@ def dedupe(
     across = across or field_across(recipe)
     check_readable_twice(source.paths)
     inputs = source.paths if vectors is None else (*source.paths, vectors)
-    others = [path for one in against for path in one.paths]
+    others = [path for corpus in against for path in corpus.paths]
+    _refuse_same_corpus(source.paths, others)
     parts = [Input(source, path) for path in source.paths]
     beside_unique = (outputs.pairs, outputs.review, outputs.clusters, outputs.rejects)
     refuse_overwriting_inputs(beside_unique, (*inputs, *others))
@@ -258,6 +263,18 @@ def _warnings(records: EncodedRecords, found: Found) -> Iterator[str]:
     yield from recipe_warnings.of_numbers(profile.recipe, differ, ties)
     full, limit = found.full, profile.recipe.match.bucket_limit
     yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))
+
+
+def _refuse_same_corpus(paths: Sequence[Path], against: Sequence[Path]) -> None:
+    """Raise InputError if a file is compared with itself, as all of its records would be removed."""
+    names = {identity_of(path): path for path in paths}
+    names.pop(None, None)
+    for path in against:
+        if (given := names.get(identity_of(path))) is not None:
+            raise InputError(
+                f"{given} is also in --against ({path}), so that every record would have a duplicate; to remove "
+                "duplicates within a file, leave --against out"
+            )
 
 
 def check_readable_twice(paths: Sequence[Path]) -> None:

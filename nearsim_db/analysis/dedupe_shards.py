@@ -1,6 +1,6 @@
 """The remaining documents of `dedupe` in a folder, with a file for each input file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.source import Source
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
+from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.arrays import Ints
 
 _NOTHING = np.zeros(0, np.int64)
@@ -27,22 +28,43 @@ class Shard:
     end: int | None
 
 
-def find_shards(source: Source, parts: Sequence[Input], folder: Path) -> list[Shard]:
+def find_shards(
+    source: Source, parts: Sequence[Input], folder: Path, others: Collection[Path | None] = ()
+) -> list[Shard]:
     """Return the files to write, in a folder: each has the path of the input file below the folder of all of them.
 
-    Arrow files become Parquet. Raises InputError for inputs without files of records, and if two have one name.
+    Arrow files become Parquet. If the folder is the one of all inputs, each file replaces its input. Raises InputError
+    for inputs without files of records, and for a file that would lie outside of the folder, or replace another input,
+    another shard or one of the `others`, the further outputs of the command.
     """
-    root, found = source.folder_of_all(), dict[Path, Shard]()
-    for number, part in enumerate(parts):
+    shards, root = dict[Path, Shard](), folder.resolve()
+    other_outputs = {path.resolve() for path in others if path is not None and path != STANDARD_OUTPUT}
+    for number, (part, names) in enumerate(zip(parts, source.names_within_all(), strict=True)):
         for file, begin, end in part.files():
-            path = folder / file.path.absolute().relative_to(root)
+            path = folder / names / file.path.relative_to(part.path)
             path = path.with_suffix(".parquet") if path.suffix.lower() == ".arrow" else path
-            if path in found:
+            written = path.resolve()
+            if not written.is_relative_to(root):
                 raise InputError(
-                    f"{file.path} and {found[path].source.path} would both be written to {path}; name a file"
+                    f"{file.path} would be written to {written}, outside of {folder}; name a file"
                 )
-            found[path] = Shard(path, file, number, begin, end)
-    return list(found.values())
+            if written in shards:
+                raise InputError(
+                    f"{file.path} and {shards[written].source.path} would both be written to {path}; name a file"
+                )
+            if written in other_outputs:
+                raise InputError(f"{path} would be written twice: for {file.path}, and as another output")
+            shards[written] = Shard(path, file, number, begin, end)
+
+    inputs = {shard.source.path.resolve(): shard for shard in shards.values()}
+    for written, shard in shards.items():
+        replaced = inputs.get(written)
+        if replaced is not None and replaced is not shard:
+            raise InputError(
+                f"{shard.path}, for {shard.source.path}, would replace the input {replaced.source.path}; "
+                "name another folder"
+            )
+    return list(shards.values())
 
 
 def write_shards(shards: Sequence[Shard], origins: Mapping[int, Ints]) -> Iterator[int]:

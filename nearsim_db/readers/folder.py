@@ -30,7 +30,7 @@ def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[Path | L
     Symbolic links are left out unless `follow_links`; then each folder is read once, however many links lead to it.
     """
     problems: list[OSError] = []
-    seen = {_identity(folder)}
+    seen = {identity_of(folder)}
     for place, subfolders, names in os.walk(folder, onerror=problems.append, followlinks=follow_links):
         yield from map(_unlisted, problems)
         problems.clear()
@@ -41,12 +41,12 @@ def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[Path | L
         for path in _visible(place, subfolders):
             if path.is_symlink() and not follow_links:
                 yield LeftOut(path, LINK)
-            elif follow_links and _identity(path) in seen:
+            elif follow_links and identity_of(path) in seen:
                 yield LeftOut(
                     path, "a folder that was already read through a link, or a link to such a folder"
                 )
             else:
-                seen.add(_identity(path))
+                seen.add(identity_of(path))
                 entered.append(path.name)
         subfolders[:] = entered
     yield from map(_unlisted, problems)
@@ -60,9 +60,10 @@ def _unlisted(problem: OSError) -> LeftOut:
     return LeftOut(Path(os.fsdecode(problem.filename)), f"cannot be read: {problem.strerror}")
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return what is equal for all names of a file or folder; None if it cannot be found out."""
     try:
-        state = folder.stat()
+        state = path.stat()
     except OSError:
         return None
     return state.st_dev, state.st_ino

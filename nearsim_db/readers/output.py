@@ -1,10 +1,13 @@
 """Output files: JSON lines, files that appear only when they are complete, and errors of temporary ones."""
 
+import errno
+import fcntl
+import glob
 import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,13 +55,53 @@ def full_disk() -> Iterator[None]:
 
 
 def _replacing(target: Path) -> Iterator[BinaryIO]:
-    # Others may create files in the folder: a name that they cannot guess, opened only if it is new.
+    # Others may create files in the folder: a name that they cannot guess, and that is only used if it is new.
     part = target.with_name(f".{target.name}.{os.urandom(8).hex()}.part")
     try:
+        # A file without a name is gone with the process, even if that is killed.
+        descriptor = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
+    except OSError as error:
+        if (
+            error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
+            or not target.parent.is_dir()
+        ):
+            raise
+        yield from _replacing_by_name(target, part)
+        return
+
+    with os.fdopen(descriptor, "w+b") as stream:
+        _keep_mode(target, descriptor)
+        yield stream
+        stream.flush()
+        try:
+            os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _replacing_by_name(target: Path, part: Path) -> Iterator[BinaryIO]:
+    """Write to a named file, where the file system has none without a name."""
+    _sweep(target)
+    try:
         with part.open("xb") as stream:
-            if target.exists():
-                part.chmod(stat.S_IMODE(target.stat().st_mode))
+            fcntl.flock(stream, fcntl.LOCK_EX)  # it is being written
+            _keep_mode(target, stream.fileno())
             yield stream
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _keep_mode(target: Path, descriptor: int) -> None:
+    """Give a file the mode of the one that it replaces, if there is one."""
+    if target.exists():
+        os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
+
+
+def _sweep(target: Path) -> None:
+    """Delete what killed processes have left beside a file."""
+    for part in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.part"):
+        with suppress(OSError), part.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            part.unlink()

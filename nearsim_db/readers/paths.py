@@ -9,7 +9,7 @@ from pathlib import Path
 from nearsim_db.errors import InputError
 from nearsim_db.readers.arrow import TABLES, is_saved_dataset
 from nearsim_db.readers.contract import Reading
-from nearsim_db.readers.folder import LeftOut, list_files
+from nearsim_db.readers.folder import LeftOut, identity_of, list_files
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 
@@ -105,6 +105,24 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
     return [*(Found(one, root) for one in first), Found(last, root, left_out=tuple(left_out))]
 
 
-def names_within(found: Sequence[Found]) -> Path:
-    """Return the folder that has all that was found, below which each file's path is its name."""
-    return Path(os.path.commonpath([one.root.absolute() for one in found]))
+def names_within_all(found: Sequence[Found]) -> list[Path]:
+    """Return the path of each file or folder below the folder that has all of them, without links and `..`."""
+    roots = [source.root.resolve() for source in found]
+    folder = os.path.commonpath(roots)
+    return [
+        root.relative_to(folder) / source.path.relative_to(source.root)
+        for root, source in zip(roots, found, strict=True)
+    ]
+
+
+def refuse_repeated(found: Sequence[Found]) -> None:
+    """Raise InputError if two paths are one file: the same, links to it, or matches of overlapping patterns."""
+    seen: dict[tuple[int, int], Path] = {}
+    for path in (source.path for source in found if source.path != STANDARD_INPUT):
+        identity = identity_of(path)
+        if identity is not None and (earlier := seen.setdefault(identity, path)) is not path:
+            raise InputError(
+                f"{path} is named twice; name each file once"
+                if path == earlier
+                else f"{path} and {earlier} are one file; name it once"
+            )

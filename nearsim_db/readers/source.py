@@ -19,7 +19,14 @@ from nearsim_db.readers.input_file import STANDARD_INPUT, InputFile, ReadProgres
 from nearsim_db.readers.json_array import read_json
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
-from nearsim_db.readers.paths import TEXT_SUFFIXES, Found, find_paths, is_text, names_within
+from nearsim_db.readers.paths import (
+    TEXT_SUFFIXES,
+    Found,
+    find_paths,
+    is_text,
+    names_within_all,
+    refuse_repeated,
+)
 from nearsim_db.readers.writers.file_format import file_type
 from nearsim_db.records import ReadDocument, Reject
 
@@ -96,6 +103,7 @@ class Source:
         if given.count(STANDARD_INPUT) > 1:
             raise InputError("standard input can be read once: give - once")
         self._found = find_paths(given, reading)
+        refuse_repeated(self._found)
         self.paths: tuple[Path, ...] = tuple(one.path for one in self._found)
         self._folders = {one.path for one in self._found if one.is_folder}
         self._left_out = {one.path: one.left_out for one in self._found if one.left_out}
@@ -150,13 +158,16 @@ class Source:
         left_out = self._left_out.get(path)
         return chain(records, map(_rejected, left_out)) if left_out else records
 
-    def folder_of_all(self) -> Path:
-        """Return the folder below which the path of each file is its name. Raises InputError for standard input."""
+    def names_within_all(self) -> list[Path]:
+        """Return the name of each of the paths below the folder that has all of them, however they were written.
+
+        Raises InputError for standard input.
+        """
         if STANDARD_INPUT in self.paths or any(
             original != path for path, original in self._originals.items()
         ):
             raise InputError("standard input and pipes have no file name; name an output file, not a folder")
-        return names_within(self._found)
+        return names_within_all(self._found)
 
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
         tables = find_tables(folder, follow_links=self.reading.follow_links)

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -73,14 +74,15 @@ def test_no_record_is_lost_for_its_id(nearsim: CommandLine, tmp_path: Path, uniq
     ]
     path = write_jsonl(tmp_path / "in.jsonl", [*records, {"text": "none of its own"}])
     pairs = tmp_path / "pairs.jsonl"
-    done = nearsim.succeed("dedupe", path, path, "-o", unique, "--pairs", pairs, "--json").document()
+    copy = Path(shutil.copy(path, tmp_path / "copy.jsonl"))
+    done = nearsim.succeed("dedupe", path, copy, "-o", unique, "--pairs", pairs, "--json").document()
     assert [done[name] for name in ("read", "unique", "duplicates", "rejected")] == [26, 13, 13, 0]
     assert unique.read_bytes() == path.read_bytes()
     rows = [json.loads(line) for line in pairs.read_text().splitlines()]
     found = [row["left"] for row in rows]
     numbered = [f"{path}:{line}" for line in (6, 7, 8, 9, 10, 11, 12, 13)]
     assert found == ["a", "a", "7", "7", "1.5", *numbered]
-    assert all(row["left_place"] == row["right_place"] for row in rows)
+    assert all(row["left_place"].replace("in.jsonl", "copy.jsonl") == row["right_place"] for row in rows)
 
 
 def test_ids_in_objects_and_of_several_fields(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
@@ -266,7 +268,8 @@ def test_equal_texts_after_normalisation(nearsim: CommandLine, tmp_path: Path, u
         assert (pair["similarity"], pair["intersection"], pair["verified"]) == (1.0, None, True)
     nearsim.succeed("dedupe", path, "-o", unique, "--exact", "--set", "sketch.family=winnow")
     assert len(unique.read_text().splitlines()) == len(kept)
-    nearsim.succeed("dedupe", path, "-o", unique, "--exact", "--against", path)
+    copy = Path(shutil.copy(path, tmp_path / "copy.jsonl"))
+    nearsim.succeed("dedupe", path, "-o", unique, "--exact", "--against", copy)
     assert [json.loads(line)["text"] for line in unique.read_text().splitlines()] == ["", ""]
     assert "--threshold" in nearsim.fail("dedupe", path, "-o", unique, "--exact", "-t", "0.9", exit_code=2)
     assert "vectors" in nearsim.fail("dedupe", path, "-o", unique, "--exact", "--preset", "embeddings")

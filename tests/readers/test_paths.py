@@ -51,7 +51,8 @@ def test_other_files_of_a_folder_of_records_are_rejected(tmp_path: Path) -> None
     source = Source([folder])
     assert texts(source) == ["a.jsonl"]
     assert rejected(source) == ["README.md", "b.bin", "link.jsonl"]
-    assert texts(Source([folder], reading=Reading(follow_links=True))) == ["a.jsonl", "a.jsonl"]
+    with pytest.raises(InputError, match="are one file"):
+        Source([folder], reading=Reading(follow_links=True))
 
 
 def test_a_folder_is_read_as_what_most_of_its_files_are(tmp_path: Path) -> None:
