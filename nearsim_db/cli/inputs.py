@@ -22,6 +22,13 @@ def one_character(given: str) -> str:
     return character
 
 
+def quote(given: str) -> str:
+    """Return the character that encloses cells, or none. Raises BadParameter if it is neither."""
+    if given != "none" and (len(given) != 1 or given in "\t\r\n"):
+        raise typer.BadParameter(f"{given!r} is not one character other than a tab or line end, nor none")
+    return given
+
+
 def path(text: str) -> Path:
     """Return a path to read. Raises UsageError for an empty one, and for a URL, which is not downloaded."""
     if not text:
@@ -173,6 +180,14 @@ class FileOptions:
             "Character between the columns of CSV and TSV files; tab is a tab. (default: by the suffix)"
         ),
     ] = None
+    quote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHARACTER",
+            parser=quote,
+            help='Character that encloses cells of CSV and TSV files; none if quotes are part of the text. (default: ")',
+        ),
+    ] = None
     id_field: Annotated[
         str,
         typer.Option(
@@ -200,7 +215,7 @@ class FileOptions:
         except InputError as error:
             raise UsageError(f"--encoding: {error}") from error
         suffix = None if self.input_format is None else f".{self.input_format}"
-        return Reading(suffix, encoding, self.delimiter, self.follow_links)
+        return Reading(suffix, encoding, self.delimiter, self.quote, self.follow_links)
 
     def fields(self) -> "Fields":
         """Return which fields hold what."""

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from functools import cache
 from io import StringIO
 from itertools import chain
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import orjson
 
@@ -25,8 +25,13 @@ from nearsim_db.readers.writers.file_format import DELIMITERS, FileFormat
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
 
+if TYPE_CHECKING:
+    import _csv
+
 _SHOWN_CHARACTERS = 500
 _COMMON_DELIMITERS = ",;\t|"
+NO_QUOTE = "none"
+_QUOTE_ADVICE = "check for an unclosed or misplaced quote; if quotes are part of the text: --quote none"
 
 
 def read_csv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
@@ -187,33 +192,76 @@ def csv_rows(
 ) -> Generator[tuple[int, list[str] | str, list[bytes]], None, None]:
     """Yield each row that is not blank with its first line number, or the reason that it cannot be read.
 
-    With `keep` also yield the lines of the row, without their ends.
+    After a row that cannot be read, reading goes on at the next line. Between tabs a quote is a character unless the
+    cell that it opens is closed without a tab after a line end. With `keep` also yield the lines of the row, without
+    their ends.
     """
     # The limit belongs to the process: it is only ever raised. A row beyond the limit of the file gets no larger than
     # that and a block.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MOST_OF_A_BLOCK))
     lines = _Lines(file, delimiter.encode(), keep=keep)
-    rows = csv.reader(chain.from_iterable(lines.blocks()), delimiter=delimiter, strict=True)
-    begin = 1
+    source = chain.from_iterable(lines.blocks())
+    rows = _reader(source, delimiter, file.quote)
+    begin, before, columns = 1, 0, 0  # `before` lines were read by earlier readers
     while True:
         try:
             for row in rows:
-                end = rows.line_num
+                end = before + rows.line_num
+                columns = columns or len(row)
                 if end == begin and not lines.are_checked:
                     if row:
                         yield begin, row, _NO_LINES
                 elif lines.size_until(end) > file.limit:
                     yield begin, file.too_many if lines.has_dense(end) else file.too_long, _NO_LINES
+                elif end > begin and delimiter == "\t" and _holds_delimiter(row, delimiter):
+                    raise csv.Error
                 elif row:
+                    if end > begin and (held := _lines_like_rows(row, delimiter, columns)):
+                        file.progress.note_held_lines(file.name, begin, end, held)
                     yield begin, row, lines.kept_until(end)
                 if end > begin:
                     lines.forget()
                 lines.begin = begin = end + 1
             return
         except csv.Error as error:
-            yield begin, f"not a valid row: {error}; check for an unclosed or misplaced quote", _NO_LINES
-            lines.begin = begin = rows.line_num + 1
-            lines.forget()
+            end = before + rows.line_num
+            if lines.size_until(end) > file.limit:
+                yield begin, file.too_many if lines.has_dense(end) else file.too_long, _NO_LINES
+                lines.forget()
+                lines.begin = begin = end + 1
+                continue
+            if delimiter == "\t":
+                (line,) = lines.kept_until(begin, always=True)
+                cells = line.removesuffix(b"\r").decode("utf-8", "surrogateescape").split(delimiter)
+                yield begin, cells, [line] if keep else _NO_LINES
+            else:
+                yield begin, f"not a valid row: {error}; {_QUOTE_ADVICE}", _NO_LINES
+
+        rows = _reader(chain(lines.read_again(begin + 1, end), source), delimiter, file.quote)
+        before = begin
+        lines.begin = begin = begin + 1
+
+
+def _reader(lines: Iterable[str], delimiter: str, quote: str | None) -> "_csv._reader":
+    if quote == NO_QUOTE:
+        return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    return csv.reader(lines, delimiter=delimiter, quotechar=quote or '"', strict=True)
+
+
+def _holds_delimiter(row: list[str], delimiter: str) -> bool:
+    """Whether a cell has a delimiter after a line end."""
+    return any(delimiter in cell.partition("\n")[2] for cell in row)
+
+
+def _lines_like_rows(row: list[str], delimiter: str, columns: int) -> int:
+    """Return how many lines of cells look like rows: all that are whole have as many delimiters as the header."""
+    held = 0
+    for cell in row:
+        _, *inner = cell.split("\n")
+        whole = inner[:-1] or inner
+        if columns > 1 and inner and all(line.count(delimiter) == columns - 1 for line in whole):
+            held += len(inner)
+    return held
 
 
 class _Lines:
@@ -229,7 +277,7 @@ class _Lines:
         self._keep = keep
         self._lines: list[bytes | None] = []
         self._first = self.begin = 1
-        self._carried: list[bytes] = []
+        self._carried: list[bytes | None] = []
         self._carried_bytes = 0
         self.are_checked = keep
 
@@ -279,9 +327,19 @@ class _Lines:
         """Return the size of the current row in bytes, without the newline that ends it."""
         return self._carried_bytes + self._size(self._of_row(end)) - 1
 
-    def kept_until(self, end: int) -> list[bytes]:
-        """Return the lines of the current row if they are kept."""
-        return [*self._carried, *cast(list[bytes], self._of_row(end))] if self._keep else _NO_LINES
+    def kept_until(self, end: int, *, always: bool = False) -> list[bytes]:
+        """Return the lines of the current row if they are kept, or `always`."""
+        if not self._keep and not always:
+            return _NO_LINES
+        return [line or b"" for line in (*self._carried, *self._of_row(end))][: end + 1 - self.begin]
+
+    def read_again(self, begin: int, end: int) -> list[str]:
+        """Return lines of the current row, to be read as rows of their own."""
+        if self._carried:
+            self._lines, self._first = [*self._carried, *self._lines], self.begin
+            self.forget()
+        again = self._lines[begin - self._first : end + 1 - self._first]
+        return [(line or b"").decode("utf-8", "surrogateescape") + "\n" for line in again]
 
     def _of_row(self, end: int) -> list[bytes | None]:
         return self._lines[max(0, self.begin - self._first) : end + 1 - self._first]
@@ -289,8 +347,9 @@ class _Lines:
     def _carry(self) -> None:
         begun = self._of_row(self._first + len(self._lines) - 1)
         self._carried_bytes += self._size(begun)
-        if self._keep:
-            self._carried += [line or b"" for line in begun]
+        # What is longer is not read again, but has to be kept where all lines are.
+        if self._keep or self._carried_bytes <= self._file.limit:
+            self._carried += begun
 
     def _size(self, lines: list[bytes | None]) -> int:
         return sum(self._file.limit + 2 if line is None else len(line) + 1 for line in lines)

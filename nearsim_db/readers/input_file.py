@@ -52,12 +52,28 @@ class ReadProgress:
     """The number of bytes read so far, as stored on disk (compressed), and what was noticed about files.
 
     `compressed` has the names of files whose content is compressed, though their suffix does not say so, with the
-    compression; `not_utf8` those whose beginning is not UTF-8.
+    compression; `not_utf8` those whose beginning is not UTF-8; `held_lines` those of CSV whose quoted cells have lines
+    that look like rows.
     """
 
     bytes_read: int = 0
     compressed: dict[str, str] = field(default_factory=dict)
     not_utf8: dict[str, None] = field(default_factory=dict)
+    held_lines: dict[str, "HeldLines"] = field(default_factory=dict)
+
+    def note_held_lines(self, name: str, begin: int, end: int, lines: int) -> None:
+        """Note that a row of a file, from one line to another, has cells with so many lines that look like rows."""
+        held = self.held_lines.setdefault(name, HeldLines(begin, end))
+        held.lines += lines
+
+
+@dataclass(slots=True)
+class HeldLines:
+    """Lines of quoted cells that look like rows; the first row that has some is from line `begin` to `end`."""
+
+    begin: int
+    end: int
+    lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +84,7 @@ class InputFile:
     With `is_regular` anything but a regular file is an error, such as a FIFO that blocks, and so is a symbolic link
     unless `follow_links`, even if the path became one just now.
     Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
-    of the format. `begun` is the content, in pieces of UTF-8, if reading it has begun;
+    of the format, and `quote` encloses cells, by default ", or is `none`. `begun` is the content, in pieces of UTF-8, if reading it has begun;
     `original` is the path of which this file is a copy; `split` names the split of a data set that it is part of, with
     the number of rows in the parts before.
     """
@@ -81,6 +97,7 @@ class InputFile:
     follow_links: bool = True
     encoding: str | None = None
     delimiter: str | None = None
+    quote: str | None = None
     begun: Iterator[bytes] | None = None
     original: Path | None = None
     split: tuple[str, int] | None = None

@@ -20,6 +20,7 @@ _DATE_NAME = re.compile(
     "|published|created|posted|issued|date(published|created|posted|issued)"
 )
 _SEPARATORS = dict.fromkeys(map(ord, "_- .:"))
+_FIRST_YEAR, _LAST_YEAR = 1990, 2100  # of dates that are worth a hint
 _UNDATED_READ = 1_000  # records without a date whose other fields are looked at
 
 
@@ -56,9 +57,11 @@ def _is_date(name: str, value: object) -> bool:
     if not _DATE_NAME.fullmatch(name.casefold().translate(_SEPARATORS)):
         return False
     try:
-        return parsed_instant(value) is not None
+        instant = parsed_instant(value)
     except ValueError:
         return False
+    # Numbers of other things, such as seconds or grades, would be dates in 1970.
+    return instant is not None and _FIRST_YEAR <= instant.year <= _LAST_YEAR
 
 
 _FEWEST_REJECTS, _MOST_REASONS, _REASONS_SHOWN = 3, 1_000, 3

@@ -143,7 +143,12 @@ class Source:
         reading = self.reading
         original = self._originals.get(path)
         return InputFile(
-            path, self._progress, encoding=reading.encoding, delimiter=reading.delimiter, original=original
+            path,
+            self._progress,
+            encoding=reading.encoding,
+            delimiter=reading.delimiter,
+            quote=reading.quote,
+            original=original,
         )
 
     def __iter__(self) -> Iterator[ReadDocument | Reject]:
@@ -206,6 +211,11 @@ def _warnings(progress: ReadProgress) -> Iterator[str]:
         found = [one for one, kind in progress.compressed.items() if kind == suffix]
         if found:
             yield f"{_listed(found)} is compressed with {name}, and was decompressed"
+    for name, held in progress.held_lines.items():
+        yield (
+            f"{name}: {count_of(held.lines, 'line')} in quoted cells look like records of their own (the first in the "
+            f"row of lines {held.begin:,} to {held.end:,}); if quotes are part of the text, give --quote none"
+        )
     if progress.not_utf8:
         yield (
             f"{_listed(list(progress.not_utf8))} is not UTF-8, and characters were replaced; if it is Latin-1 or "

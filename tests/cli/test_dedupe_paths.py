@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from nearsim_db.readers import output
 from nearsim_db.readers.output import open_output
 from tests.builders.command_line import CommandLine, write_jsonl
 
@@ -112,7 +111,7 @@ def test_files_of_killed_runs_are_swept_where_they_need_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on network file systems, which have no files without names."""
-    monkeypatch.setattr(output.os, "O_TMPFILE", os.O_DIRECTORY)
+    monkeypatch.setattr("os.O_TMPFILE", os.O_DIRECTORY)
     target, left = tmp_path / "unique.jsonl", tmp_path / f".unique.jsonl.{'0' * 16}.part"
     left.write_text("half of the texts")
     with open_output(target) as writing:

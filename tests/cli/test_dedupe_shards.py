@@ -92,7 +92,7 @@ def test_tables_of_a_folder_are_shards(nearsim: CommandLine, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a.jsonl", "a.jsonl"], "would both be written to"),
+        (["a.jsonl", "a.jsonl"], "name each file once"),
         (["a.txt"], "name an output file, not a folder"),
         (["-"], "standard input and pipes have no file name"),
     ],

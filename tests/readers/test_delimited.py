@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers import Fields
+from nearsim_db.readers import Fields, Source
+from nearsim_db.readers.contract import Reading
 from nearsim_db.readers.delimited import csv_rows, read_csv
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import Document, ReadDocument, Reject
@@ -53,8 +54,12 @@ def test_bad_rows_are_rejected_and_reading_continues(tmp_path: Path) -> None:
     reads = read_bytes(
         tmp_path, b"id,text\n" + b"".join(row + b"\n2,y\n" for row in bad) + b'2,"open\n3,y\n4,z\n'
     )
-    assert [type(read) for read in reads] == [Reject, ReadDocument] * len(bad) + [Reject]
-    assert [read.line for read in reads] == list(range(2, 15))
+    assert [type(read) for read in reads] == [Reject, ReadDocument] * len(bad) + [
+        Reject,
+        ReadDocument,
+        ReadDocument,
+    ]
+    assert [read.line for read in reads] == list(range(2, 17))
 
 
 def test_fields_larger_than_the_csv_module_default_are_read(tmp_path: Path) -> None:
@@ -127,3 +132,53 @@ def test_a_line_of_too_many_cells_is_one_reject(tmp_path: Path, keep: bool) -> N
         (5, ["3", "a"]),
         (6, ["4", "x" * 500]),
     ]
+
+
+def texts_of(path: Path, **reading: str) -> list[str | None]:
+    """The texts of the records of a file, the reasons of those that are rejected."""
+    reads = list(Source([path], reading=Reading(**reading)))  # type: ignore[arg-type]
+    return [read.reason if isinstance(read, Reject) else read.document.body for read in reads]
+
+
+def test_a_quote_in_tsv_that_is_not_closed_in_its_row_is_a_character(tmp_path: Path) -> None:
+    path = tmp_path / "stray.tsv"
+    path.write_text('id\ttext\n1\t"Open the door\n2\tShut\n3\tit" now\n4\t"all" of it\n5\t"said, ""so"""\r\n')
+    assert texts_of(path) == ['"Open the door', "Shut", 'it" now', '"all" of it', 'said, "so"']
+
+
+def test_a_quote_in_tsv_that_is_closed_in_a_later_row_is_a_character(tmp_path: Path) -> None:
+    path = tmp_path / "merge.tsv"
+    path.write_text('id\ttext\n1\t"Open the door\n2\tShut\n3\tit now"\n4\tno\n')
+    assert texts_of(path) == ['"Open the door', "Shut", 'it now"', "no"]
+
+
+def test_cells_of_tsv_may_have_several_lines_without_tabs(tmp_path: Path) -> None:
+    path = tmp_path / "lines.tsv"
+    path.write_text('id\ttext\n1\t"one\ntwo"\n2\tthree\n')
+    assert texts_of(path) == ["one\ntwo", "three"]
+
+
+@pytest.mark.parametrize("rows", [1, 20_000], ids=["in one block", "in several"])
+def test_rows_after_an_unclosed_quote_are_read(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "open.csv"
+    later = [f"row {number} of many" for number in range(rows)]
+    path.write_text('id,text\n0,"open\n' + "".join(f"{at},{text}\n" for at, text in enumerate(later, 1)))
+    reason, *texts = texts_of(path)
+    assert reason is not None and "--quote none" in reason
+    assert texts == later
+
+
+def test_lines_in_a_quoted_cell_that_look_like_rows_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "merge.csv"
+    path.write_text('id,text\n1,one\n2,"two\n3,three\n4,four"\n5,"five\nlines"\n')
+    source = Source([path])
+    assert len(list(source)) == 3
+    (warning,) = source.warnings
+    assert "2 lines" in warning and "lines 3 to 5" in warning and "--quote none" in warning
+    assert texts_of(path, quote="none")[:4] == ["one", '"two', "three", 'four"']
+
+
+def test_cells_may_be_enclosed_by_another_character(tmp_path: Path) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text("id,text\n1,'one, \"two\"'\n")
+    assert texts_of(path, quote="'") == ['one, "two"']

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nearsim_db.readers import Fields, Source
@@ -180,6 +180,8 @@ def test_rows(data: st.DataObject, others: list[str], kind: tuple[str, str], fie
     required = [fields.id, data.draw(st.sampled_from([fields.title, fields.body or "text", fields.vector]))]
     header = data.draw(st.permutations(list(dict.fromkeys([*required, *others]))))
     rows = data.draw(st.lists(st.lists(CELLS, min_size=len(header), max_size=len(header)), max_size=4))
+    # A tab after a line end within a cell shows that its quote is a character.
+    assume(kind[1] != "\t" or not any("\t" in cell.partition("\n")[2] for row in rows for cell in row))
     stream = io.StringIO(newline="")
     csv.writer(stream, delimiter=kind[1], lineterminator="\n").writerows([header, *rows])
     name, reads = reads_of("a" + kind[0], stream.getvalue().encode("utf-8", "surrogateescape"), fields)

@@ -71,7 +71,7 @@ class _SourceOptions(inputs.VectorFileOptions, _Query):
             )
         if reading != Reading():
             raise UsageError(
-                "--input-format, --encoding, --delimiter and --follow-links are for files, not --from-sql"
+                "--input-format, --encoding, --delimiter, --quote and --follow-links are for files, not --from-sql"
             )
         from nearsim_db.indexing.query_source import QuerySource
 
