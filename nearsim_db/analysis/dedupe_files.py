@@ -9,6 +9,7 @@ from pathlib import Path
 from nearsim_db.analysis.counted_pairs import Comparison
 from nearsim_db.analysis.dedupe_input import REPORT_EVERY, DedupeInput
 from nearsim_db.analysis.dedupe_output import (
+    MAX_LISTED_COPIES,
     PairLines,
     cluster_lines,
     copy_unique,
@@ -162,7 +163,12 @@ def dedupe(
             _write_lists(outputs, found, PairLines(found.twins, records, places, given.labels, ordered))
         unique = copy_records(parts, outputs, shards, given.kept(found.match >= 0), progress)
         of_recipe = () if exact else recipe_warnings.of_profile(records.encoder.profile)
-        warnings = (*given.warnings(), *of_recipe, *_warnings(records, found))
+        warnings = (
+            *given.warnings(),
+            *of_recipe,
+            *_warnings(records, found),
+            *_listing_warnings(outputs, found),
+        )
         return _summary(given, found, unique, records.encoder.profile, warnings)
 
 
@@ -234,6 +240,18 @@ def write_lines(path: Path | None, lines: Iterable[bytes]) -> None:
         with open_output(path) as stream, compressed(stream, compression_of(path)) as target:
             for line in lines:
                 target.write(line)
+
+
+def _listing_warnings(outputs: Outputs, found: Found) -> list[str]:
+    """Warn of copies that are not listed with each other."""
+    copies = found.twins.sizes()
+    if outputs.pairs is None or copies.max(initial=0) <= MAX_LISTED_COPIES:
+        return []
+    count = int((copies - MAX_LISTED_COPIES).clip(min=0).sum())
+    return [
+        f"{outputs.pairs} lists {count:,} copies of records only with the first of them, not with each "
+        "other: equal records have too many pairs; --clusters lists all of them once"
+    ]
 
 
 def _warnings(records: EncodedRecords, found: Found) -> Iterator[str]:

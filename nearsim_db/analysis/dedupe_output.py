@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations, product, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -173,6 +173,7 @@ def _schema_of(source: Input) -> "Schema":
     return pyarrow.schema([(name, pyarrow.string()) for name in _columns(source)])
 
 
+MAX_LISTED_COPIES = 100  # of one record in all pairs; more are listed with the first of them only
 _ESTIMATE_DIGITS = 6  # more than any sketch resolves; of 32-bit floats, as an index stores them
 
 Figures = dict[str, object]
@@ -207,11 +208,14 @@ class PairLines:
                     "verified": is_exact,
                     **({"distance": float(row["distance"])} if pairs.has_distances else {}),
                 }
-                ends = product(self._documents(row["left"]), self._documents(row["right"]))
-                yield from self._lines(ends, figures)
+                left, right = (self._documents(row[end])[:MAX_LISTED_COPIES] for end in ("left", "right"))
+                yield from self._lines(product(left, right), figures)
 
     def of_twins(self, pairs: SortedPairs) -> Iterator[bytes]:
-        """Yield pairs of records with the same features, with the figures that `pairs` have."""
+        """Yield pairs of records with the same features, with the figures that `pairs` have.
+
+        Of more than MAX_LISTED_COPIES such records, which have too many pairs, the others are listed with the first.
+        """
         has_features = self.records.encoder.has_sketches
         for head in np.flatnonzero(self.twins.sizes() > 1).tolist():
             count = int(self.records.counts[head]) if pairs.has_counts and has_features else None
@@ -219,7 +223,9 @@ class PairLines:
             same |= {"shared_bands": self._bands_of(head) if has_features else 0, "verified": True}
             if pairs.has_distances:
                 same["distance"] = 0.0
-            yield from self._lines(combinations(self._documents(head), 2), same)
+            documents = self._documents(head)
+            yield from self._lines(combinations(documents[:MAX_LISTED_COPIES], 2), same)
+            yield from self._lines(zip(repeat(head), documents[MAX_LISTED_COPIES:], strict=False), same)
 
     def _bands_of(self, head: int) -> int:
         """Return how many bands twins share; under containment a text has as many as it has fingerprints."""

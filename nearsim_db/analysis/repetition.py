@@ -22,7 +22,7 @@ from nearsim_db.similarity.passages import grams
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
-from nearsim_db.similarity.text.words import sentence_ends
+from nearsim_db.similarity.text.words import quotation_bounds, sentence_ends
 
 _RECENT = 1 << 16  # windows in memory
 _MERGED = 1 << 20  # windows in memory while two runs are merged
@@ -188,7 +188,7 @@ def _cuts(text: str, tokens: Tokens, holders: Ints, length: int) -> Iterator[Cut
     repeated = np.flatnonzero(holders >= 0)
     if not len(repeated):
         return
-    bounds = np.unique([0, *sentence_ends(text), len(text)])
+    bounds = np.unique([0, *sentence_ends(text), *quotation_bounds(text), len(text)])
     firsts = np.searchsorted(tokens.begins, bounds)
     is_between = (firsts == 0) | (tokens.ends[firsts - 1] <= bounds)  # no token is on both sides
     bounds, firsts = bounds[is_between], firsts[is_between]
@@ -198,13 +198,43 @@ def _cuts(text: str, tokens: Tokens, holders: Ints, length: int) -> Iterator[Cut
     high = np.where(is_long, ends - length, np.minimum(begins, len(holders) - 1)) + 1
     first, last = np.searchsorted(repeated, low), np.searchsorted(repeated, high)
     is_cut = np.where(is_long, last - first == high - low, last > first) & (ends > begins)
-    keepers = holders[repeated[np.minimum(first, len(repeated) - 1)]]
+    first_repeated = repeated[np.minimum(first, len(repeated) - 1)]
     for begin, end in np.flatnonzero(np.diff(is_cut, prepend=False, append=False)).reshape(-1, 2).tolist():
+        pieces: list[tuple[int, int]] = []  # where each begins, and the document that keeps it
+        for sentence in range(begin, end):
+            place = int(bounds[sentence])
+            if is_long[sentence]:
+                kept = _kept_pieces(holders, int(low[sentence]), int(high[sentence]) - 1, length)
+                pieces += [
+                    (place if number == 0 else int(tokens.ends[token - 1]), document)
+                    for number, (token, document) in enumerate(kept)
+                ]
+            else:
+                pieces.append((place, int(holders[first_repeated[sentence]])))
+
         start, stop = _with_spaces(text, int(bounds[begin]), int(bounds[end]))
-        changes = begin + 1 + np.flatnonzero(np.diff(keepers[begin:end]))
-        for one, other in pairwise([begin, *changes.tolist(), end]):
-            before = start if one == begin else int(bounds[one])
-            yield Cut(before, stop if other == end else int(bounds[other]), int(keepers[one]))
+        pieces[0] = start, pieces[0][1]
+        for (place, document), following in zip(
+            pieces, [*(place for place, _ in pieces[1:]), stop], strict=True
+        ):
+            yield Cut(place, following, document)
+
+
+def _kept_pieces(holders: Ints, low: int, last: int, length: int) -> Iterator[tuple[int, int]]:
+    """Yield the first token of each piece of a sentence, and a document that has the whole piece.
+
+    All windows from `low` to `last`, which cover the sentence, are repeated, but no document may have all of them.
+    """
+    token = window = low
+    while True:
+        document = int(holders[window])
+        yield token, document
+        while window < last and holders[window + 1] == document:
+            window += 1
+        if window == last:
+            return
+        token = window + length
+        window = min(token, last)
 
 
 def _with_spaces(text: str, start: int, end: int) -> tuple[int, int]:

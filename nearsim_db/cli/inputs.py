@@ -185,7 +185,7 @@ class FileOptions:
         typer.Option(
             metavar="CHARACTER",
             parser=quote,
-            help='Character that encloses cells of CSV and TSV files; none if quotes are part of the text. (default: ")',
+            help='Character around cells of CSV and TSV files; none if quotes are part of the text. (default: ")',
         ),
     ] = None
     id_field: Annotated[

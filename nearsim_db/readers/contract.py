@@ -37,7 +37,8 @@ class Reading:
     """How files are read.
 
     `format` is a suffix such as '.csv', instead of that of each file; `encoding` that of texts, by default UTF-8;
-    `delimiter` that of CSV and TSV, `quote` the character that encloses their cells, or `none`. `follow_links`: symbolic links in folders are followed.
+    `delimiter` that of CSV and TSV, `quote` the character that encloses their cells, or `none`. `follow_links`:
+    symbolic links in folders are followed.
     """
 
     format: str | None = None

@@ -242,7 +242,7 @@ def csv_rows(
         lines.begin = begin = begin + 1
 
 
-def _reader(lines: Iterable[str], delimiter: str, quote: str | None) -> "_csv._reader":
+def _reader(lines: Iterable[str], delimiter: str, quote: str | None) -> "_csv.Reader":
     if quote == NO_QUOTE:
         return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
     return csv.reader(lines, delimiter=delimiter, quotechar=quote or '"', strict=True)

@@ -84,9 +84,9 @@ class InputFile:
     With `is_regular` anything but a regular file is an error, such as a FIFO that blocks, and so is a symbolic link
     unless `follow_links`, even if the path became one just now.
     Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
-    of the format, and `quote` encloses cells, by default ", or is `none`. `begun` is the content, in pieces of UTF-8, if reading it has begun;
-    `original` is the path of which this file is a copy; `split` names the split of a data set that it is part of, with
-    the number of rows in the parts before.
+    of the format, and `quote` encloses cells, by default ", or is `none`. `begun` is the content, in pieces of UTF-8,
+    if reading it has begun; `original` is the path of which this file is a copy; `split` names the split of a data set
+    that it is part of, with the number of rows in the parts before.
     """
 
     path: Path

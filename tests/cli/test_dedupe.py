@@ -379,3 +379,43 @@ def test_cuts_go_to_a_folder_and_are_not_combined_with_pairs(nearsim: CommandLin
     assert "--cuts requires --cut" in nearsim.fail(
         "dedupe", source / "a.jsonl", "--cuts", tmp_path / "cuts.jsonl", "--dry-run", exit_code=2
     )
+
+
+def test_copies_beyond_a_number_are_listed_with_the_first(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    records = [{"id": number, "text": STORM} for number in range(300)]
+    path, pairs = write_jsonl(tmp_path / "in.jsonl", records), tmp_path / "pairs.jsonl"
+    done = nearsim.succeed("dedupe", path, "-o", unique, "--pairs", pairs, "--json")
+    assert done.document()["pairs"] == 300 * 299 // 2
+    ends = [(int(row["left"]), int(row["right"])) for row in map(json.loads, pairs.read_text().splitlines())]
+    assert len(ends) == len(set(ends)) == 100 * 99 // 2 + 200
+    assert {left for left, right in ends if right >= 100} == {0}
+    assert "lists 200 copies of records only with the first of them" in done.err
+
+
+def test_a_cut_names_a_record_that_has_all_of_it(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    """A sentence whose first words one record has before, and all of whose words another one has."""
+    first = " ".join(f"first{number}" for number in range(25))
+    rest = " ".join(f"rest{number}" for number in range(25))
+    texts = {
+        "a": f"One begins. {first}.",
+        "b": f"Two begins. {first} {rest}.",
+        "c": f"Three. {first} {rest}.",
+    }
+    path = write_jsonl(tmp_path / "in.jsonl", [{"id": name, "text": text} for name, text in texts.items()])
+    cuts = tmp_path / "cuts.jsonl"
+    nearsim.succeed("dedupe", path, "-o", unique, "--preset", "embedded-stories", "--cut", "--cuts", cuts)
+    rows = [row for row in map(json.loads, cuts.read_text().splitlines()) if row["id"] == "c"]
+    assert [row["kept_in"] for row in rows] == ["a", "b"]
+    assert all(texts["c"][row["start"] : row["end"]] in texts[row["kept_in"]] for row in rows)
+    assert json.loads(unique.read_text().splitlines()[-1])["text"] == "Three."
+
+
+def test_a_quotation_is_cut_whole(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    words = [f"word{number}" for number in range(60)]
+    lines = [" ".join(words[:30]) + " and", " ".join(words[30:]) + "."]
+    mail = "I agree.\n\nAda wrote:\n> " + "\n> ".join(lines) + "\nYours, Bob"
+    path = write_jsonl(tmp_path / "in.jsonl", [{"text": " ".join(lines)}, {"text": mail}])
+    nearsim.succeed("dedupe", path, "-o", unique, "--preset", "embedded-stories", "--cut")
+    assert json.loads(unique.read_text().splitlines()[1])["text"] == "I agree.\n\nAda wrote:\nYours, Bob"

@@ -15,7 +15,8 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.arrays import Ints
 
 _WORD = re.compile(r"\S+")
-_LINE_END = re.compile(r"\r\n?")
+# Blank lines are one line end for lexers, some of which take a time that grows with the square of their number.
+_LINE_ENDS = re.compile(r"(?:\r\n?|\n)(?:[ \t]*+(?:\r\n?|\n))*+")
 
 
 class Lexer:
@@ -48,15 +49,17 @@ class Lexer:
         words = list(self._words(text))
         lengths = [len(word) + 1 for _, _, word in words]
         begins, ends = (np.array([one[side] for one in words], np.int64) for side in (0, 1))
-        removed = [found.start() for found in _LINE_END.finditer(text) if len(found[0]) > 1]
-        before = np.array(removed, np.int64) - np.arange(len(removed))
-        begins += np.searchsorted(before, begins)
-        ends += np.searchsorted(before, ends)
+        long = [found.span() for found in _LINE_ENDS.finditer(text) if len(found[0]) > 1]
+        starts, removed = np.array([start for start, _ in long], np.int64), np.zeros(len(long) + 1, np.int64)
+        np.cumsum([end - start - 1 for start, end in long], out=removed[1:])
+        before = starts - removed[:-1]  # where each is in the text without the others
+        begins += removed[np.searchsorted(before, begins)]
+        ends += removed[np.searchsorted(before, ends)]
         return " ".join([word for _, _, word in words]), np.repeat(begins, lengths), np.repeat(ends, lengths)
 
     def _words(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Yield the words with their begin and end in the text, whose ends of lines are one character each."""
-        lines = _LINE_END.sub("\n", text)
+        lines = _LINE_ENDS.sub("\n", text)
         for at, token, value in self._lexer().get_tokens_unprocessed(f"{lines}\n"):
             kind = _kind(token)
             if kind == "name":

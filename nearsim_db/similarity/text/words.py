@@ -160,6 +160,19 @@ def sentence_ends(text: str) -> list[int]:
     return [end.end() for end in _END.finditer(text)]
 
 
+_LEVEL = re.compile(r"^[ \t]*((?:>[ \t]*)*)", re.MULTILINE)
+_COLON = re.compile(r":[ \t]*+\n\s*+")
+
+
+def quotation_bounds(text: str) -> list[int]:
+    """Return the places at which quotations begin or end: after a colon at a line end, where the depth of > changes."""
+    bounds = [colon.end() for colon in _COLON.finditer(text)]
+    if ">" in text:
+        lines = [(line.start(), line[1].count(">")) for line in _LEVEL.finditer(text)]
+        bounds += [place for (_, level), (place, following) in pairwise(lines) if level != following]
+    return bounds
+
+
 def split(text: str) -> list[str]:
     """Return the sentences of a text in order, without blank ones."""
     parts = [text[begin:end] for begin, end in pairwise([0, *sentence_ends(text), len(text)])]
