@@ -191,6 +191,7 @@ class AsyncIndex:
     delete: Final = awaited(Index.delete)
     purge: Final = awaited(Index.purge)
     create_profile: Final = awaited(Index.create_profile)
+    has_collection: Final = awaited(Index.has_collection)
     has_profile: Final = awaited(Index.has_profile)
     delete_profile: Final = awaited(Index.delete_profile)
     pin: Final = awaited(Index.pin)

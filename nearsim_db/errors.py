@@ -4,7 +4,8 @@ NearsimError
 ├── RecipeError             a recipe with an unknown key or a value out of range
 ├── InputError              a file or record that cannot be read
 ├── NotFoundError           a collection, profile or document that does not exist
-│   └── EmptyIndexError     a collection without documents; queries of a whole index answer with nothing instead
+│   ├── EmptyIndexError     a collection without documents; queries of a whole index answer with nothing instead
+│   └── MissingCollectionError  a collection that does not exist, of whatever name
 ├── ConflictError           a name that exists already, or a lock that another process has
 │   └── RecipeConflictError a profile that exists with another recipe
 ├── DuplicateError          a document that has near-duplicates, if these are refused
@@ -51,6 +52,10 @@ class NotFoundError(NearsimError):
 
 class EmptyIndexError(NotFoundError):
     """The collection has no documents, so there is no live index yet."""
+
+
+class MissingCollectionError(NotFoundError):
+    """The collection does not exist; the message names the server and the collections that it has."""
 
 
 class ConflictError(NearsimError):

@@ -304,9 +304,7 @@ class Index(Queries):
 
     def has_profile(self, name: str, recipe: Recipe | None) -> bool:
         """Whether the profile exists. Raises RecipeConflictError if it does, with another recipe than one given."""
-        with self.database.transaction() as connection:
-            found = collection_rows.find_collection(connection, self.collection)
-        generations = {} if found is None else {one.profile: one for one, _ in self.profiles()}
+        generations = {one.profile: one for one, _ in self.profiles()} if self.has_collection() else {}
         if name in generations and recipe is not None:
             profiles.refuse_other_recipe(self.collection, generations[name], recipe)
         return name in generations

@@ -63,6 +63,11 @@ class Answers:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def has_collection(self) -> bool:
+        """Whether the collection exists; if not, other methods raise MissingCollectionError or create it."""
+        with self.database.transaction() as connection:
+            return collection_rows.find_collection(connection, self.collection) is not None
+
     def profiles(self) -> "list[tuple[Generation, Profile]]":
         """Return the live generation of every profile, else its newest, with its resolved recipe."""
         return [(one, profile_of(one)) for one in list_newest(self.database, self.collection)]
@@ -195,10 +200,7 @@ class Answers:
 
     def _verdicts(self, by: str | None, *, undone: bool) -> Generator[Verdict, None, None]:
         with self.database.transaction() as connection:
-            try:
-                collection = collection_rows.get_collection(connection, self.collection)
-            except EmptyIndexError:
-                return
+            collection = collection_rows.get_collection(connection, self.collection)
             yield from query_rows.stream_verdicts(connection, collection.collection_id, by, undone=undone)
 
     def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def choose(
     if collection is None:
         return EventFilter(kinds=kinds)
     with database.transaction() as connection:
-        found = collection_rows.get_collection(connection, collection, profile)
+        found = collection_rows.get_collection(connection, collection)
         generations = generation_rows.list_generations(connection, found.collection_id)
     if profile is None:
         return EventFilter(found.collection_id, None, kinds)

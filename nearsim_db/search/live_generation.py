@@ -43,17 +43,15 @@ def open_live(
     return LiveIndex(contexts.make(generation), purges.get(generation.collection_id))
 
 
-def list_of_collection(
-    connection: Connection, collection: str, profile: str | None = None
-) -> list[Generation]:
-    """Return the generations of a collection by its name, of which a profile is used. Raises NotFoundError."""
-    found = collection_rows.get_collection(connection, collection, profile)
+def list_of_collection(connection: Connection, collection: str) -> list[Generation]:
+    """Return the generations of a collection by its name. Raises MissingCollectionError."""
+    found = collection_rows.get_collection(connection, collection)
     return generation_rows.list_generations(connection, found.collection_id)
 
 
 def find_newest(connection: Connection, collection: str, profile: str | None) -> Generation:
     """Return what `choose_newest` does of the generations of a collection."""
-    generations = list_of_collection(connection, collection, profile)
+    generations = list_of_collection(connection, collection)
     return choose_newest(connection, collection, generations, profile)
 
 

@@ -23,7 +23,7 @@ from nearsim_db.similarity.nearest import Weights
 from nearsim_db.similarity.passages import Passage, PassageFinder
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import query_rows
-from nearsim_db.store.clusters.events import Event, EventFilter
+from nearsim_db.store.clusters.events import Event
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import translate_errors
@@ -54,10 +54,7 @@ class Queries(Answers):
         With `follow` the stream waits for more until the index is closed; with `new` as well it starts with the next
         event. Raises MissedEventsError if events were removed before they were read.
         """
-        try:
-            wanted = choose(self.database, self.collection, self.profile)
-        except EmptyIndexError:
-            wanted = EventFilter()
+        wanted = choose(self.database, self.collection, self.profile)
         if not follow:
             return read(self.database, wanted, after)
         self.database.refuse_borrowed("following events")

@@ -120,7 +120,7 @@ def test_an_error_names_some_of_many_collections(database_url: str) -> None:
             "FROM generate_series(100, 2122) AS number"
         )
     shown = (
-        r"'typo' does not exist; .*: tenant 100, tenant 1000, .* and 2,003 more \(nearsim collection list\)"
+        r"'typo' does not exist in .*: tenant 100, tenant 1000, .* and 2,003 more \(nearsim collection list\)"
     )
     with Index.connect(database_url, collection="typo") as index, pytest.raises(NotFoundError, match=shown):
         list(index.pairs())

@@ -166,7 +166,8 @@ def test_parquet_has_the_rows_of_csv_with_types(filled: CommandLine, stories: Pa
 
 def test_parquet_of_nothing_has_the_columns(nearsim: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "out.parquet"
-    nearsim.succeed("pairs", "-o", path)
+    nearsim.succeed("collection", "create", "empty")
+    nearsim.succeed("pairs", "-c", "empty", "-o", path)
     assert pyarrow.parquet.read_table(path).column_names[:3] == ["left", "right", "similarity"]
 
 

@@ -129,8 +129,9 @@ def test_arguments_that_would_mean_something_else_are_refused(filled: Index) -> 
 
 
 def test_an_empty_table_has_the_columns_and_types(database_url: str) -> None:
-    with Index.connect(database_url) as filled:
-        table = filled.pairs().to_arrow()
+    with Index.connect(database_url) as index:
+        index.database.create_collection("default")
+        table = index.pairs().to_arrow()
     assert table.num_rows == 0
     assert table.schema.field("similarity").type == pyarrow.float64()
     assert table.schema.field("left").type == pyarrow.string()
@@ -157,9 +158,8 @@ def test_tables_need_pyarrow(filled: Index, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_new_index_answers_with_nothing(database_url: str, tmp_path: Path) -> None:
-    """Without a collection, without a profile, and without documents; documents that wait are an error."""
+    """Without a profile and without documents; documents that wait are an error."""
     with Index.connect(database_url) as index:
-        _assert_empty(index, tmp_path)
         index.database.create_collection("default")
         _assert_empty(index, tmp_path)
         index.create_profile("mine", Recipe())
@@ -175,13 +175,6 @@ def test_a_new_index_answers_with_nothing(database_url: str, tmp_path: Path) -> 
             )
         with pytest.raises(NotFoundError, match="is being built"):
             index.check(Document("new", body=STORM))
-
-
-def test_an_unknown_collection_is_refused_in_a_database_without_any(database_url: str) -> None:
-    with Index.connect(database_url, collection="typo") as index:
-        for query in (index.pairs, index.clusters, index.stats, index.verdicts, index.events):
-            with pytest.raises(NotFoundError, match="'typo' does not exist"):
-                list(query())
 
 
 def _assert_empty(index: Index, folder: Path) -> None:

@@ -175,7 +175,6 @@ def test_invalid_calls_are_refused(url: str) -> None:
         "SELECT nearsim.similar_by_profiles('d00', ARRAY[NULL])",
         "SELECT nearsim.similar_by_profiles('nobody')",
         "SELECT nearsim.combined_clusters('nowhere')",
-        "SELECT nearsim.combined_clusters(NULL)",
     )
     for call in refused:
         with pytest.raises((psycopg.errors.NoDataFound, psycopg.errors.InvalidParameterValue)):

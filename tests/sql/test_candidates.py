@@ -226,7 +226,6 @@ def test_the_live_generation_answers_after_a_reindex(index: Index) -> None:
 
 
 def test_what_cannot_be_answered_is_an_error(index: Index) -> None:
-    assert ask(index, "SELECT * FROM nearsim.candidates()") == {}
     index.create_profile("one", Recipe())
     index.add(write_documents()[:3])
     index.create_profile("two", Recipe())

@@ -24,9 +24,6 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     home := nearsim.collection_named(ask.collection);
-    IF home IS NULL THEN
-        RAISE EXCEPTION 'no collection exists yet' USING ERRCODE = 'no_data_found';
-    END IF;
     -- Computed before asked_at, the time of the row, so that 24 hours are not exceeded.
     until := clock_timestamp() + make_interval(secs => waits);
     INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline, max_matches, external_id, purpose)

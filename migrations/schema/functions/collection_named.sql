@@ -12,8 +12,11 @@ BEGIN
     IF ids IS NULL AND collection_named.collection IS NOT NULL THEN
         SELECT string_agg(quote_literal(known.name), ', ' ORDER BY known.name) INTO names
         FROM nearsim.collection AS known;
-        RAISE EXCEPTION 'collection % does not exist; existing collections: %',
-            quote_literal(collection_named.collection), coalesce(names, 'none yet') USING ERRCODE = 'no_data_found';
+        RAISE EXCEPTION 'collection % does not exist in database %; existing collections: %',
+            quote_literal(collection_named.collection), current_database(), coalesce(names, 'none yet')
+            USING ERRCODE = 'no_data_found';
+    ELSIF ids IS NULL THEN
+        RAISE EXCEPTION 'no collection exists yet in database %', current_database() USING ERRCODE = 'no_data_found';
     ELSIF cardinality(ids) > 1 THEN
         RAISE EXCEPTION 'there are several collections; name one of: %', names
             USING ERRCODE = 'ambiguous_parameter';
@@ -22,4 +25,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.collection_named(text) IS
-    'Internal (used by ask and candidates): the collection_id of a name, of the only collection for NULL, NULL if none exists yet; raises an error if the name is unknown, or one must be named';
+    'Internal (used by functions that take a collection): the collection_id of a name, of the only collection for NULL; raises an error if the name is unknown, none exists yet, or one must be named';

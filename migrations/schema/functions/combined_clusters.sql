@@ -14,11 +14,7 @@ DECLARE
     one integer;
     other integer;
 BEGIN
-    SELECT place.collection_id INTO home FROM nearsim.collection AS place WHERE place.name = combined_clusters.collection;
-    IF home IS NULL THEN
-        RAISE EXCEPTION 'collection % does not exist', coalesce(quote_literal(collection), 'NULL')
-            USING ERRCODE = 'no_data_found';
-    END IF;
+    home := nearsim.collection_named(collection);
     SELECT array_agg(live.generation_id), (array_agg(live.recipe #>> '{cluster,keep}' ORDER BY live.place))[1]
     INTO generations, keep
     FROM nearsim.live_generations_of(home, profiles) AS live;

@@ -19,6 +19,7 @@ BEGIN
     IF cardinality(doc_ids) = 1 THEN
         RETURN doc_ids[1];
     ELSIF doc_ids IS NULL THEN
+        PERFORM nearsim.collection_named(collection) WHERE collection IS NOT NULL;
         RAISE EXCEPTION 'there is no document %', concat_ws(' in collection ', quote_literal(external_id),
             quote_literal(collection)) USING ERRCODE = 'no_data_found';
     END IF;

@@ -17,6 +17,7 @@ BEGIN
         RAISE EXCEPTION 'documents % and % are in several collections; name one of: %',
             quote_literal(a), quote_literal(b), array_to_string(names, ', ') USING ERRCODE = 'invalid_parameter_value';
     ELSIF names IS NULL THEN
+        PERFORM nearsim.collection_named(collection) WHERE documents_named.collection IS NOT NULL;
         SELECT asked.external_id INTO unknown
         FROM unnest(ARRAY[a, b]) WITH ORDINALITY AS asked (external_id, position)
         WHERE NOT EXISTS (

@@ -15,7 +15,7 @@ def of_profile(connection: Connection, collection: str, profile: str | None) -> 
 
     `profile` is optional if the collection has only one, or one named default. Raises NotFoundError.
     """
-    generations = list_of_collection(connection, collection, profile)
+    generations = list_of_collection(connection, collection)
     name = choose_newest(connection, collection, generations, profile).profile
     return [one for one in generations if one.profile == name]
 

@@ -1,5 +1,6 @@
 """The command `nearsim nearest`: the most similar documents, whatever the threshold."""
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -81,6 +82,7 @@ def nearest(
     that share one of their rarest words or features, at most 400 for each, and their similarity is exact. With -k 1
     --mutual --across source each record of one source is matched with at most one of another.
     """
+    from nearsim_db.errors import MissingCollectionError
     from nearsim_db.readers import RejectWriter, Source, refuse_overwriting_inputs
     from nearsim_db.records import IngestSummary
     from nearsim_db.search.nearest import DEFAULT_PRESET, NearestQuery
@@ -93,7 +95,16 @@ def nearest(
     source = Source(files, fields, reading=file_options.reading()) if files else None
     with RejectWriter(rejects) as writer, Queries.connect(collection=collection) as queries:
         given = None if source is None else _usable(source, writer)
-        rows.write(layouts.NEAREST, queries.search_nearest(query, given, fields, within))
+        try:
+            rows.write(layouts.NEAREST, queries.search_nearest(query, given, fields, within))
+        except MissingCollectionError as error:
+            if not files:
+                raise
+            pairs = ["nearsim", "dedupe", *map(str, files), "-o", "kept.jsonl", "--pairs", "pairs.jsonl"]
+            raise MissingCollectionError(
+                f"{error}; to compare the records of the file with each other, without a collection: "
+                f"{shlex.join(pairs)}"
+            ) from error
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
         warnings = [*(source.warnings if source else ()), *queries.warnings]
     summaries.print_rejects(summary, rejects, sys.stderr)

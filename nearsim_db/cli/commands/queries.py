@@ -301,6 +301,13 @@ def check(
     scope: options.Scope,
     min_similarity: options.MinSimilarity = 0.0,
     exit_code: _ExitCode = False,
+    missing_ok: Annotated[
+        bool,
+        typer.Option(
+            "--missing-ok",
+            help="Report no duplicates if the collection does not exist yet, as in a first run.",
+        ),
+    ] = False,
     file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
     rejects: inputs.Rejects = None,
@@ -320,7 +327,7 @@ def check(
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
-    from nearsim_db.records import Document, IngestSummary
+    from nearsim_db.records import Document, IngestSummary, Matches
 
     paths, counts = files or [], Counter[str]()
     source = Source(paths, file_options.fields(), reading=file_options.reading())
@@ -331,7 +338,13 @@ def check(
             [Document("", title, text)] if text is not None else _documents(beside.joined(source), writer)
         )
         direction: Direction | None = "contained_in" if contains else None
-        answers = _counted(index.check_many(queries, min_similarity, rows.limit, direction), counts)
+        is_missing = missing_ok and not index.has_collection()
+        answers = _counted(
+            ((document, Matches((), "jaccard")) for document in queries)
+            if is_missing
+            else index.check_many(queries, min_similarity, rows.limit, direction),
+            counts,
+        )
         layout = layouts.CHECKS if rows.limit is None else layouts.LIMITED_CHECKS
         if contains:
             layout = layouts.with_passages(layout, index.passages_in)
@@ -340,7 +353,7 @@ def check(
         warnings = [
             *source.warnings,
             *beside.warnings,
-            *layouts.of_unstored(index, scope.collection, min_similarity),
+            *(() if is_missing else layouts.of_unstored(index, scope.collection, min_similarity)),
         ]
     summaries.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(warnings)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from nearsim_db.errors import DEFAULT, ConflictError, EmptyIndexError, NotFoundError
+from nearsim_db.errors import ConflictError, MissingCollectionError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
@@ -34,21 +34,22 @@ def find_collection(connection: Connection, name: str) -> Collection | None:
     return run(connection, "find_collection", name=name).first(Collection)
 
 
-def get_collection(connection: Connection, name: str, profile: str | None = None) -> Collection:
-    """Return the collection of that name, of which a profile is used.
+def get_collection(connection: Connection, name: str) -> Collection:
+    """Return the collection of that name.
 
-    Raises NotFoundError, listing some collections; EmptyIndexError if there are none and both names are the default.
+    Raises MissingCollectionError, which names the server and some of its collections.
     """
-    found = find_collection(connection, name)
-    if found is None:
-        existing = list_collections(connection)
-        known = ", ".join(one.name for one in existing[:_NAMES_SHOWN])
-        if len(existing) > _NAMES_SHOWN:
-            known += f" and {len(existing) - _NAMES_SHOWN:,} more (nearsim collection list)"
-        is_new = not known and (name, profile or DEFAULT) == (DEFAULT, DEFAULT)
-        kind = EmptyIndexError if is_new else NotFoundError
-        raise kind(f"collection {name!r} does not exist; existing collections: {known or 'none yet'}")
-    return found
+    collection = find_collection(connection, name)
+    if collection is not None:
+        return collection
+
+    existing = list_collections(connection)
+    names = ", ".join(each.name for each in existing[:_NAMES_SHOWN])
+    if len(existing) > _NAMES_SHOWN:
+        names += f" and {len(existing) - _NAMES_SHOWN:,} more (nearsim collection list)"
+    raise MissingCollectionError(
+        f"collection {name!r} does not exist in {connection.place}; existing collections: {names or 'none yet'}"
+    )
 
 
 def list_collections(connection: Connection) -> list[Collection]:

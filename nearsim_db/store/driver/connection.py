@@ -43,6 +43,16 @@ class Connection:
         """Whether the current user is a superuser, as the server reports with each change."""
         return self.backend.info.parameter_status("is_superuser") != "off"
 
+    @property
+    def place(self) -> str:
+        """The database and its server as messages name them."""
+        info = self.backend.info
+        if info.host.startswith("/"):  # the folder of a socket, such as the embedded server's
+            return (
+                f"database {info.dbname} of the server in {info.host} (NEARSIM_DATABASE_URL selects another)"
+            )
+        return f"database {info.dbname} at {info.host}:{info.port}"
+
     def execute(self, query: Query, parameters: Any = None) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Execute one statement."""
         return self.backend.execute(query, parameters)

@@ -1,0 +1,59 @@
+"""Commands that read a collection that does not exist."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders.command_line import CommandLine
+
+READING = [
+    "check --text words",
+    "similar --text words",
+    "similar a",
+    "pairs",
+    "clusters",
+    "clusters --show a",
+    "nearest",
+    "verdict list",
+    "events --collection default",
+    "work list --collection default",
+    "stats",
+    "get a",
+    "export --output exported.jsonl",
+    "why a b",
+    "why-not a b",
+    "passages a b",
+    "fingerprints --common",
+    "verify-index",
+    "report --output report.html",
+    "profile list",
+    "reindex status",
+    "curve --profile default",
+    "tune --collection default",
+    "collection show default",
+    "review --no-browser",
+]
+
+
+@pytest.mark.parametrize("command", READING)
+def test_a_command_that_reads_refuses_a_missing_collection(nearsim: CommandLine, command: str) -> None:
+    message = nearsim.fail(*command.split())
+    assert "collection 'default' does not exist in database " in message
+    assert "existing collections: none yet" in message
+
+
+def test_check_reports_no_duplicates_with_missing_ok(nearsim: CommandLine, stories: Path) -> None:
+    rows = nearsim.succeed("check", stories, "--missing-ok", "--exit-code", "--format", "jsonl").rows()
+    assert len(rows) == 5
+    assert not any(row["duplicate"] for row in rows)
+
+
+def test_missing_ok_does_not_excuse_a_missing_profile(filled: CommandLine) -> None:
+    assert "no profile 'typo'" in filled.fail("check", "--text", "words", "-p", "typo", "--missing-ok")
+
+
+def test_nearest_of_a_file_names_the_command_that_needs_no_collection(
+    nearsim: CommandLine, stories: Path
+) -> None:
+    message = nearsim.fail("nearest", stories)
+    assert f"nearsim dedupe {stories} -o kept.jsonl --pairs pairs.jsonl" in message
