@@ -320,7 +320,8 @@ class Lookups:
 
         def query() -> FoundAll:
             index = self.live()
-            _refuse_text(index.context, document)
+            if (reason := incomparable_reason(index.context, document)) is not None:
+                raise InputError(reason)
             encoded = encode(index.context.encoder, document)
             if encoded is None:
                 return FoundAll([])
@@ -371,10 +372,26 @@ class Lookups:
         self._index = None
 
 
-def _refuse_text(context: Context, document: Document) -> None:
-    """Raise InputError for a text without a vector if vectors are compared; a stored document may have its own."""
-    if context.encoder.takes_vectors and document.vector is None and not document.external_id:
-        raise InputError(
-            f"profile {context.generation.profile!r} compares vectors, and this text has none; look up a document that "
-            "is stored or has a vector, or name a profile that compares texts"
+def incomparable_reason(context: Context, document: Document) -> str | None:
+    """Return why a look-up cannot match, as the profile compares what the document lacks and not what it has.
+
+    An empty document can be looked up; a document with an id may have its vector stored.
+    """
+    profile = context.generation.profile
+    if context.encoder.takes_vectors:
+        if document.vector is not None or document.external_id:
+            return None
+        return (
+            f"profile {profile!r} compares vectors, and this text has none; look up a document that is stored or has a "
+            "vector, or name a profile that compares texts"
         )
+
+    compared = context.encoder.profile.recipe.fields
+    given = [field for field, text in (("title", document.title), ("body", document.body)) if text]
+    if not given or any(field in compared for field in given):
+        return None
+    # Both fields are compared otherwise, so one is compared and the other is given.
+    return (
+        f"profile {profile!r} compares the {compared[0]} only, and this document has only a {given[0]}: give its text "
+        f"as {compared[0]}, or name a profile that compares the {given[0]}"
+    )

@@ -15,7 +15,7 @@ from nearsim_db.search.common_fingerprints import CommonFingerprints, read_commo
 from nearsim_db.search.events import Following, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
 from nearsim_db.search.live_generation import LiveIndex, open_live
-from nearsim_db.search.matching import Lookups
+from nearsim_db.search.matching import Lookups, incomparable_reason
 from nearsim_db.search.passages import SpreadPassage, compared_text, passages_of, spread_of
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.backend import FEW_CHARACTERS
@@ -64,7 +64,7 @@ class Queries(Answers):
 
     def similar_to_text(
         self,
-        body: str,
+        body: str | None = None,
         title: str | None = None,
         min_similarity: float = 0.0,
         limit: int | None = None,
@@ -72,7 +72,8 @@ class Queries(Answers):
     ) -> Matches:
         """Return the documents that a text would be paired with, the most similar first; nothing is written.
 
-        `limit` is that of `check`: the matches with the best estimates; `direction` is that of `similar`.
+        `limit` is that of `check`: the matches with the best estimates; `direction` is that of `similar`. Raises
+        InputError if the profile compares none of the fields given.
         """
         return self.check(Document(_UNNAMED, title, body), min_similarity, limit, direction)
 
@@ -89,8 +90,8 @@ class Queries(Answers):
         in the order of their estimates until so many match: the answer has the matches with the best estimates, which
         need not be the most similar, and `has_more` says whether there are others. Nothing is written. Threads may
         share an index for this. `direction` is that of `similar`: with "contained_in" the documents that hold this one.
-        Raises InputError for a value that cannot be stored, for a text if vectors are compared, and for a direction
-        under another metric than containment.
+        Raises InputError for a value that cannot be stored, for a text if vectors are compared, for a document that has
+        only a field that the profile does not compare, and for a direction under another metric than containment.
         """
         from nearsim_db.readers.memory import checked_query
 
@@ -99,6 +100,13 @@ class Queries(Answers):
             return self._lookups.find(query, min_similarity, most, direction)
         except EmptyIndexError:
             return Matches((), self.metric())
+
+    def incomparable_reason(self, document: Document) -> str | None:
+        """Return why `check` would refuse a document that lacks what the profile compares; None if it would not."""
+        try:
+            return incomparable_reason(self._lookups.live().context, document)
+        except EmptyIndexError:
+            return None
 
     def check_many(
         self,

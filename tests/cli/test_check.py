@@ -134,3 +134,30 @@ def test_followed_events_are_appended_to_a_file(filled: CommandLine, tmp_path: P
     _, *rows = output.read_text().splitlines()
     kinds = [row.split(",")[1] for row in rows]
     assert kinds == ["generation_live", "pair_found", "cluster_changed"]
+
+
+@pytest.fixture
+def headlines(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
+    """A collection whose profile compares titles only."""
+    file = write_jsonl(tmp_path / "headlines.jsonl", [{"id": "storm", "title": STORM, "text": BRIDGE}])
+    nearsim.succeed("ingest", file, "--preset", "newshound", "-q")
+    return nearsim
+
+
+@pytest.mark.parametrize("command", ["similar", "check"])
+def test_a_text_is_refused_where_only_titles_are_compared(headlines: CommandLine, command: str) -> None:
+    message = headlines.fail(command, "--text", STORM)
+    assert "compares the title only, and this document has only a body: give its text as title" in message
+
+
+@pytest.mark.parametrize("command", ["similar", "check"])
+def test_a_title_is_looked_up_alone(headlines: CommandLine, command: str) -> None:
+    assert "storm" in headlines.succeed(command, "--title", STORM, "--format", "jsonl").out
+
+
+def test_records_without_the_compared_field_are_rejected(headlines: CommandLine, tmp_path: Path) -> None:
+    file = write_jsonl(tmp_path / "mixed.jsonl", [{"id": "a", "text": STORM}, {"id": "b", "title": STORM}])
+    outcome = headlines.run("check", file, "--rejects", tmp_path / "rejects.jsonl", "--format", "jsonl")
+    assert [(row["id"], row["duplicate"]) for row in outcome.rows()] == [("b", True)]
+    (reject,) = (tmp_path / "rejects.jsonl").read_text().splitlines()
+    assert json.loads(reject)["line"] == 1 and "has only a body" in reject

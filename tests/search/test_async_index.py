@@ -30,7 +30,7 @@ def test_every_method_of_an_index_is_there() -> None:
     methods = {
         name for name, one in inspect.getmembers(Index, inspect.isfunction) if not name.startswith("_")
     }
-    assert methods - own == {"serving", "least_reviewed", "search_nearest"}
+    assert methods - own == {"serving", "least_reviewed", "search_nearest", "incomparable_reason"}
 
 
 def test_answers_are_those_of_an_index(database_url: str) -> None:

@@ -9,7 +9,9 @@ import pytest
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.errors import NotFoundError
+from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.similarity.recipe import Recipe, override
+from tests.builders.command_line import BRIDGE, STORM
 from tests.builders.near_copies import edited, recipe, text
 from tests.builders.relations import identifier
 from tests.builders.word_sets import shingles
@@ -179,3 +181,18 @@ def test_a_lost_connection_is_reopened_a_purge_noticed_and_no_transaction_left_o
         assert index._lookups.live().context.cache is not kept
         plain.execute(OTHERS.format(sql.SQL("pg_terminate_backend(pid, 5000)")))
         assert index.check(question) == before
+
+
+@pytest.mark.parametrize(("compared", "given"), [("title", "body"), ("body", "title")])
+def test_a_document_without_the_compared_field_is_refused(
+    database_url: str, compared: str, given: str
+) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), [f'fields=["{compared}"]']))
+        index.add([Document("storm", STORM, STORM)])
+
+        for external_id in ("", "new"):
+            with pytest.raises(InputError, match=f"compares the {compared} only, .* only a {given}"):
+                index.check(Document(external_id, **{given: STORM}))
+        assert len(index.similar_to_text(**{compared: STORM})) == 1
+        assert len(index.similar_to_text(**{compared: STORM, given: BRIDGE})) == 1

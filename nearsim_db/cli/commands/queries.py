@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nearsim_db.readers import RejectWriter
     from nearsim_db.records import Direction, Document, ReadDocument, Reject
     from nearsim_db.search.explanation import Explanation
+    from nearsim_db.search.queries import Queries
 
 
 def pairs(
@@ -115,7 +116,9 @@ def similar(
     file: Annotated[
         Path | None, typer.Option(metavar="PATH", help="File that holds the text; - for standard input.")
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of --text or --file.")] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Title of --text or --file, or alone.")
+    ] = None,
     contains: Annotated[
         bool, typer.Option("--contains", help="Only documents that it holds, by the share of each in it.")
     ] = False,
@@ -140,10 +143,10 @@ def similar(
     if contains and contained_in:
         raise UsageError("give either --contains or --contained-in")
     direction: Direction | None = "contains" if contains else "contained_in" if contained_in else None
-    if sum(query is not None for query in (id, text, file)) != 1:
-        raise UsageError("give one of ID, --text and --file")
     if id is not None and title is not None:
-        raise UsageError("--title requires --text or --file; a stored document has its own title")
+        raise UsageError("--title cannot be given with ID; a stored document has its own title")
+    if sum(query is not None for query in (id, text, file)) > 1 or (id, text, file, title) == (None,) * 4:
+        raise UsageError("give one of ID, --text and --file, or --title")
 
     if id is not None:
         with scope.answers() as answers:
@@ -152,7 +155,7 @@ def similar(
     else:
         body = text if file is None else _content(file)
         with scope.queries() as answers:
-            found = answers.similar_to_text(body or "", title, min_similarity, rows.limit, direction)
+            found = answers.similar_to_text(body, title, min_similarity, rows.limit, direction)
             warnings = layouts.of_unstored(answers, scope.collection, min_similarity)
     layout = layouts.of_metric(layouts.MATCHES, found.metric)
     if direction is not None:
@@ -291,7 +294,7 @@ def check(
     *,
     files: _Files = None,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Text to check, instead of files.")] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of --text.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of --text, or alone.")] = None,
     contains: Annotated[
         bool,
         typer.Option(
@@ -316,7 +319,8 @@ def check(
     """Check documents against a collection for near-duplicates, without storing them.
 
     A stored document with the same id, which would be replaced, is ignored, and the input documents are not compared
-    with each other. A table lists the most similar first. Each line of jsonl has id, duplicate, duplicate_of,
+    with each other. A document that has only a title or only a body, which the profile does not compare, is rejected. A
+    table lists the most similar first. Each line of jsonl has id, duplicate, duplicate_of,
     similarity, verified and matches, a list of id, title, similarity, intersection, union, estimate, shared_bands,
     verified and, for profiles of the family projection, distance; verified is false if the similarity is an estimate.
     With --limit also has_more, whether there are more matches. csv has the number of matches.
@@ -334,11 +338,13 @@ def check(
     refuse_overwriting_inputs([rejects, rows.output], paths if vectors is None else [*paths, vectors])
     with open_vectors(vectors) as beside, RejectWriter(rejects) as writer, scope.queries() as index:
         beside.check(source)
+        is_missing = missing_ok and not index.has_collection()
         queries = (
-            [Document("", title, text)] if text is not None else _documents(beside.joined(source), writer)
+            _documents(beside.joined(source), writer, None if is_missing else index)
+            if paths
+            else [Document("", title, text)]
         )
         direction: Direction | None = "contained_in" if contains else None
-        is_missing = missing_ok and not index.has_collection()
         answers = _counted(
             ((document, Matches((), "jaccard")) for document in queries)
             if is_missing
@@ -369,23 +375,31 @@ def check(
 def _refuse_conflicting_options(
     has_files: bool, text: str | None, title: str | None, vectors: Path | None
 ) -> None:
-    if has_files == (text is not None):
-        raise UsageError("give either FILE or --text")
-    if text is not None and vectors is not None:
+    if has_files and title is not None:
+        raise UsageError("--title cannot be given with FILE; documents of files have their own title")
+    if has_files == (text is not None or title is not None):
+        raise UsageError("give either FILE or --text, --title or both")
+    if not has_files and vectors is not None:
         raise UsageError("--vectors requires files")
-    if text is None and title is not None:
-        raise UsageError("--title requires --text; documents of files have their own title")
 
 
-def _documents(records: "Iterator[ReadDocument | Reject]", rejects: "RejectWriter") -> "Iterator[Document]":
-    """Yield the documents; rejected records go to the reject file."""
-    from nearsim_db.records import ReadDocument
+def _documents(
+    records: "Iterator[ReadDocument | Reject]", rejects: "RejectWriter", index: "Queries | None"
+) -> "Iterator[Document]":
+    """Yield the documents; records that are rejected, or that the index cannot compare, go to the reject file."""
+    from nearsim_db.records import Reject
 
     for record in records:
-        if isinstance(record, ReadDocument):
-            yield record.document
-        else:
+        if isinstance(record, Reject):
             rejects.write(record)
+            continue
+
+        document = record.document
+        reason = None if index is None else index.incomparable_reason(document)
+        if reason is None:
+            yield document
+        else:
+            rejects.write(Reject(record.file, record.line, reason, document.external_id))
 
 
 def _counted(answers: "Iterator[Check]", counts: Counter[str]) -> "Generator[Check, None, None]":
