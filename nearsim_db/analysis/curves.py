@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from nearsim_db.errors import NearsimError, RecipeError, count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.amplification import Amplification, Sensitivity, banding, parse
-from nearsim_db.similarity.lsh import Bin
+from nearsim_db.similarity.lsh import Bin, design_bands
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.sketch.winnow import run_probability
 
@@ -42,6 +42,7 @@ class Curve:
     high: float = 1.0
     threshold: float | None = None
     windows: str | None = None
+    agreement: Callable[[float], float] = lambda similarity: similarity  # of one function, over the axis
 
     @property
     def label(self) -> str:
@@ -59,6 +60,25 @@ class Curve:
 
         Raises RecipeError unless they are distances of the metric and `near` is smaller.
         """
+        self._check_distances(near, far)
+        return Sensitivity.of(near, far, lambda distance: self.probability(self._place(distance)))
+
+    def design(self, wanted: Sensitivity) -> "Curve":
+        """Return the curve, over the same axis, of the fewest bands and rows that are as sensitive as wanted.
+
+        Raises RecipeError as `sensitivity` does, and for probabilities that no bands reach.
+        """
+        self._check_distances(wanted.near_distance, wanted.far_distance)
+        bands = design_bands(wanted, lambda distance: self.agreement(self._place(distance)))
+        return replace(
+            self,
+            name=f"{bands.bands}x{bands.rows}",
+            amplification=bands,
+            probability=lambda place: bands.probability(self.agreement(place)),
+            threshold=None,
+        )
+
+    def _check_distances(self, near: float, far: float) -> None:
         if self.windows:
             raise RecipeError(f"{self.name} has a curve over runs of equal words, which are no distances")
         most = {"cosine": 180.0, "euclidean": math.inf}.get(self.metric, 1.0)
@@ -67,7 +87,6 @@ class Curve:
                 f"distances of {near:g} and {far:g} are out of range; choose them in 0..{most:g}, the near one smaller "
                 "than the far one"
             )
-        return Sensitivity.of(near, far, lambda distance: self.probability(self._place(distance)))
 
     def _place(self, distance: float) -> float:
         match self.metric:
@@ -107,15 +126,21 @@ def of_profile(name: str, profile: Profile) -> Curve:
     """Return the curve of a profile over the similarity or distance of its metric."""
     if profile.recipe.window is not None:
         return _of_runs(name, profile, profile.recipe.window)
-    metric, threshold = make_family(profile.recipe, "numpy").metric, profile.recipe.match.threshold
-    probability: Callable[[float], float] = profile.match_probability
-    low, high = 0.0, 1.0
-    if metric == "euclidean":
-        high = _THRESHOLDS_SHOWN * threshold
-        probability = lambda distance: profile.match_probability(1 / (1 + distance))  # noqa: E731
-    elif metric == "cosine" and profile.recipe.sketch.input == "vector":
-        low = -1.0
-    return Curve(name, profile.amplification, probability, metric, low, high, threshold)
+    family, threshold = make_family(profile.recipe, "numpy"), profile.recipe.match.threshold
+    curve = Curve(name, profile.amplification, profile.match_probability, family.metric, threshold=threshold)
+    match family.metric:
+        case "euclidean":
+            return replace(
+                curve,
+                high=_THRESHOLDS_SHOWN * threshold,
+                probability=lambda distance: profile.match_probability(1 / (1 + distance)),
+                agreement=lambda distance: family.collision_probability(1 / (1 + distance)),
+            )
+        case "cosine":
+            low = -1.0 if profile.recipe.sketch.input == "vector" else 0.0
+            return replace(curve, low=low, agreement=family.collision_probability)
+        case _:
+            return curve
 
 
 def _of_runs(name: str, profile: Profile, window: int) -> Curve:

@@ -80,6 +80,7 @@ def evaluate(answers: Answers, labelled: Labels) -> Evaluation:
         raise InputError(
             f"none of {len(labelled.pairs):,} labelled pairs is in the index (unusable lines: {labelled.bad:,}); "
             "check the ids of the labels"
+            + "".join(f"; {reason}" for reason in [*labelled.reasons, *reasons][:1])
         )
     duplicate = np.array([label for _, label in known], bool)
     similarity = np.array([np.nan if one.similarity is None else one.similarity for one, _ in known])

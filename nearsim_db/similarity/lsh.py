@@ -209,13 +209,16 @@ def _check_threshold(threshold: float) -> None:
         raise RecipeError(f"a threshold of {threshold} is out of range; choose one above 0 and at most 1")
 
 
-def design_bands(wanted: Sensitivity) -> Amplification:
-    """Return the fewest bands, and of these the fewest rows, that make a family at least as sensitive from MinHash.
+def design_bands(
+    wanted: Sensitivity, agreement: Callable[[float], float] = lambda distance: 1 - distance
+) -> Amplification:
+    """Return the fewest bands, and of these the fewest rows, that make a family at least as sensitive.
 
-    Distances are Jaccard. Raises RecipeError if the request is out of range or takes more than 65,536 bands or rows.
+    `agreement` maps a distance to the probability that one function agrees, by default that of MinHash for a Jaccard
+    distance. Raises RecipeError if the request is out of range or takes more than 65,536 bands or rows.
     """
-    _check_sensitivity(wanted)
-    near, far = 1 - wanted.near_distance, 1 - wanted.far_distance
+    near, far = agreement(wanted.near_distance), agreement(wanted.far_distance)
+    _check_sensitivity(wanted, near, far)
     bands = rows = 1
     # More rows need more bands, so that each step of either rules out all smaller counts.
     while max(bands, rows) <= MAX_COUNT:
@@ -232,23 +235,22 @@ def design_bands(wanted: Sensitivity) -> Amplification:
     )
 
 
-def _check_sensitivity(wanted: Sensitivity) -> None:
-    if not 0 <= wanted.near_distance < wanted.far_distance <= 1:
+def _check_sensitivity(wanted: Sensitivity, near: float, far: float) -> None:
+    """Refuse what no bands of functions that agree with these probabilities, `near` and `far`, can reach."""
+    if not (0 <= wanted.near_distance < wanted.far_distance and 0 <= far <= near <= 1):
         raise RecipeError(
-            f"distances of {wanted.near_distance:g} and {wanted.far_distance:g} are out of range; choose Jaccard "
-            "distances in 0..1, the near one smaller than the far one"
+            f"distances of {wanted.near_distance:g} and {wanted.far_distance:g} are out of range; choose distances of "
+            "the metric, for Jaccard in 0..1, the near one smaller than the far one"
         )
     if not 0 <= wanted.far_probability < wanted.near_probability <= 1:
         raise RecipeError(
             f"probabilities of {wanted.near_probability:g} near and {wanted.far_probability:g} far are out of range; "
             "choose them in 0..1, the near one larger than the far one"
         )
-    if wanted.near_probability == 1 and wanted.near_distance > 0:
+    if wanted.near_probability == 1 and near < 1:
         raise RecipeError("no banding finds pairs at a distance above 0 with certainty; choose less than 1")
-    if wanted.far_probability == 0 and wanted.far_distance < 1:
-        raise RecipeError(
-            "no banding excludes pairs at a distance below 1 with certainty; choose more than 0"
-        )
+    if wanted.far_probability == 0 and far > 0:
+        raise RecipeError("no banding excludes pairs on which functions may agree; choose more than 0")
 
 
 def pick_bands(threshold: float, k: int) -> int:

@@ -159,3 +159,17 @@ def test_the_axis_of_winnow_is_the_length_of_a_run(plain: CommandLine) -> None:
     assert "are no distances" in plain.fail(
         "curve", "--preset", "embedded-stories", "--near", 0.1, "--far", 0.5, exit_code=2
     )
+
+
+@pytest.mark.parametrize(("preset", "near", "far"), [("cs246-cosine", 20, 60), ("cs246-euclidean", 1, 4)])
+def test_a_design_is_in_the_metric_of_the_recipe(
+    plain: CommandLine, preset: str, near: float, far: float
+) -> None:
+    distances = ("--preset", preset, "--near", near, "--far", far)
+    wanted = ("--near-probability", "0.95", "--far-probability", "0.05", "--json")
+    _, design = plain.succeed("curve", *distances, *wanted).document()["curves"]
+    assert design["sensitivity"]["near_probability"] >= 0.95
+    assert design["sensitivity"]["far_probability"] <= 0.05
+    if preset == "cs246-cosine":  # a hyperplane separates vectors at an angle with probability angle / 180
+        expected = 1 - (1 - (1 - near / 180) ** design["rows"]) ** design["bands"]
+        assert design["sensitivity"]["near_probability"] == pytest.approx(expected)

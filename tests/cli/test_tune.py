@@ -58,6 +58,23 @@ def test_labels_and_settings(nearsim: CommandLine, corpus: Path, tmp_path: Path)
     assert "--precision" in nearsim.fail("tune", corpus, "--precision", 0.9, exit_code=2)
 
 
+def test_listed_hash_functions_are_kept(nearsim: CommandLine, corpus: Path) -> None:
+    coefficients = [[2 * number + 1, number] for number in range(120)]
+    settings = ("sketch.family=minhash", "sketch.k=120", f"sketch.coefficients={coefficients}")
+    options = [word for setting in settings for word in ("--set", setting)]
+    found = nearsim.succeed("tune", corpus, *options, "--json").document()
+    assert found["recipe"]["sketch"]["coefficients"] == coefficients
+
+
+def test_labels_of_other_words_are_refused_with_the_accepted_ones(
+    nearsim: CommandLine, corpus: Path, tmp_path: Path
+) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id_a,id_b,label\nsingle-1,copy-1,match\nsingle-1,single-2,nomatch\n")
+    message = nearsim.fail("tune", corpus, "--labels", labels)
+    assert "the label 'match' is neither 1/0, yes/no, true/false nor duplicate/distinct" in message
+
+
 @pytest.mark.slow("tunes a recipe")
 def test_other_findings_are_shown_without_a_proposal(
     nearsim: CommandLine, corpus: Path, tmp_path: Path

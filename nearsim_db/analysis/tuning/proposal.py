@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -142,7 +142,7 @@ def choose_sketch(corpus: Corpus, recipe: Recipe, threshold: float, recall: floa
     own = recipe.sketch.k
     best: tuple[float, Profile] | None = None
     refused: RecipeError | None = None
-    for k in (own, *(larger for larger in _LARGER if larger > own)):
+    for k in _sketch_sizes(recipe, [own, *(larger for larger in _LARGER if larger > own)]):
         try:
             profile = resolve(with_threshold(recipe, threshold, recall, k))
         except RecipeError as error:
@@ -159,6 +159,11 @@ def choose_sketch(corpus: Corpus, recipe: Recipe, threshold: float, recall: floa
     return best[1], _why_sketch(best[1].recipe.sketch.k, own, best[0])
 
 
+def _sketch_sizes(recipe: Recipe, sizes: Sequence[int]) -> Sequence[int]:
+    """Return the sizes that a sketch may have: its own only if the recipe lists its hash functions."""
+    return sizes if recipe.sketch.coefficients is None else [recipe.sketch.k]
+
+
 def _why_sketch(k: int, own: int, expected: float) -> str:
     if k != own:
         return f"{own} would give more candidate pairs per document, or not reach the recall"
@@ -169,7 +174,7 @@ def _why_sketch(k: int, own: int, expected: float) -> str:
 
 def alternatives(corpus: Corpus, recipe: Recipe, threshold: float) -> list[Forecast]:
     """Return forecasts for other recalls and sketch sizes; infeasible ones are omitted."""
-    sizes = sorted({*SKETCHES, recipe.sketch.k})
+    sizes = _sketch_sizes(recipe, sorted({*SKETCHES, recipe.sketch.k}))
     return _forecasts(
         corpus, (with_threshold(recipe, threshold, recall, k) for k in sizes for recall in RECALLS)
     )

@@ -106,6 +106,7 @@ def known_labels(sample: Sample, labelled: Labels) -> Labels:
         raise InputError(
             f"{positive:,} of {len(labelled.pairs):,} usable labelled pairs are duplicates; tune needs both duplicate "
             f"and distinct pairs (invalid lines: {labelled.bad:,}, pairs of unknown documents: {labelled.unknown:,})"
+            + "".join(f"; {reason}" for reason in labelled.reasons[:1])
         )
     return labelled
 

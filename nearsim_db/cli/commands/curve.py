@@ -53,7 +53,7 @@ def curve(
         typer.Option(
             metavar="PROBABILITY",
             help="With --near, --far and --far-probability: also draw the fewest bands, and their rows, with at least "
-            "this probability at --near.",
+            "this probability at --near, in the metric of the first curve.",
         ),
     ] = None,
     far_probability: Annotated[
@@ -86,9 +86,9 @@ def curve(
     drawn = [curves.of_text(one, min_shared_bands) for one in constructions or ()]
     if profile is not None:
         drawn.append(_of_stored(collection, profile))
-    designed = _designed(near, far, near_probability, far_probability)
+    wanted = _wanted_sensitivity(near, far, near_probability, far_probability)
     chosen = recipe_options.chosen_if_any()
-    if chosen is None and near is not None and not (drawn or designed):
+    if chosen is None and near is not None and not drawn and wanted is None:
         chosen = recipe_options.chosen()
     if chosen is not None:
         from nearsim_db.similarity.profile import resolve
@@ -96,7 +96,8 @@ def curve(
         file, changed = recipe_options.recipe, "recipe" if recipe_options.settings else "default"
         name = file.stem if file is not None else recipe_options.preset or changed
         drawn.append(curves.of_profile(name, resolve(chosen)))
-    drawn += designed
+    if wanted is not None:
+        drawn.append((drawn[0] if drawn else curves.of_text("1x1")).design(wanted))
     threshold = _chosen_threshold(drawn, threshold)
     sensitivities = _sensitivities(drawn, near, far)
     measures = [curves.measure(one, threshold) for one in drawn]
@@ -117,25 +118,22 @@ def _of_stored(collection: str, name: str) -> "Curve":
     raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
 
 
-def _designed(
+def _wanted_sensitivity(
     near: float | None, far: float | None, near_probability: float | None, far_probability: float | None
-) -> "list[Curve]":
-    """Return the bands designed for the distances and probabilities, if there are any.
+) -> "Sensitivity | None":
+    """Return the distances and probabilities to design bands for, None without probabilities.
 
-    Raises UsageError if options are missing, and RecipeError if no bands suffice.
+    Raises UsageError if options are missing.
     """
-    from nearsim_db.analysis import curves
-    from nearsim_db.similarity import lsh
     from nearsim_db.similarity.amplification import Sensitivity
 
     if (near is None) != (far is None):
         raise UsageError("a sensitivity is that of two distances; give both --near and --far")
     if near_probability is None and far_probability is None:
-        return []
+        return None
     if near is None or far is None or near_probability is None or far_probability is None:
         raise UsageError("a design takes all of --near, --far, --near-probability and --far-probability")
-    found = lsh.design_bands(Sensitivity(near, far, near_probability, far_probability))
-    return [curves.of_text(f"{found.bands}x{found.rows}")]
+    return Sensitivity(near, far, near_probability, far_probability)
 
 
 def _sensitivities(drawn: "list[Curve]", near: float | None, far: float | None) -> "list[Sensitivity] | None":
