@@ -114,7 +114,7 @@ def cut_passages(
             emptied,
             *(0, 0, 0),
             resolve(recipe),
-            tuple(given.warnings()),
+            (*given.warnings(), *outputs.stale_warnings(shards)),
             given.reasons.rejected(),
             CutCounts(len(records.cuts) - emptied, len(every), characters),
         )

@@ -16,10 +16,10 @@ from nearsim_db.analysis.dedupe_output import (
     open_unique,
     output_encoding,
 )
-from nearsim_db.analysis.dedupe_shards import Shard, find_shards, write_shards
+from nearsim_db.analysis.dedupe_shards import Shard, find_shards, find_stale, write_shards
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_clusters import Found, find
-from nearsim_db.errors import InputError, RecipeError
+from nearsim_db.errors import InputError, RecipeError, count_of
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.folder import identity_of
 from nearsim_db.readers.input_file import STANDARD_INPUT
@@ -59,6 +59,16 @@ class Outputs:
             return []
         others = (self.pairs, self.clusters, self.rejects, self.review, self.cuts)
         return find_shards(source, parts, self.unique, others)
+
+    def stale_warnings(self, shards: Sequence[Shard]) -> list[str]:
+        """Warn of files of the folder that are not written anew."""
+        if self.unique is None or not self.sharded or not (stale := find_stale(shards, self.unique)):
+            return []
+        others = "" if len(stale) == 1 else f" and {count_of(len(stale) - 1, 'other file')}"
+        return [
+            f"{self.unique} has {stale[0]}{others} besides what is written now, as of an earlier run; a program that "
+            "reads the whole folder reads them, too"
+        ]
 
     def of_records(self, shards: Sequence[Shard]) -> list[Path | None]:
         """Return the files for the remaining documents."""
@@ -168,6 +178,7 @@ def dedupe(
             *of_recipe,
             *_warnings(records, found),
             *_listing_warnings(outputs, found),
+            *outputs.stale_warnings(shards),
         )
         return _summary(given, found, unique, records.encoder.profile, warnings)
 
@@ -217,7 +228,7 @@ def copy_records(
         return sum(len(positions) for positions in origins.values())
     unique = reported = 0
     for unique in (
-        write_shards(shards, origins)
+        write_shards(shards, outputs.unique, origins)
         if outputs.sharded
         else _copy_to_one(parts, outputs.unique, outputs.format, origins)
     ):

@@ -8,12 +8,15 @@ import numpy as np
 
 from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
 from nearsim_db.errors import InputError, NearsimError
+from nearsim_db.readers.folder import list_files
 from nearsim_db.readers.inputs import Input
+from nearsim_db.readers.output import open_output
 from nearsim_db.readers.source import Source
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.arrays import Ints
 
+COMPLETE = "_SUCCESS"  # as Hadoop and Spark write it
 _NOTHING = np.zeros(0, np.int64)
 
 
@@ -67,11 +70,22 @@ def find_shards(
     return list(shards.values())
 
 
-def write_shards(shards: Sequence[Shard], origins: Mapping[int, Ints]) -> Iterator[int]:
+def find_stale(shards: Sequence[Shard], folder: Path) -> list[Path]:
+    """Return the files of an output folder that are not written anew, such as those of an earlier run."""
+    if not folder.is_dir():
+        return []
+    written = {shard.path.resolve() for shard in shards}
+    files = (path for path in list_files(folder) if isinstance(path, Path))
+    return [path for path in files if path.name != COMPLETE and path.resolve() not in written]
+
+
+def write_shards(shards: Sequence[Shard], folder: Path, origins: Mapping[int, Ints]) -> Iterator[int]:
     """Write the records at some positions of the inputs, and yield the number of records after each step.
 
-    A file is complete or absent. Raises NearsimError if a folder cannot be made.
+    A file is complete or absent; when all are, an empty file COMPLETE is written to the folder. Raises NearsimError if
+    a folder cannot be made.
     """
+    (folder / COMPLETE).unlink(missing_ok=True)
     before = done = 0
     for shard in shards:
         positions = origins.get(shard.part, _NOTHING)
@@ -92,3 +106,6 @@ def write_shards(shards: Sequence[Shard], origins: Mapping[int, Ints]) -> Iterat
                 done = before + count
                 yield done
         before = done
+
+    with open_output(folder / COMPLETE):
+        pass

@@ -23,6 +23,12 @@ class UsageError(NearsimError):
     exit_code = 2
 
 
+class RejectedError(NearsimError):
+    """What could be used was written, but more records were rejected than allowed."""
+
+    exit_code = 3
+
+
 class Commands(TyperGroup):
     """Command group that reports errors of input, database and system as one line and an exit code.
 

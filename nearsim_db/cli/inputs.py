@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nearsim_db.cli import formats
-from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.failures import RejectedError, UsageError
 from nearsim_db.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def max_rejected_option(default: str) -> Any:
 
 
 def refuse_rejected(rejected: str, most: int, done: str) -> None:
-    """Raise InputError because more records were rejected than --max-rejected allows."""
-    raise InputError(
+    """Raise RejectedError because more records were rejected than --max-rejected allows."""
+    raise RejectedError(
         f"{rejected}, and --max-rejected is {most:,}; {done} without them: write them to a file with --rejects"
     )
 

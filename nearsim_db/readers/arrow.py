@@ -31,7 +31,7 @@ _FILE_MARK = b"ARROW1\0\0"
 _MOST_DECOMPRESSED = 1_000_000_000
 _SPLITS, _STATE = "dataset_dict.json", "state.json"
 _PART = re.compile(r"(?P<name>.+)-[0-9]{5,}-of-[0-9]{5,}\.[a-z]+")
-_OF_DATASETS = (_SPLITS, _STATE, "dataset_info.json")
+OF_DATASETS = (_SPLITS, _STATE, "dataset_info.json")
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def is_saved_dataset(folder: Path) -> bool:
 
 
 def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]:
-    """Return the Arrow and Parquet files of a folder in order, and what is left out; nothing if it has none.
+    """Return the Arrow and Parquet files of a folder in order, and what cannot be read; nothing if it has none.
 
     A dataset that was saved to disk names its splits and files. Raises InputError if it lacks one.
     """
@@ -110,13 +110,7 @@ def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]
     found = list(list_files(folder, follow_links=follow_links))
     if not any(isinstance(one, Path) and one.suffix.lower() in TABLES for one in found):
         return []
-    return [
-        LeftOut(one, "not an Arrow or Parquet file, as others of the folder are")
-        if isinstance(one, Path) and one.suffix.lower() not in TABLES
-        else one
-        for one in found
-        if isinstance(one, LeftOut) or one.name not in _OF_DATASETS
-    ]
+    return [one for one in found if isinstance(one, LeftOut) or one.suffix.lower() in TABLES]
 
 
 def split_of(path: Path) -> Path:

@@ -17,10 +17,11 @@ LINK = "a symbolic link; --follow-links reads its target"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file or subfolder that is not read."""
+    """A file or subfolder that is not read; one `of_other_kind` than the files of records around it is no error."""
 
     path: Path
     reason: str
+    of_other_kind: bool = False
 
 
 def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[Path | LeftOut]:

@@ -129,6 +129,11 @@ class InputFile:
                 return None
         return self._without_mark(bytes(content))
 
+    def has_mark(self) -> bool:
+        """Whether the content begins with a byte order mark of UTF-8."""
+        first = next(filter(None, replace(self, progress=ReadProgress())._pieces()), b"")
+        return first.startswith(codecs.BOM_UTF8)
+
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
         """Yield each line with its number from 1, without its newline; None for one that exceeds the limit.
 

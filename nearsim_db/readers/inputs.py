@@ -70,10 +70,10 @@ class Input:
         return _cleaned_record(parse_line(line, self._file, "")[0])
 
     def header(self) -> tuple[bytes, list[str]]:
-        """Return the first row of CSV, as it is and as names; nothing for an empty file."""
+        """Return the first row of CSV, as it is, with a byte order mark, and as names; nothing for an empty file."""
         with closing(raw_rows(self._file, self.delimiter)) as rows:
             raw, cells = next(rows, (b"", []))
-        return raw.removeprefix(codecs.BOM_UTF8), cells or []
+        return (codecs.BOM_UTF8 + raw if self._file.has_mark() else raw), cells or []
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
         """Yield the rows of CSV as they are, with their line ends."""

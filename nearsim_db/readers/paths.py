@@ -7,7 +7,7 @@ from glob import glob, has_magic
 from pathlib import Path
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.arrow import TABLES, is_saved_dataset
+from nearsim_db.readers.arrow import OF_DATASETS, TABLES, is_saved_dataset
 from nearsim_db.readers.contract import Reading
 from nearsim_db.readers.folder import LeftOut, identity_of, list_files
 from nearsim_db.readers.input_file import STANDARD_INPUT
@@ -15,7 +15,7 @@ from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
 _RECORDS = tuple(suffix for suffix in SUFFIXES if suffix not in TABLES)
-_NOT_RECORDS = f"not a file of records ({' '.join(_RECORDS)}), as others of the folder are"
+_NOT_RECORDS = "not a file of records, as others of the folder are"
 _HIDDEN = "_"  # of names that Hadoop and Spark write beside the parts, as _SUCCESS
 
 
@@ -58,6 +58,10 @@ def _find(path: Path, reading: Reading) -> Iterator[Found]:
 def _matches(pattern: Path) -> list[Path]:
     """Return the files that match; the folders if there are none, which ** matches too."""
     found = [Path(name) for name in sorted(glob(str(pattern), recursive=True))]  # noqa: PTH207  Path.glob matches hidden names
+    if "**" in str(pattern):
+        for left_out in list_files(_root(pattern)):
+            if isinstance(left_out, LeftOut) and not left_out.path.is_symlink() and _is_folder(left_out.path):
+                raise InputError(f"{left_out.path}, which {pattern} may match, {left_out.reason}")
     if not found:
         raise InputError(f"no file matches {pattern}; check the path")
     return [one for one in found if not _is_folder(one)] or found
@@ -79,30 +83,47 @@ def _root(pattern: Path) -> Path:
 
 
 def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
-    """Return the files of a folder of records, otherwise the folder.
+    """Return the files of a folder of records, also of several kinds; a folder of tables or texts as a whole.
 
     One without tables is read as what most of its files are, records or texts; with a format of records all of them
     are records.
     """
-    suffixes = _RECORDS if reading.format is None else (reading.format,)
+    suffixes = (*_RECORDS, *TABLES) if reading.format is None else (reading.format,)
     whole = [Found(folder, root, is_folder=True)]
     if reading.format not in (None, *_RECORDS) or is_saved_dataset(folder):
         return whole
-    files, texts, left_out = list[Path](), 0, list[LeftOut]()
+    files, texts, left_out, tables = list[Path](), 0, list[LeftOut](), 0
     for one in list_files(folder, follow_links=reading.follow_links):
         if isinstance(one, LeftOut):
             left_out.append(one)
-        elif reading.format is None and one.suffix.lower() in TABLES:
-            return whole
         elif reading.format is not None or file_type(one) in suffixes:
             files.append(one)
+            tables += reading.format is None and one.suffix.lower() in TABLES
         elif not one.name.startswith(_HIDDEN):
             texts += is_text(one)
-            left_out.append(LeftOut(one, _NOT_RECORDS))
-    if not files or texts > len(files):
+            left_out.append(LeftOut(one, _NOT_RECORDS, of_other_kind=True))
+    if len(files) == tables or (not tables and texts > len(files)):
         return whole
     *first, last = files
     return [*(Found(one, root) for one in first), Found(last, root, left_out=tuple(left_out))]
+
+
+def of_other_kind(found: Found, *, follow_links: bool) -> list[Path]:
+    """Return the files in a folder that are not read, as they are of another kind than most."""
+    if not found.is_folder:
+        return [left_out.path for left_out in found.left_out if left_out.of_other_kind]
+    if is_saved_dataset(found.path):
+        return []
+    files = [path for path in list_files(found.path, follow_links=follow_links) if isinstance(path, Path)]
+    if any(path.suffix.lower() in TABLES for path in files):
+        return [
+            path
+            for path in files
+            if path.suffix.lower() not in TABLES
+            and path.name not in OF_DATASETS
+            and not path.name.startswith(_HIDDEN)
+        ]
+    return [path for path in files if not is_text(path)]
 
 
 def names_within_all(found: Sequence[Found]) -> list[Path]:

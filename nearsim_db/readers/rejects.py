@@ -13,14 +13,15 @@ from typing import Any, Self, TextIO
 from nearsim_db.errors import InputError, NearsimError, count_of
 from nearsim_db.readers.document_maker import parsed_instant
 from nearsim_db.readers.writers.file_format import compression_of
-from nearsim_db.records import Document, ReadDocument, Reject
+from nearsim_db.records import STANDARD_OUTPUT, Document, ReadDocument, Reject
 
 _DATE_NAME = re.compile(
     "date|(date)?time(stamp)?|(pub|publish|publication|published|create|created|post|posted|issue|issued)(date|time|at|on)"
     "|published|created|posted|issued|date(published|created|posted|issued)"
 )
 _SEPARATORS = dict.fromkeys(map(ord, "_- .:"))
-_FIRST_YEAR, _LAST_YEAR = 1990, 2100  # of dates that are worth a hint
+_NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", re.IGNORECASE)
+_FIRST_YEAR, _LAST_YEAR = 1990, 2100  # of numbers that may be dates
 _UNDATED_READ = 1_000  # records without a date whose other fields are looked at
 
 
@@ -60,8 +61,10 @@ def _is_date(name: str, value: object) -> bool:
         instant = parsed_instant(value)
     except ValueError:
         return False
+    if instant is None or not _NUMBER.fullmatch(str(value).strip()):
+        return instant is not None
     # Numbers of other things, such as seconds or grades, would be dates in 1970.
-    return instant is not None and _FIRST_YEAR <= instant.year <= _LAST_YEAR
+    return _FIRST_YEAR <= instant.year <= _LAST_YEAR
 
 
 _FEWEST_REJECTS, _MOST_REASONS, _REASONS_SHOWN = 3, 1_000, 3
@@ -233,6 +236,10 @@ class RejectWriter:
 
     def __enter__(self) -> Self:
         if self._path is not None:
+            if self._path == STANDARD_OUTPUT:
+                raise InputError(
+                    "rejects are written to a file: name one with --rejects, or /dev/stdout for standard output"
+                )
             if compression_of(self._path):
                 raise InputError(
                     f"cannot write {self._path}: rejects are not compressed; end the name in .jsonl"

@@ -25,10 +25,12 @@ from nearsim_db.readers.paths import (
     find_paths,
     is_text,
     names_within_all,
+    of_other_kind,
     refuse_repeated,
 )
 from nearsim_db.readers.writers.file_format import file_type
 from nearsim_db.records import ReadDocument, Reject
+from nearsim_db.similarity.text.clean import clean
 
 
 def read_text(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
@@ -71,6 +73,7 @@ READERS: dict[str, Reader] = {
 
 _COMPRESSION = 3  # of news stories by gzip: 2.2 to 3.0
 
+_OTHERS_SHOWN = 3
 _DEFAULT_FIELDS = Fields()
 _DEFAULT_READING = Reading()
 STANDARD_INPUT_DEVICE = Path("/dev/stdin")
@@ -84,8 +87,9 @@ class Source:
 
     A path may be a pattern with wildcards, where ** matches any folders. A folder of files of records stands for these,
     its `paths`. A folder of Arrow or Parquet files gives the documents of these. Any other gives a document per text
-    file, whose id is the path within the folder, separated by '/'. All give a reject per file of another type, special
-    file, and symbolic link unless `follow_links`. Messages name the `originals` of paths that are copies.
+    file, whose id is the path within the folder, separated by '/'. All give a reject per special file, and per symbolic
+    link unless `follow_links`; `other_files` of another kind are not read. Messages name the `originals` of paths that
+    are copies.
     `total_bytes` is the size of everything on disk, None if unknown; `bytes_read` grows towards it and restarts with
     each iteration. Raises InputError at once if something is missing, unreadable or of an unknown type, and during
     iteration if a file cannot be read further.
@@ -106,7 +110,10 @@ class Source:
         refuse_repeated(self._found)
         self.paths: tuple[Path, ...] = tuple(one.path for one in self._found)
         self._folders = {one.path for one in self._found if one.is_folder}
-        self._left_out = {one.path: one.left_out for one in self._found if one.left_out}
+        self._left_out = {
+            one.path: [left_out for left_out in one.left_out if not left_out.of_other_kind]
+            for one in self._found
+        }
         self.fields = fields
         self.reading = reading
         self._originals = originals or {}
@@ -114,6 +121,9 @@ class Source:
         sizes = [_checked_size(one, self.reading) for one in self._found]
         self.total_bytes: int | None = _sum(sizes)
         self._sizes = sizes
+        self.other_files: tuple[Path, ...] = tuple(
+            path for found in self._found for path in of_other_kind(found, follow_links=reading.follow_links)
+        )
 
     @property
     def content_bytes(self) -> int | None:
@@ -126,6 +136,18 @@ class Source:
     def bytes_read(self) -> int:
         """The number of bytes of `total_bytes` read so far."""
         return self._progress.bytes_read
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is left out of folders, known before anything is read."""
+        if not self.other_files:
+            return ()
+        names = ", ".join(clean(str(path))[0] for path in self.other_files[:_OTHERS_SHOWN])
+        more = ", ..." if len(self.other_files) > _OTHERS_SHOWN else ""
+        return (
+            f"{count_of(len(self.other_files), 'file')} of another kind in the folders given "
+            f"{'is' if len(self.other_files) == 1 else 'are'} not read: {names}{more}",
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -194,9 +216,7 @@ class Source:
         for found in list_files(folder, follow_links=follow_links):
             if isinstance(found, LeftOut):
                 yield _rejected(found)
-            elif not is_text(found):
-                yield Reject(InputFile(found).name, 0, f"not a text file ({_TEXT_SUFFIXES})")
-            else:
+            elif is_text(found):
                 file = replace(self.file(found), is_regular=True, follow_links=follow_links)
                 yield text_document(file, found.relative_to(folder).as_posix())
 

@@ -160,9 +160,9 @@ def test_rejected_records_are_never_silent(nearsim: CommandLine, tmp_path: Path,
     path.write_text(json.dumps({"id": "a", "text": STORM}) + "\n[]" * 3 + "\n")
     before = path.read_text()
     ended = nearsim.run("dedupe", path, "--output", unique, "--quiet")
-    assert ended.exit_code == 1 and "3 of 4 records were rejected" in ended.err
+    assert ended.exit_code == 3 and "3 of 4 records were rejected" in ended.err
     assert unique.read_text().count("\n") == 1
-    assert nearsim.run("dedupe", path, "-o", unique, "-q", "--max-rejected", "2").exit_code == 1
+    assert nearsim.run("dedupe", path, "-o", unique, "-q", "--max-rejected", "2").exit_code == 3
     for allowed in (("--max-rejected", "3"), ("--rejects", rejects)):
         assert "3 of 4" in nearsim.succeed("dedupe", path, "--output", unique, "--quiet", *allowed).err
     unique.unlink()
@@ -210,7 +210,7 @@ def test_against_files_and_collections(nearsim: CommandLine, tmp_path: Path, uni
     pairs = tmp_path / "pairs.jsonl"
     command = ("dedupe", new, "-o", unique, "--pairs", pairs, "--against", old, "--against", "library")
     ended = nearsim.run(*command, "--json")
-    assert ended.exit_code == 1 and "1 of 9 records was rejected" in ended.err
+    assert ended.exit_code == 3 and "1 of 9 records was rejected" in ended.err
     counts = nearsim.succeed(*command, "--max-rejected", "1", "--json").document()
     assert [counts[name] for name in ("read", "unique", "duplicates", "rejected")] == [5, 1, 4, 0]
     assert counts["against"] == {"read": 4, "rejected": 1, "duplicates": 3}
@@ -419,3 +419,30 @@ def test_a_quotation_is_cut_whole(nearsim: CommandLine, tmp_path: Path, unique: 
     path = write_jsonl(tmp_path / "in.jsonl", [{"text": " ".join(lines)}, {"text": mail}])
     nearsim.succeed("dedupe", path, "-o", unique, "--preset", "embedded-stories", "--cut")
     assert json.loads(unique.read_text().splitlines()[1])["text"] == "I agree.\n\nAda wrote:\nYours, Bob"
+
+
+@pytest.mark.parametrize("old", ["absent.jsonl", "empty.jsonl", "absent/", "empty/", "absent-*.jsonl"])
+def test_the_first_day_has_nothing_to_compare_with(
+    nearsim: CommandLine, tmp_path: Path, unique: Path, old: str
+) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "empty").mkdir()
+    new = write_jsonl(tmp_path / "new.jsonl", [{"text": STORM}, {"text": STORM}])
+    command = ("dedupe", new, "-o", unique, "--against", f"{tmp_path}/{old}")
+    if not old.startswith("empty"):
+        nearsim.fail(*command)
+    assert "does not exist or is empty" in nearsim.succeed(*command, "--missing-ok").err
+    assert len(unique.read_text().splitlines()) == 1
+
+
+def test_csv_keeps_its_byte_order_mark(nearsim: CommandLine, tmp_path: Path) -> None:
+    path, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text(f"id,text\na,{STORM}\n", encoding="utf-8-sig")
+    nearsim.succeed("dedupe", path, "-o", output)
+    assert output.read_bytes() == path.read_bytes()
+
+
+def test_rejects_are_written_to_a_file(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    path = write_jsonl(tmp_path / "in.jsonl", [{"text": STORM}])
+    assert "/dev/stdout" in nearsim.fail("dedupe", path, "-o", unique, "--rejects", "-")
+    assert not Path("-").exists()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from nearsim_db.analysis.dedupe_shards import COMPLETE
+from nearsim_db.errors import InputError
 from nearsim_db.readers.output import open_output
 from tests.builders.command_line import CommandLine, write_jsonl
 
@@ -26,7 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def written(folder: Path) -> dict[str, int]:
     """The number of lines of each file below a folder."""
-    files = (path for path in folder.rglob("*") if path.is_file())
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
     return {path.relative_to(folder).as_posix(): len(path.read_text().splitlines()) for path in files}
 
 
@@ -93,6 +95,8 @@ def test_a_file_is_not_compared_with_itself(nearsim: CommandLine, project: Path,
 WRITING = """
 import os, signal, sys
 from pathlib import Path
+from nearsim_db.analysis.dedupe_shards import COMPLETE
+from nearsim_db.errors import InputError
 from nearsim_db.readers.output import open_output
 with open_output(Path(sys.argv[1])) as stream:
     stream.write(b"half of the texts")
@@ -121,3 +125,24 @@ def test_files_of_killed_runs_are_swept_where_they_need_names(
             later.write(b"later\n")
         assert target.read_text() == "later\n"
     assert (target.read_text(), list(tmp_path.iterdir())) == ("all\n", [target])
+
+
+def test_a_mark_says_that_the_folder_is_complete(
+    nearsim: CommandLine, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nearsim.succeed("dedupe", "train.jsonl", "-o", "../clean/", "-q")
+    assert (project / "clean" / COMPLETE).read_bytes() == b""
+
+    def fail(*given: object) -> None:
+        raise InputError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nearsim_db.analysis.dedupe_shards.copy_unique", fail)
+        nearsim.fail("dedupe", "train.jsonl", "-o", "../clean/")
+    assert not (project / "clean" / COMPLETE).exists()
+
+
+def test_files_of_an_earlier_run_are_named(nearsim: CommandLine, project: Path) -> None:
+    nearsim.succeed("dedupe", "train.jsonl", "../extra.jsonl", "-o", "../clean/", "-q")
+    said = nearsim.succeed("dedupe", "../extra.jsonl", "-o", "../clean/").err
+    assert "clean/data/train.jsonl besides what is written now" in said

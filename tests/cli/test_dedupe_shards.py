@@ -10,6 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from nearsim_db.analysis.dedupe_shards import COMPLETE
 from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine
 
 TEXTS = {"one": [STORM, HARVEST], "two": [STORM_AGAIN, BRIDGE], "three": [HARVEST]}
@@ -36,7 +37,7 @@ def read(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): opened[path.suffix](path.read_bytes())
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path.name != COMPLETE
     }
 
 

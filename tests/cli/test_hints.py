@@ -92,7 +92,7 @@ def test_a_date_in_another_field_gives_a_hint(nearsim: CommandLine, tmp_path: Pa
         *records(date="2024-05-01"),
         {"id": "x", "text": HARVEST, "published_at": "2024-05-02"},
     ]
-    for given in (dated, records(date="soon"), records(candidate="2024-05-01")):
+    for given in (dated, records(date="soon"), records(candidate="2024-05-01"), records(Time=2.0)):
         file = write_jsonl(tmp_path / "in.jsonl", given)
         assert nearsim.succeed("dedupe", file, "-o", tmp_path / "unique.jsonl", "-q").err == ""
 

@@ -67,7 +67,7 @@ def test_json_lines_hold_progress_warnings_and_errors(
         ("progress", "clusters", 5, 5, True),
         ("progress", "write", 3, 3, True),
     ]
-    assert ended.exit_code == 1 and error["level"] == "error"
+    assert ended.exit_code == 3 and error["level"] == "error"
     assert error["message"].startswith("1 of 6 records was rejected (1: not JSON")
     warning = json.loads(nearsim.succeed(*command, "--max-rejected", 1).err.splitlines()[-1])
     assert (warning["level"], warning["event"]) == ("warning", "note")

@@ -3,10 +3,13 @@
 import gzip
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -50,17 +53,36 @@ def test_other_files_of_a_folder_of_records_are_rejected(tmp_path: Path) -> None
     (folder / "link.jsonl").symlink_to(folder / "a.jsonl")
     source = Source([folder])
     assert texts(source) == ["a.jsonl"]
-    assert rejected(source) == ["README.md", "b.bin", "link.jsonl"]
+    assert rejected(source) == ["link.jsonl"]
+    assert [path.name for path in source.other_files] == ["README.md", "b.bin"]
+    assert "2 files of another kind" in source.notes[0] and "README.md" in source.notes[0]
     with pytest.raises(InputError, match="are one file"):
         Source([folder], reading=Reading(follow_links=True))
 
 
 def test_a_folder_is_read_as_what_most_of_its_files_are(tmp_path: Path) -> None:
     source = Source([fill(tmp_path, "a.txt", "b.txt", "index.csv")])
-    assert (texts(source), rejected(source)) == (
-        [json.dumps({"id": name, "text": name}) + "\n" for name in ("a.txt", "b.txt")],
-        ["index.csv"],
-    )
+    assert texts(source) == [json.dumps({"id": name, "text": name}) + "\n" for name in ("a.txt", "b.txt")]
+    assert [path.name for path in source.other_files] == ["index.csv"]
+
+
+def test_a_folder_of_several_kinds_of_records_is_read_whole(tmp_path: Path) -> None:
+    fill(tmp_path, "a.jsonl", "README.md")
+    pyarrow.parquet.write_table(pyarrow.table({"id": ["b"], "text": ["of a table"]}), tmp_path / "b.parquet")
+    source = Source([tmp_path])
+    assert [read.document.body for read in source if isinstance(read, ReadDocument)] == [
+        "a.jsonl",
+        "of a table",
+    ]
+    assert [path.name for path in source.other_files] == ["README.md"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read all folders")
+def test_a_pattern_names_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
+    fill(tmp_path, "a.jsonl")
+    (tmp_path / "closed").mkdir(mode=0)
+    with pytest.raises(InputError, match=r"closed, which .* may match, cannot be read"):
+        Source([tmp_path / "**" / "*.jsonl"])
 
 
 def test_all_files_of_a_folder_are_of_the_format_given(tmp_path: Path) -> None:

@@ -43,8 +43,7 @@ def test_text_files_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
     (tmp_path / "in" / ".git" / "x.txt").write_text("ignored")
     source = Source([tmp_path / "in"])
     reads = list(source)
-    rejects = [read for read in reads if isinstance(read, Reject)]
-    assert [reject.file for reject in rejects] == [str(tmp_path / "in" / other) for other in others]
+    assert source.other_files == tuple(tmp_path / "in" / other for other in others)
     documents = [read.document for read in reads if isinstance(read, ReadDocument)]
     assert [(document.external_id, document.body) for document in documents] == list(contents.items())
     assert str(tmp_path / "in" / "a" / "y.html") in [read.file for read in reads]

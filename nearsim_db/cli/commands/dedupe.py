@@ -5,6 +5,7 @@ import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from glob import glob
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,6 +61,12 @@ class _Comparison:
             help="File, folder or collection: also remove what has a near-duplicate there (repeatable).",
         ),
     ] = None
+    missing_ok: Annotated[
+        bool,
+        typer.Option(
+            "--missing-ok", help="Go on if --against does not exist or is empty, as on the first day."
+        ),
+    ] = False
     only_against: Annotated[
         bool,
         typer.Option("--only-against", help="Compare with --against only, not the records with each other."),
@@ -97,6 +104,8 @@ class _Comparison:
             raise UsageError("give either --exact or --threshold, not both")
         if self.only_against and not self.against:
             raise UsageError("--only-against requires --against")
+        if self.missing_ok and not self.against:
+            raise UsageError("--missing-ok requires --against")
         if self.cuts is not None and not self.cut:
             raise UsageError("--cuts requires --cut")
         for option, path in (("--clusters", clusters), ("--vectors", vectors)):
@@ -120,12 +129,25 @@ class _Comparison:
 
         found = []
         for at, name in enumerate(self.against or ()):
-            if "/" in name or Path(name).exists() or name == "-" or file_type(Path(name)) in READERS:
+            if self.missing_ok and _is_missing(Path(name)):
+                terminal.print_warning(
+                    f"--against {name} does not exist or is empty: nothing is compared with it"
+                )
+            elif "/" in name or Path(name).exists() or name == "-" or file_type(Path(name)) in READERS:
                 found.append(Source([inputs.path(name)], fields, reading=reading))
             else:
                 copy = _copied(name, folder / f"{at}.jsonl", with_vectors=with_vectors)
                 found.append(Source([copy], Fields(ids="optional"), originals={copy: Path(name)}))
         return found
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether there is no such file or folder, or it is empty; a name without an ending may be a collection."""
+    if path.is_dir():
+        return not any(path.iterdir())
+    if path.exists():
+        return path.is_file() and path.stat().st_size == 0
+    return ("/" in str(path) or file_type(path) != "") and not glob(str(path), recursive=True)  # noqa: PTH207
 
 
 def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
@@ -167,7 +189,8 @@ def dedupe(
     by its file and line, so that ids may recur or be absent. With --against, a record is removed that has a
     near-duplicate there or among the records before it. Files are read twice; standard input and pipes are copied
     to TMPDIR first. With --cut, passages of match.passage words (20 by default) that a record before has are cut
-    out instead. Exits with 1 if records are rejected, unless --rejects or --max-rejected allows it.
+    out instead. Exits with 1 if nothing is written, and with 3 if something is but records are rejected, unless
+    --rejects or --max-rejected allows it.
     """
     comparison.check(files, clusters, vectors, threshold)
     if comparison.cut:
@@ -204,6 +227,7 @@ def dedupe(
         originals = dict(zip(readable, files, strict=True))
         fields = replace(file_options.fields(), ids="optional" if vectors is None else "required")
         source = Source(readable, fields, reading=reading, originals=originals)
+        terminal.print_warnings(source.notes)
         folder = (
             Path(stack.enter_context(TemporaryDirectory(prefix="nearsim-"))) if comparison.against else Path()
         )

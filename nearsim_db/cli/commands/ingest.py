@@ -64,7 +64,9 @@ class _SourceOptions(inputs.VectorFileOptions, _Query):
         if (self.from_sql is None) == (not files):
             raise UsageError("give either FILE or --from-sql")
         if self.from_sql is None:
-            return Source(files, self.fields(), reading=reading)
+            source = Source(files, self.fields(), reading=reading)
+            terminal.print_warnings(source.notes)
+            return source
         if not self.from_url:
             raise UsageError(
                 f"--from-sql requires --from-url or {_SOURCE_URL}, the URL of the database to read"

@@ -93,6 +93,7 @@ def nearest(
     query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin)
     fields = file_options.fields()
     source = Source(files, fields, reading=file_options.reading()) if files else None
+    terminal.print_warnings(source.notes if source else ())
     with RejectWriter(rejects) as writer, Queries.connect(collection=collection) as queries:
         given = None if source is None else _usable(source, writer)
         try:

@@ -120,6 +120,7 @@ def tune(
     labelled = None if labels is None else read_labels(labels)
     reading = file_options.reading()
     source = Source(paths, file_options.fields(), reading=reading) if paths else None
+    terminal.print_warnings(source.notes if source else ())
     with outcome.progress(source) as progress:
         text_of = Encoder(resolve(start)).text_of
         if source is not None:
