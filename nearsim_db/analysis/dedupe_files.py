@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from nearsim_db.analysis.counted_pairs import Comparison
 from nearsim_db.analysis.dedupe_input import REPORT_EVERY, DedupeInput
 from nearsim_db.analysis.dedupe_output import (
@@ -177,6 +179,7 @@ def dedupe(
             *given.warnings(),
             *of_recipe,
             *_warnings(records, found),
+            *_removal_warnings(records, found),
             *_listing_warnings(outputs, found),
             *outputs.stale_warnings(shards),
         )
@@ -251,6 +254,17 @@ def write_lines(path: Path | None, lines: Iterable[bytes]) -> None:
         with open_output(path) as stream, compressed(stream, compression_of(path)) as target:
             for line in lines:
                 target.write(line)
+
+
+def _removal_warnings(records: EncodedRecords, found: Found) -> list[str]:
+    """Warn if most records are removed, or one cluster has many of them."""
+    sizes = np.unique(found.clusters.cluster_ids, return_counts=True)[1]
+    return recipe_warnings.of_removed(
+        records.encoder.profile.recipe,
+        len(found.match),
+        int((found.match >= 0).sum()),
+        int(sizes.max(initial=0)),
+    )
 
 
 def _listing_warnings(outputs: Outputs, found: Found) -> list[str]:

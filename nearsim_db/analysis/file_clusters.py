@@ -154,6 +154,11 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
     else:
         edges, similarities = _joined(counted)
         bonds = nodes.ties(is_used)
+        if nodes.labels.values is not None:
+            edges, similarities = nodes.pairs_of_records(
+                edges, similarities, profile.recipe.match.bucket_limit
+            )
+            bonds = bonds[:0]
         if linkage == "representative":
             order = records.ranks.order(np.unique(np.concatenate((edges, bonds))))
             numbers, labels[numbers] = star_clusters(edges, similarities, bonds, order)
@@ -164,7 +169,10 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
     cluster_ids = labels[numbers]
     if is_central and linkage != "representative":
         totals = np.zeros(len(records))
-        totals[numbers] = total_similarities(nodes.node_of[numbers], cluster_ids, *_joined(counted))
+        if linkage == "average" and nodes.labels.values is not None:
+            totals[numbers] = total_similarities(numbers, cluster_ids, edges, similarities)
+        else:
+            totals[numbers] = total_similarities(nodes.node_of[numbers], cluster_ids, *_joined(counted))
         records.ranks.rank_by(totals)
     return Clusters(
         numbers, cluster_ids, choose_survivors(numbers, cluster_ids, records.ranks.order(numbers))

@@ -8,10 +8,11 @@ from functools import partial
 
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random
 
-from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.errors import ConflictError, NotFoundError, count_of
 from nearsim_db.indexing import attached_table
 from nearsim_db.records import GenerationId
 from nearsim_db.store.access import collection_rows
+from nearsim_db.store.attached import attachments
 from nearsim_db.store.attached.attachments import limit_lock_wait
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
@@ -23,6 +24,7 @@ from nearsim_db.store.generations.generation_rows import Generation, State
 
 _TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
 _BUILDER_MILLISECONDS = 1_000  # only builders and workers queue behind these locks
+_VALUES_SHOWN = 5
 _DROPPABLE: tuple[State, ...] = (*generation_states.PENDING, "retired", "abandoned")
 
 
@@ -136,11 +138,54 @@ def _lock(connection: Connection, leaves: Leaves) -> None:
     limit_lock_wait(connection, _TABLE_MILLISECONDS)
 
 
-def delete_collection(database: Database, name: str) -> int:
+@dataclass(frozen=True, slots=True)
+class DeletedCollections:
+    """What the deletion of a collection deletes: `of_values` has the collections of an attached table's values."""
+
+    documents: int
+    of_values: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """The number of documents of all of them."""
+        return self.documents + sum(self.of_values.values())
+
+
+def describe_deletion(database: Database, name: str) -> DeletedCollections:
+    """Return what `delete_collection` would delete. Raises NotFoundError."""
+    with database.transaction() as connection:
+        collection = collection_rows.get_collection(connection, name)
+        of_values = attachments.list_of_values(connection, collection.collection_id)
+        counts = {
+            value.collection: collection_rows.count_documents(connection, value.collection_id)
+            for value in of_values
+        }
+        return DeletedCollections(
+            collection_rows.count_documents(connection, collection.collection_id), counts
+        )
+
+
+def refuse_values(name: str, deleted: DeletedCollections) -> None:
+    """Raise ConflictError if a collection has others of an attached table's values, which would go with it."""
+    if not deleted.of_values:
+        return
+    shown = [f"{value} ({count:,})" for value, count in list(deleted.of_values.items())[:_VALUES_SHOWN]]
+    more = ", ..." if len(deleted.of_values) > _VALUES_SHOWN else ""
+    raise ConflictError(
+        f"collection {name!r} follows a table with a collection field: "
+        f"{count_of(len(deleted.of_values), 'collection')} of its values with {count_of(deleted.total, 'document')} "
+        f"would be deleted with it: {', '.join(shown)}{more}; to delete all of them add --with-values"
+    )
+
+
+def delete_collection(database: Database, name: str, *, with_values: bool = True) -> int:
     """Delete a collection with its documents and indexes; return the number of documents.
 
-    The collections of an attached table's values are deleted with it. Builds of its indexes stop at their next step.
+    The collections of an attached table's values are deleted with it; without `with_values` they are refused by a
+    ConflictError. Builds of its indexes stop at their next step.
     """
+    if not with_values:
+        refuse_values(name, describe_deletion(database, name))
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
         existing = generation_rows.list_generations(connection, collection.collection_id)

@@ -141,7 +141,8 @@ def describe(profile: Profile) -> dict[str, Any]:
 
 def hints_of(recipe: Recipe, documents: int, found: int, sample: PairSample) -> list[Hint]:
     """Return the hints of an index of so many documents with features, and pairs and twins found among them."""
-    apart = recipe_warnings.of_numbers(recipe, sample.numbers_differ, sample.pairs)
+    is_apart = recipe.cluster.numbers_differ == "keep-apart"
+    apart = recipe_warnings.of_numbers(recipe, sample.numbers_differ, sample.pairs) if is_apart else []
     hints = [Hint(kind="numbers-apart", preset=None, message=one) for one in apart]
     if recipe.sketch.input == "vector":
         return hints

@@ -142,7 +142,8 @@ def of_markup(recipe: Recipe, html: int, texts: int) -> list[str]:
         return []
     return [
         f"{html / texts:.0%} of the texts are HTML, whose tags and scripts are compared like words; set normalise.html "
-        "to true (--preset web-pages) to compare the text that they display"
+        "to true to compare the text that they display; menus and other frames that pages share are text, too, so that "
+        "different pages of a site are alike under a low threshold"
     ]
 
 
@@ -207,13 +208,36 @@ def _featureless(profile: Profile, sizes: FeatureTotals) -> list[str]:
 
 
 def of_numbers(recipe: Recipe, differing: int, pairs: int) -> list[str]:
-    """Return a warning if most of some pairs have other numbers, and are kept apart for it."""
-    if recipe.cluster.numbers_differ == "link" or 2 * differing <= pairs:
+    """Return a warning if most of some pairs have other numbers, whether they are kept apart for it or not."""
+    if 2 * differing <= pairs:
         return []
+    if recipe.cluster.numbers_differ == "link":
+        return [
+            f"the numbers of {differing:,} of {count_of(pairs, 'pair')} differ, as in invoices or prices of one "
+            "template, and all but one of such texts are removed as duplicates; to keep them: "
+            "cluster.numbers_differ = keep-apart"
+        ]
     return [
         f"cluster.numbers_differ = keep-apart leaves {differing:,} of {count_of(pairs, 'pair')} out of clusters, as "
         "their numbers differ; it is meant for issues of a series, such as prices or weather; set it to link to "
         "cluster these pairs, too"
+    ]
+
+
+_MIN_REMOVED_RECORDS, _MIN_CLUSTERED_RECORDS = 100, 1_000
+_MAX_CLUSTER_SHARE = 0.05
+
+
+def of_removed(recipe: Recipe, records: int, removed: int, largest_cluster: int) -> list[str]:
+    """Return a warning if most records are duplicates of others, or one cluster has many of them."""
+    is_most = records >= _MIN_REMOVED_RECORDS and 2 * removed > records
+    is_large = records >= _MIN_CLUSTERED_RECORDS and largest_cluster > _MAX_CLUSTER_SHARE * records
+    if not is_most and not is_large:
+        return []
+    return [
+        f"{removed:,} of {count_of(records, 'record')} are duplicates, and the largest cluster has "
+        f"{largest_cluster:,}; if these are no copies, raise match.threshold (now {recipe.match.threshold:g}), or set "
+        "cluster.linkage = average or cluster.numbers_differ = keep-apart"
     ]
 
 

@@ -14,6 +14,7 @@ from nearsim_db.cli.app import app
 from nearsim_db.similarity import presets
 from tests.builders.command_line import STORM, CommandLine, unlike_any_other, write_jsonl
 from tests.builders.selection import some
+from tests.builders.workers import application
 
 
 def test_a_collection_is_shown_and_renamed(filled: CommandLine) -> None:
@@ -131,3 +132,30 @@ def test_completion_without_a_database_says_nothing(
     environment = {"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(home)}
     assert completed(environment, "nearsim pairs -c ") == (0, [], "")
     assert not home.exists()
+
+
+def test_the_collections_of_values_are_deleted_only_if_they_are_named(
+    nearsim: CommandLine, database_url: str
+) -> None:
+    with application(database_url) as connection:
+        connection.execute("CREATE TABLE public.posts (id text PRIMARY KEY, tenant text NOT NULL, body text)")
+        connection.execute(
+            "INSERT INTO public.posts SELECT number, 't' || number % 2, 'text ' || number"
+            " FROM generate_series(1, 5) AS number"
+        )
+        connection.execute("CREATE INDEX ON public.posts (tenant, id)")
+    options = ("--id", "id", "--text", "body", "--collection-field", "tenant", "--collection", "posts")
+    nearsim.succeed("attach", "public.posts", *options, "-q")
+    said = nearsim.fail("collection", "delete", "posts", "--yes")
+    assert "2 collections of its values with 5 documents" in said and "--with-values" in said
+    assert "posts:t0 (2)" in said and "posts:t1 (3)" in said
+    assert len(nearsim.succeed("collection", "list", "--format", "jsonl").rows()) == 3
+    done = nearsim.succeed("collection", "delete", "posts", "--yes", "--with-values", "--json").document()
+    assert done == {"deleted": "posts", "documents": 5}
+    assert nearsim.succeed("collection", "list", "--format", "jsonl").rows() == []
+
+
+def test_what_does_not_exist_is_not_asked_about(nearsim: CommandLine) -> None:
+    assert "'typo' does not exist" in nearsim.fail("collection", "delete", "typo")
+    nearsim.succeed("collection", "create", "news")
+    assert "has no profile 'typo'" in nearsim.fail("profile", "delete", "typo", "-c", "news")

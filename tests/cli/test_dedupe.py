@@ -446,3 +446,28 @@ def test_rejects_are_written_to_a_file(nearsim: CommandLine, tmp_path: Path, uni
     path = write_jsonl(tmp_path / "in.jsonl", [{"text": STORM}])
     assert "/dev/stdout" in nearsim.fail("dedupe", path, "-o", unique, "--rejects", "-")
     assert not Path("-").exists()
+
+
+def test_texts_of_one_template_are_named_before_they_are_lost(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    invoice = "Invoice {0} of the harbour office for berth {0}, to be paid within thirty days by bank transfer please"
+    path = write_jsonl(tmp_path / "in.jsonl", [{"text": invoice.format(number)} for number in range(4)])
+    options = ("--set", "shingle.k=1")
+    assert (
+        "cluster.numbers_differ = keep-apart" in nearsim.succeed("dedupe", path, "-o", unique, *options).err
+    )
+    apart = nearsim.succeed(
+        "dedupe", path, "-o", unique, *options, "--set", "cluster.numbers_differ=keep-apart"
+    )
+    assert len(unique.read_text().splitlines()) == 4 and "to keep them" not in apart.err
+
+
+def test_a_run_that_removes_most_records_is_questioned(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    path = write_jsonl(tmp_path / "in.jsonl", [{"text": STORM}] * 150)
+    said = nearsim.succeed("dedupe", path, "-o", unique).err
+    assert "149 of 150 records are duplicates" in said and "the largest cluster has 150" in said
+    for setting in ("match.threshold", "cluster.linkage = average", "cluster.numbers_differ = keep-apart"):
+        assert setting in said

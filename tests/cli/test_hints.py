@@ -64,7 +64,8 @@ def test_numbers_that_keep_most_pairs_apart(nearsim: CommandLine, database_url: 
     file.write_text("".join(json.dumps({"id": title, "text": title}) + "\n" for title in titles))
     command = ("dedupe", str(file), "--dry-run", "--preset", "headlines", "--set", 'fields=["body"]')
     assert hint["message"] in nearsim.succeed(*command).err
-    assert "keep-apart" not in nearsim.succeed(*command, "--set", "cluster.numbers_differ=link").err
+    linked = nearsim.succeed(*command, "--set", "cluster.numbers_differ=link").err
+    assert "keep-apart leaves" not in linked and "to keep them: cluster.numbers_differ = keep-apart" in linked
 
 
 BY_SOURCE = ("--set", "cluster.keep=source:wire,blog")

@@ -193,6 +193,12 @@ def test_a_document_without_the_compared_field_is_refused(
 
         for external_id in ("", "new"):
             with pytest.raises(InputError, match=f"compares the {compared} only, .* only a {given}"):
-                index.check(Document(external_id, **{given: STORM}))
-        assert len(index.similar_to_text(**{compared: STORM})) == 1
-        assert len(index.similar_to_text(**{compared: STORM, given: BRIDGE})) == 1
+                index.check(
+                    Document(external_id, title=STORM)
+                    if given == "title"
+                    else Document(external_id, body=STORM)
+                )
+        fields: dict[str, Any] = {compared: STORM}
+        assert len(index.similar_to_text(**fields)) == 1
+        fields[given] = BRIDGE
+        assert len(index.similar_to_text(**fields)) == 1

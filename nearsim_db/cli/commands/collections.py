@@ -76,12 +76,35 @@ def rename(
 
 
 @collection.command(epilog="Example: nearsim collection delete news --yes")
-def delete(*, name: Name, yes: options.Yes = False, outcome: options.Outcome) -> None:
+def delete(
+    *,
+    name: Name,
+    with_values: Annotated[
+        bool,
+        typer.Option(
+            "--with-values",
+            help="Also delete the collections of the values of an attached table's collection field.",
+        ),
+    ] = False,
+    yes: options.Yes = False,
+    outcome: options.Outcome,
+) -> None:
     """Delete a collection with its documents, profiles and indexes; asks for confirmation on a terminal."""
-    from nearsim_db.indexing.drop_generation import delete_collection
+    from nearsim_db.indexing.drop_generation import delete_collection, describe_deletion, refuse_values
 
-    confirm(f"Delete collection {name!r} with all its documents and indexes?", yes=yes)
     with options.connect() as database:
+        deleted = describe_deletion(database, name)
+        if not with_values:
+            refuse_values(name, deleted)
+        others = (
+            f" and {count_of(len(deleted.of_values), 'collection')} of its values"
+            if deleted.of_values
+            else ""
+        )
+        confirm(
+            f"Delete collection {name!r}{others} with {count_of(deleted.total, 'document')} and all indexes?",
+            yes=yes,
+        )
         documents = delete_collection(database, name)
     done = f"deleted collection {name} with {count_of(documents, 'document')}"
     outcome.show({"deleted": name, "documents": documents}, done)

@@ -154,7 +154,9 @@ def delete(
     """Delete a profile and its index, but no documents; asks for confirmation on a terminal."""
     from nearsim_db.index import Index
 
-    confirm(f"Delete profile {name!r} of collection {collection!r} and its index?", yes=yes)
     with Index.connect(collection=collection) as index:
+        if name not in {profile.profile for profile, _ in index.profiles()}:
+            raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
+        confirm(f"Delete profile {name!r} of collection {collection!r} and its index?", yes=yes)
         index.delete_profile(name)
     outcome.show({"deleted": name, "collection": collection}, f"deleted profile {name}")
