@@ -190,6 +190,7 @@ class AsyncIndex:
     sweep: Final = awaited(Index.sweep)
     delete: Final = awaited(Index.delete)
     purge: Final = awaited(Index.purge)
+    create_collection: Final = awaited(Index.create_collection)
     create_profile: Final = awaited(Index.create_profile)
     has_collection: Final = awaited(Index.has_collection)
     has_profile: Final = awaited(Index.has_profile)

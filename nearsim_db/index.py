@@ -210,6 +210,17 @@ class Index(Queries):
         except Exception as error:
             self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: nearsim build")
 
+    def create_collection(self) -> None:
+        """Create the collection if it does not exist, and index what it has, so that it answers while it is empty.
+
+        It gets a profile with the default recipe, unless `create_profile` made one before. This is what `on_duplicate`
+        needs in an application's transaction before there are documents.
+        """
+        self.database.refuse_borrowed("create_collection")
+        with self.database.transaction() as connection:
+            collection = collection_rows.ensure_collection(connection, self.collection)
+        self._index(collection.collection_id, may_leave=False)
+
     def build(self) -> None:
         """Finish interrupted builds, and index what other applications wrote.
 
@@ -373,8 +384,9 @@ class Index(Queries):
             self._lookups.live()
         except NotFoundError as error:
             raise ConflictError(
-                f"{error}; this transaction cannot build the index that on_duplicate needs: add the collection's first "
-                "documents, or call Index.build(), over another index before"
+                f"{error}; this transaction cannot build the index that on_duplicate needs: before, call "
+                f"create_collection() of an index with connections of its own, Index.connect(URL, "
+                f"collection={self.collection!r})"
             ) from error
 
     def _open_for_writing(self, doing: str, *, create: bool) -> CollectionId:

@@ -78,15 +78,30 @@ _LARGEST_EXACT = 2**53  # beyond it, floats of different integers are equal
 _ESCAPED = str.maketrans({":": r"\:", "\\": r"\\"})  # in the parts of an id that has several
 
 
+class MissingFieldError(InputError):
+    """A record lacks its id or its text; `remedy` is the option of the command line that names the field."""
+
+    def __init__(self, problem: str, remedy: str, keys: str) -> None:
+        self.problem, self.remedy, self.keys = problem, remedy, keys
+        super().__init__(self.message(remedy))
+
+    def message(self, remedy: str) -> str:
+        """Return the message with this remedy."""
+        return f"{self.problem}; {remedy} (keys: {self.keys})"
+
+
 class DocumentMaker:
-    """Makes the documents of one file.
+    """Makes the documents of one file, or of rows in memory, for which `remedy` says how to give a missing field.
 
     Records without an id are numbered by their line, or, of a file that is a part of a split of a data set, by their
     row in the split: its name, and the number of rows in the files before.
     """
 
-    def __init__(self, file: str, fields: Fields, split: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self, file: str, fields: Fields, split: tuple[str, int] | None = None, remedy: str | None = None
+    ) -> None:
         self._file = file
+        self._remedy = remedy
         self._fields = fields
         self._split, self._rows_before = split or (file, 0)
         self._has_ids: bool | None = None if fields.ids == "whole" else fields.ids == "required"
@@ -139,7 +154,7 @@ class DocumentMaker:
                 self._has_ids = self._has_ids is not False
                 return ReadDocument(Document(plain_id, title, body), self._file, line)
         if self._has_ids and len(self._id_parts) == 1 and not self._paths and self._fields.id not in record:
-            return Reject(self._file, line, _no_id(record, self._fields.id))
+            return Reject(self._file, line, self._reason(_no_id(record, self._fields.id)))
         if self._paths:
             record = {
                 **{path: value for path in self._paths if (value := value_at(record, path)) is not None},
@@ -150,9 +165,15 @@ class DocumentMaker:
             external_id, is_numbered = self._id(record, line)
             made = self._document(record, external_id, line)
         except InputError as error:
-            return Reject(self._file, line, str(error), external_id)
+            return Reject(self._file, line, self._reason(error), external_id)
         made.is_numbered = is_numbered
         return made
+
+    def _reason(self, error: InputError) -> str:
+        """Return the reason of a reject, with this maker's remedy for a missing field."""
+        if isinstance(error, MissingFieldError):
+            return error.message(self._remedy or error.remedy)
+        return str(error)
 
     def _id(self, record: Mapping[str, object], line: int) -> tuple[str, bool]:
         """Return the id of a record, and whether it is its place."""
@@ -213,9 +234,8 @@ class DocumentMaker:
 
     def _check_for_text(self, record: Mapping[str, object]) -> None:
         if record.keys().isdisjoint((self._fields.title, *self.body_names)):
-            raise InputError(
-                f"{self._missing_text}; name one with --title-field or --body-field (keys: {_keys(record)})"
-            )
+            remedy = "name one with --title-field or --body-field"
+            raise MissingFieldError(self._missing_text, remedy, _keys(record))
 
 
 def check_names(names: list[str], file: str) -> None:
@@ -253,7 +273,7 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     if value is None or (isinstance(value, str) and not value):  # pandas.NA and arrays cannot be compared
         if name in record:
             raise InputError(f"'{name}' is empty")
-        raise InputError(_no_id(record, name))
+        raise _no_id(record, name)
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or a number")
     if clean(value)[1]:
@@ -266,8 +286,8 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     return value
 
 
-def _no_id(record: Mapping[str, object], name: str) -> str:
-    return f"no '{name}'; name the id with --id-field (keys: {_keys(record)})"
+def _no_id(record: Mapping[str, object], name: str) -> MissingFieldError:
+    return MissingFieldError(f"no '{name}'", "name the id with --id-field", _keys(record))
 
 
 def _keys(record: Mapping[str, object]) -> str:

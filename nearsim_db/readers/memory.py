@@ -19,6 +19,7 @@ from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
 
 _FIELDS = Fields()
+_REMEDY = "a row is a nearsim_db.Document, a tuple of id and text, or a mapping with these names"
 
 
 def from_documents(
@@ -30,10 +31,11 @@ def from_documents(
     frame or of anything else with the Arrow C stream interface, whose columns are used as those of a file. Raises
     InputError for a single text, document or mapping, and for a data frame that cannot be read.
     """
-    if isinstance(given, str | bytes | Mapping | Document):
+    is_table = hasattr(given, "__arrow_c_stream__")
+    if isinstance(given, str | bytes | Mapping | Document) or not (is_table or hasattr(given, "__iter__")):
         raise InputError(f"{shown(given)} is {kind(given)}; give a list of rows, or a data frame")
-    maker = DocumentMaker(origin, fields)
-    rows = rows_of_frame(given) if hasattr(given, "__arrow_c_stream__") else None
+    maker = DocumentMaker(origin, fields, remedy=_REMEDY)
+    rows = rows_of_frame(given) if is_table else None
     for number, one in enumerate(cast(Iterable[object], given) if rows is None else rows, 1):
         try:
             if isinstance(one, Document):
@@ -118,6 +120,11 @@ def _plain(value: Any, name: str) -> object:
 
 def checked_query(document: Document) -> Document:
     """Return a document to look up, cleaned; any string is an id. Raises InputError, which names the document."""
+    if not isinstance(document, Document):
+        raise InputError(
+            f"{shown(document)} is {kind(document)}; give a nearsim_db.Document, or look a text up with "
+            "similar_to_text()"
+        )
     try:
         external_id = _known_id(document)
         external_id = _id(document) if external_id is None else external_id

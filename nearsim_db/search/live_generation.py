@@ -65,6 +65,10 @@ def choose_newest(
     """
     if not generations and profile in (None, DEFAULT):
         _refuse_empty(connection, collection)
+        raise NotFoundError(
+            f"collection {collection!r} has documents but no profile; create one: "
+            f"{suggested_command('build', collection)}"
+        )
     profile = profile or _default_profile(connection, generations)
     own = [one for one in generations if one.profile == profile]
     if not own:

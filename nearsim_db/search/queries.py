@@ -262,7 +262,10 @@ class Queries(Answers):
 
     def passages_in(self, document: Document, other: str) -> list[Passage]:
         """Return the passages of a document that need not be stored, on the left, and of a stored one."""
-        given = {"title": document.title, "body": document.body}
+        from nearsim_db.readers.memory import checked_query
+
+        query = checked_query(document)
+        given = {"title": query.title, "body": query.body}
         return self._passages(lambda connection, live: (given, find_document(connection, live, other)))
 
     def _passages(

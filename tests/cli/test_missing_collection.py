@@ -57,3 +57,13 @@ def test_nearest_of_a_file_names_the_command_that_needs_no_collection(
 ) -> None:
     message = nearsim.fail("nearest", stories)
     assert f"nearsim dedupe {stories} -o kept.jsonl --pairs pairs.jsonl" in message
+
+
+def test_a_misspelt_file_to_compare_with_starts_no_server(stories: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    without_database = CommandLine({"NEARSIM_DATABASE_URL": "", "NEARSIM_HOME": str(home)})
+    message = without_database.fail(
+        "dedupe", stories, "--against", "yesterday", "-o", tmp_path / "kept.jsonl"
+    )
+    assert "--against yesterday is neither a file nor a folder, and there is no database" in message
+    assert not home.exists()

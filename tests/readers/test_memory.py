@@ -159,3 +159,16 @@ def test_subclasses_become_plain_values() -> None:
     assert made.attributes == {"score": 0.5, "count": 3, "is_new": True, "of\ufffd": [0.5]}
     assert [type(one) for one in made.attributes.values()] == [float, int, bool, list]
     assert read.replaced == 2
+
+
+@pytest.mark.parametrize("row", ["a text", {"text": "a text"}, {"id": "1", "story": "a text"}])
+def test_a_row_without_a_field_names_no_option_of_the_command_line(row: object) -> None:
+    (reject,) = from_documents([row])
+    assert isinstance(reject, Reject)
+    assert "a row is a nearsim_db.Document, a tuple of id and text, or a mapping" in reject.reason
+    assert "--" not in reject.reason
+
+
+def test_a_text_is_no_document_to_check() -> None:
+    with pytest.raises(InputError, match=r"'a text' is a string; .* similar_to_text\(\)"):
+        checked_query("a text")  # type: ignore[arg-type]

@@ -146,9 +146,18 @@ def test_of_concurrent_near_copies_one_is_inserted(database_url: str) -> None:
         assert sum(pool.map(add, range(9))) == 3
 
 
+def test_a_collection_that_was_created_empty_is_guarded(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.create_collection()
+    with psycopg.connect(database_url) as own, Index.connect(connection=own) as index:
+        assert index.add([COPY], on_duplicate="skip").inserted == 1
+        assert index.add([COPY], on_duplicate="skip").unchanged == 1
+        assert index.add([Document("another", body=COPY.body)], on_duplicate="skip").skipped == 1
+
+
 def test_what_an_open_transaction_cannot_do_is_refused(database_url: str) -> None:
     with psycopg.connect(database_url) as own, Index.connect(connection=own) as index:
-        with pytest.raises(ConflictError, match=r"does not exist.*Index\.build"):
+        with pytest.raises(ConflictError, match=r"does not exist.*create_collection\(\)"):
             index.add([COPY], on_duplicate="skip")
         index.add([COPY])
         own.commit()
@@ -156,6 +165,7 @@ def test_what_an_open_transaction_cannot_do_is_refused(database_url: str) -> Non
             index.build,
             index.sweep,
             lambda: index.purge(["copy"]),
+            index.create_collection,
             lambda: index.create_profile("other", Recipe()),
             lambda: index.delete_profile("default"),
             lambda: index.events(follow=True),

@@ -209,3 +209,16 @@ def test_whether_the_user_is_a_superuser_follows_its_role(connection: Connection
         end()
         seen.append(connection.is_superuser)
     assert seen == [True, False, True, False, True]
+
+
+def test_the_name_of_a_collection_is_no_address() -> None:
+    with pytest.raises(
+        NearsimError, match=r"'ads' is not a database URL .* collection is named by collection="
+    ):
+        parse_url("ads")
+
+
+def test_an_invalid_address_is_not_quoted() -> None:
+    with pytest.raises(NearsimError) as refused:
+        parse_url("user:secret@server")
+    assert "secret" not in str(refused.value)

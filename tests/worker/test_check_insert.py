@@ -86,8 +86,13 @@ def test_without_the_server_the_error_names_what_is_missing(database_url: str) -
         Index(database, "story").create_profile("default", Recipe())
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="second connection") as raised:
             app.execute(CHECK, ("a text",))
-    assert raised.value.diag.message_hint is not None
-    assert "dblink" in raised.value.diag.message_hint
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as of_check_text:
+            app.execute("SELECT * FROM nearsim.check_text('a text', collection => 'story')")
+
+    setup = "Create the extension dblink and the server nearsim: docs/check-before-adding.md."
+    assert raised.value.diag.message_hint == setup
+    without = "Outside a transaction CALL nearsim.similar_to_text needs neither."
+    assert of_check_text.value.diag.message_hint == f"{setup} {without}"
 
 
 @pytest.mark.slow("starts a worker")

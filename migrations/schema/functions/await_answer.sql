@@ -4,7 +4,7 @@ DECLARE
     asked record;
 BEGIN
     LOOP
-        SELECT probe.answered_at, probe.error, probe.asked_at, probe.deadline, probe.xmin INTO asked
+        SELECT probe.answered_at, probe.error, probe.asked_at, probe.deadline, probe.purpose, probe.xmin INTO asked
         FROM nearsim.probe WHERE probe.probe_id = await_answer.probe_id;
         IF NOT FOUND AND current_setting('transaction_isolation') = 'read committed' THEN
             RAISE EXCEPTION 'there is no probe %', await_answer.probe_id USING ERRCODE = 'no_data_found';
@@ -26,8 +26,10 @@ BEGIN
             RAISE EXCEPTION 'no worker answered probe % within % seconds', await_answer.probe_id,
                 round(extract(epoch FROM asked.deadline - asked.asked_at), 1)
                 USING ERRCODE = 'object_not_in_prerequisite_state',
-                    HINT = 'A worker has to be running: nearsim worker. '
-                        'It sees a probe once the requesting transaction is committed.';
+                    HINT = concat('A worker has to be running: nearsim worker. ', CASE WHEN asked.purpose IS NULL
+                        THEN 'It sees a probe once the requesting transaction is committed.'
+                        ELSE 'It answers once it has indexed what was committed before; raise the deadline if that is much.'
+                        END);
         END IF;
         -- Short at first, then a tenth of the time waited.
         PERFORM pg_sleep(least(0.02, greatest(0.001,

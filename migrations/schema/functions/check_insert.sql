@@ -17,8 +17,8 @@ BEGIN
     IF home IS NULL OR NOT EXISTS (SELECT FROM pg_foreign_server WHERE srvname = 'nearsim') THEN
         RAISE EXCEPTION 'a text can be looked up inside a transaction only over a second connection, which is not set up'
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                HINT = 'Create the extension dblink and the server nearsim: docs/check-before-adding.md. '
-                    'Outside a transaction CALL nearsim.similar_to_text needs neither.';
+                HINT = concat('Create the extension dblink and the server nearsim: docs/check-before-adding.md.',
+                    CASE WHEN purpose IS NULL THEN ' Outside a transaction CALL nearsim.similar_to_text needs neither.' END);
     END IF;
     EXECUTE format('SELECT ''nearsim'' = ANY (%s.dblink_get_connections())', home) INTO is_open;
     IF is_open IS NOT TRUE THEN

@@ -15,7 +15,7 @@ import typer
 from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import summaries, terminal
-from nearsim_db.errors import InputError
+from nearsim_db.errors import InputError, MissingCollectionError
 from nearsim_db.readers.writers.file_format import COMPRESSIONS, FileFormat, chosen_encoding, file_type
 from nearsim_db.records import STANDARD_OUTPUT
 
@@ -151,12 +151,28 @@ def _is_missing(path: Path) -> bool:
 
 
 def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
-    """Write the documents of a collection to a file. Raises NotFoundError if there is none of this name."""
+    """Write the documents of a collection to a file.
+
+    Raises InputError, and starts no server, if no database exists that could have it; MissingCollectionError.
+    """
     from nearsim_db.search.queries import Queries
+    from nearsim_db.store import embedded
+    from nearsim_db.store.settings import from_environment
+
+    unreadable = f"--against {collection} is neither a file nor a folder"
+    settings = from_environment()
+    if settings.database_url is None and not embedded.status(settings.home).data_directory.exists():
+        raise InputError(
+            f"{unreadable}, and there is no database with a collection of this name: NEARSIM_DATABASE_URL is not set, "
+            f"and {settings.home} has no embedded server; check the name"
+        )
 
     columns = ["id", "title", "text", "source", "url", "published_at", "vector"] if with_vectors else []
     with Queries.connect(collection=collection) as queries:
-        queries.export(path, keep="all", columns=columns)
+        try:
+            queries.export(path, keep="all", columns=columns)
+        except MissingCollectionError as error:
+            raise MissingCollectionError(f"{unreadable}, and {error}") from error
     return path
 
 

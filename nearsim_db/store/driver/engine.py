@@ -48,8 +48,11 @@ def parse_url(url: str) -> dict[str, str]:
     scheme, found, location = url.partition("://")
     parts = _LOCATION.fullmatch(location)
     if not found or not re.fullmatch(r"[\w+]+", scheme) or parts is None:
+        # Only a plain word is quoted: anything else may have a password in it.
+        word = f"{url!r}" if re.fullmatch(r"[\w-]+", url) else "the address"
         raise NearsimError(
-            "NEARSIM_DATABASE_URL is not a database URL; expected something like postgresql://user@host/database"
+            f"{word} is not a database URL such as postgresql://user@host/database; URLs come from "
+            "NEARSIM_DATABASE_URL or the argument url, and a collection is named by collection="
         )
     backend = scheme.partition("+")[0]
     if backend not in ("postgresql", "postgres"):
