@@ -75,19 +75,8 @@ MAX_ID_BYTES = 1024
 ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4  # with any characters
 _KEYS_CHARACTERS, _COLUMNS_CHARACTERS = 200, 500
 _LARGEST_EXACT = 2**53  # beyond it, floats of different integers are equal
+_ID_REMEDY = "name the id with --id-field"
 _ESCAPED = str.maketrans({":": r"\:", "\\": r"\\"})  # in the parts of an id that has several
-
-
-class MissingFieldError(InputError):
-    """A record lacks its id or its text; `remedy` is the option of the command line that names the field."""
-
-    def __init__(self, problem: str, remedy: str, keys: str) -> None:
-        self.problem, self.remedy, self.keys = problem, remedy, keys
-        super().__init__(self.message(remedy))
-
-    def message(self, remedy: str) -> str:
-        """Return the message with this remedy."""
-        return f"{self.problem}; {remedy} (keys: {self.keys})"
 
 
 class DocumentMaker:
@@ -101,7 +90,8 @@ class DocumentMaker:
         self, file: str, fields: Fields, split: tuple[str, int] | None = None, remedy: str | None = None
     ) -> None:
         self._file = file
-        self._remedy = remedy
+        self._id_remedy = remedy or _ID_REMEDY
+        self._text_remedy = remedy or "name one with --title-field or --body-field"
         self._fields = fields
         self._split, self._rows_before = split or (file, 0)
         self._has_ids: bool | None = None if fields.ids == "whole" else fields.ids == "required"
@@ -154,7 +144,7 @@ class DocumentMaker:
                 self._has_ids = self._has_ids is not False
                 return ReadDocument(Document(plain_id, title, body), self._file, line)
         if self._has_ids and len(self._id_parts) == 1 and not self._paths and self._fields.id not in record:
-            return Reject(self._file, line, self._reason(_no_id(record, self._fields.id)))
+            return Reject(self._file, line, _no_id(record, self._fields.id, self._id_remedy))
         if self._paths:
             record = {
                 **{path: value for path in self._paths if (value := value_at(record, path)) is not None},
@@ -165,21 +155,15 @@ class DocumentMaker:
             external_id, is_numbered = self._id(record, line)
             made = self._document(record, external_id, line)
         except InputError as error:
-            return Reject(self._file, line, self._reason(error), external_id)
+            return Reject(self._file, line, str(error), external_id)
         made.is_numbered = is_numbered
         return made
-
-    def _reason(self, error: InputError) -> str:
-        """Return the reason of a reject, with this maker's remedy for a missing field."""
-        if isinstance(error, MissingFieldError):
-            return error.message(self._remedy or error.remedy)
-        return str(error)
 
     def _id(self, record: Mapping[str, object], line: int) -> tuple[str, bool]:
         """Return the id of a record, and whether it is its place."""
         parts = (self._fields.id,) if self._fields.id in record else self._id_parts
         if self._has_ids and len(parts) == 1:
-            return checked_id(record, parts[0]), False
+            return checked_id(record, parts[0], self._id_remedy), False
         if self._has_ids is None:
             self._has_ids = all(part in record for part in parts)
         if not self._has_ids:
@@ -234,8 +218,7 @@ class DocumentMaker:
 
     def _check_for_text(self, record: Mapping[str, object]) -> None:
         if record.keys().isdisjoint((self._fields.title, *self.body_names)):
-            remedy = "name one with --title-field or --body-field"
-            raise MissingFieldError(self._missing_text, remedy, _keys(record))
+            raise InputError(f"{self._missing_text}; {self._text_remedy} (keys: {_keys(record)})")
 
 
 def check_names(names: list[str], file: str) -> None:
@@ -260,7 +243,7 @@ def _joined_id(record: Mapping[str, object], names: tuple[str, ...]) -> str:
     return checked_id({",".join(names): joined}, ",".join(names))
 
 
-def checked_id(record: Mapping[str, object], name: str) -> str:
+def checked_id(record: Mapping[str, object], name: str, remedy: str = _ID_REMEDY) -> str:
     value = record.get(name)
     if type(value) is float:
         if value.is_integer() and abs(value) >= _LARGEST_EXACT:
@@ -273,7 +256,7 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     if value is None or (isinstance(value, str) and not value):  # pandas.NA and arrays cannot be compared
         if name in record:
             raise InputError(f"'{name}' is empty")
-        raise _no_id(record, name)
+        raise InputError(_no_id(record, name, remedy))
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or a number")
     if clean(value)[1]:
@@ -286,8 +269,8 @@ def checked_id(record: Mapping[str, object], name: str) -> str:
     return value
 
 
-def _no_id(record: Mapping[str, object], name: str) -> MissingFieldError:
-    return MissingFieldError(f"no '{name}'", "name the id with --id-field", _keys(record))
+def _no_id(record: Mapping[str, object], name: str, remedy: str) -> str:
+    return f"no '{name}'; {remedy} (keys: {_keys(record)})"
 
 
 def _keys(record: Mapping[str, object]) -> str:
