@@ -25,6 +25,7 @@ from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid
 from nearsim_db.store.driver.driver_errors import translate_errors
+from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.signatures import lookups
 from nearsim_db.store.signatures.lookups import Anchors
 
@@ -291,6 +292,7 @@ class Lookups:
         self._database = database
         self._open_index = open_index
         self._index: LiveIndex | None = None
+        self._lock_secrets: dict[int, bytes] = {}  # of the generation that was locked last
 
     def live(self) -> LiveIndex:
         """The live generation. Raises NotFoundError if there is none."""
@@ -337,9 +339,20 @@ class Lookups:
 
     def bucket_locks(self, document: Document) -> list[int]:
         """Return the advisory locks that `find_locked` takes for a document, ascending."""
-        context = self.live().context
-        encoded = encode(context.encoder, document)
-        return [] if encoded is None else lookups.bucket_locks(context.leaves, encoded.keys).tolist()
+        leaves, encoder = self.live().context.leaves, self.live().context.encoder
+        encoded = encode(encoder, document)
+        if encoded is None:
+            return []
+        with self._database.transaction() as connection:
+            secret = self._lock_secret(connection, leaves)
+        locks: list[int] = lookups.bucket_locks(secret, leaves, encoded.keys).tolist()
+        return locks
+
+    def _lock_secret(self, connection: Connection, leaves: Leaves) -> bytes:
+        """Return the secret of a generation's advisory locks, which never changes."""
+        if leaves.generation_id not in self._lock_secrets:
+            self._lock_secrets = {leaves.generation_id: lookups.read_lock_secret(connection, leaves)}
+        return self._lock_secrets[leaves.generation_id]
 
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
         """Return the documents that one would be a near-duplicate of, on the caller's connection, and the generation.
@@ -354,7 +367,8 @@ class Lookups:
             encoded = encode(index.context.encoder, document)
             if encoded is None:
                 return index.context, []
-            lookups.lock_buckets(connection, index.context.leaves, encoded.keys)
+            leaves = index.context.leaves
+            lookups.lock_buckets(connection, self._lock_secret(connection, leaves), leaves, encoded.keys)
             match = index.context.encoder.profile.recipe.match
             least = 0.0 if match.passage_words is None else match.threshold
             answer = look_up(connection, index, encoded, Wanted(least, replaced=document.external_id))

@@ -37,7 +37,7 @@ _RESTARTS: dict[str, LiteralString] = {
 }
 
 # Tables that isolation hides completely.
-HIDDEN = {"build_slice", "change", "pending_event", "lease", "work"}
+HIDDEN = {"build_slice", "change", "pending_event", "lease", "lock_secret", "work"}
 
 
 def tenant(url: str, name: str, word: str) -> dict[str, object]:

@@ -9,7 +9,15 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store.driver.statements import Leaves
 
 _INTERNAL = {
-    *("attachment", "attached_texts", "build_slice", "collection_access", "granted_generations", "lease"),
+    *(
+        "attachment",
+        "attached_texts",
+        "build_slice",
+        "collection_access",
+        "granted_generations",
+        "lease",
+        "lock_secret",
+    ),
     *(
         "pair_ends",
         "pending_event",

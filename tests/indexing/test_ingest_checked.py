@@ -22,6 +22,8 @@ from tests.builders.followed_table import pairs
 from tests.builders.near_copies import edited, recipe, text
 from tests.builders.selection import some
 
+SECRET = b"of a generation"
+
 
 def names(index: Index) -> list[str]:
     with index.database.transaction() as connection:
@@ -250,18 +252,18 @@ def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: s
     engine = open_engine(database_url)
     mine, shared, apart = (np.array(keys, np.uint64) for keys in ([5, 1029, 2**60 + 8], [8], [9, 10]))
     with engine.connect() as one, engine.connect() as two, psycopg.connect(database_url) as watching:
-        lookups.lock_buckets(one, leaves, mine)
+        lookups.lock_buckets(one, SECRET, leaves, mine)
         held = watching.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
         assert held == (2,)
-        lookups.lock_buckets(two, leaves, apart)
+        lookups.lock_buckets(two, SECRET, leaves, apart)
         two.rollback()
         two.execute("SET LOCAL lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            lookups.lock_buckets(two, leaves, shared)
+            lookups.lock_buckets(two, SECRET, leaves, shared)
         two.rollback()
-        lookups.lock_buckets(two, Leaves(GenerationId(FIRST_OWN + 8)), shared)
+        lookups.lock_buckets(two, SECRET, Leaves(GenerationId(FIRST_OWN + 8)), shared)
         one.rollback()
-        lookups.lock_buckets(two, leaves, shared)
+        lookups.lock_buckets(two, SECRET, leaves, shared)
     engine.dispose()
 
 
@@ -276,7 +278,7 @@ def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -
         start.wait()
         for _ in range(100):
             with engine.connect() as connection:
-                lookups.lock_buckets(connection, leaves, own)
+                lookups.lock_buckets(connection, SECRET, leaves, own)
                 done += 1
                 connection.rollback()
         return done
@@ -289,3 +291,24 @@ def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -
         ).fetchone()
         assert row == (0,)
     engine.dispose()
+
+
+def test_locks_do_not_tell_which_text_is_added(index: Index, database_url: str) -> None:
+    """A tenant who knows the recipe and the text computes other locks than those that it sees."""
+    index.add([Document("first", body="some text of another tenant")])
+    live = index.serving()
+    encoded = live.context.encoder.encode(["a text that somebody guesses"])
+    keys = live.context.encoder.band_keys(encoded.sketches)
+    leaves = live.context.leaves
+    with index.database.transaction() as connection:
+        secret = lookups.read_lock_secret(connection, leaves)
+    assert len(secret) == 32
+    taken = set(lookups.bucket_locks(secret, leaves, keys).tolist())
+    assert len(taken) > 10 and taken.isdisjoint(lookups.bucket_locks(b"", leaves, keys).tolist())
+    with psycopg.connect(database_url) as connection:
+        hidden = SQL(
+            "SELECT has_table_privilege(role, 'nearsim_index.lock_secret', 'SELECT') FROM unnest(CAST(%s AS text[])) AS role"
+        )
+        connection.execute(SQL("SELECT nearsim.create_roles(), nearsim.grant_rights()"))
+        roles = [["nearsim_reader", "nearsim_writer"]]
+        assert connection.execute(hidden, roles).fetchall() == [(False,), (False,)]

@@ -47,7 +47,7 @@ BEGIN
         SELECT format('GRANT SELECT ON %s TO nearsim_reader, nearsim_writer', CAST(oid AS regclass))
         FROM pg_class
         WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
-            AND relkind IN ('r', 'p', 'v') AND (NOT isolated OR relkind = 'v' OR relname = 'alembic_version'
+            AND relkind IN ('r', 'p', 'v') AND relname <> 'lock_secret' AND (NOT isolated OR relkind = 'v' OR relname = 'alembic_version'
                 OR oid IN (SELECT polrelid FROM pg_policy))
         UNION ALL
         SELECT format('GRANT EXECUTE ON FUNCTION %s TO nearsim_reader, nearsim_writer', CAST(oid AS regprocedure))

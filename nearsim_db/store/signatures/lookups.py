@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -25,6 +26,7 @@ Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 # Advisory locks of a generation, each of the buckets with one remainder (lock striping): more would admit more callers
 # at once, but take more of the server's locks.
 STRIPES = 1024
+_LOCK_BYTES = 6  # below the space
 _STRIPE_SPACE = 0x6E79  # keeps bigint advisory locks apart from other applications', as `Lock` does
 
 
@@ -131,10 +133,22 @@ def read_candidates(
     return None if rows is None else [Twin(*row) for row in rows]
 
 
-def bucket_locks(leaves: Leaves, keys: Keys) -> Ints:
-    """Return the advisory locks of the stripes of these buckets, ascending; `keys` are the bucket hashes, uint64."""
-    stripes = np.unique(flat(keys) % np.uint64(STRIPES)).astype(np.int64)
-    return stripes + ((_STRIPE_SPACE << 48) | (leaves.generation_id * STRIPES))
+def read_lock_secret(connection: Connection, leaves: Leaves) -> bytes:
+    """Return the secret of a generation from which its advisory locks are computed, empty if it is gone."""
+    return bytes(run(connection, "read_lock_secret", leaves).value() or b"")
+
+
+def bucket_locks(secret: bytes, leaves: Leaves, keys: Keys) -> Ints:
+    """Return the advisory locks of the stripes of these buckets, ascending; `keys` are the bucket hashes, uint64.
+
+    Every session sees which locks another one holds; without the secret they do not tell of which text.
+    """
+    stripes = np.unique(flat(keys) % np.uint64(STRIPES)).tolist()
+    locks = [
+        int.from_bytes(sha256(b"%b %d %d" % (secret, leaves.generation_id, stripe)).digest()[:_LOCK_BYTES])
+        for stripe in stripes
+    ]
+    return np.unique(np.array(locks, np.int64)) | (_STRIPE_SPACE << 48)
 
 
 def lock_of_empty(collection_id: CollectionId) -> int:
@@ -142,12 +156,12 @@ def lock_of_empty(collection_id: CollectionId) -> int:
     return (_STRIPE_SPACE << 48) | (1 << 47) | collection_id
 
 
-def lock_buckets(connection: Connection, leaves: Leaves, keys: Keys) -> None:
+def lock_buckets(connection: Connection, secret: bytes, leaves: Leaves, keys: Keys) -> None:
     """Lock the stripes of these buckets against concurrent checked writes, until the transaction ends.
 
     All callers lock the stripes in the same order.
     """
-    _fetch(connection, "lock_buckets", leaves, {"locks": packed(bucket_locks(leaves, keys))})
+    _fetch(connection, "lock_buckets", leaves, {"locks": packed(bucket_locks(secret, leaves, keys))})
 
 
 def read_signed(

@@ -70,6 +70,10 @@ LEFT JOIN LATERAL (
 ) AS found ON true
 ORDER BY found.place, found.doc_id
 
+-- name: read_lock_secret
+-- The secret of a generation's advisory locks. Relies on lock_secret_pkey.
+SELECT secret FROM nearsim_index.lock_secret WHERE generation_id = {generation_id}
+
 -- name: lock_buckets
 -- Take advisory locks in the given order, until the transaction ends.
 SELECT pg_advisory_xact_lock(key) FROM unnest(CAST(%(locks)s AS bigint[])) AS q (key)

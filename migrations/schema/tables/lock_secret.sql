@@ -1,0 +1,12 @@
+-- Advisory locks are visible to every session of the server. Without the secret, which only the owner reads, those of a text
+-- do not tell which text it is.
+CREATE TABLE nearsim_index.lock_secret (
+    generation_id integer CONSTRAINT lock_secret_pkey PRIMARY KEY CONSTRAINT lock_secret_generation_fkey
+        REFERENCES nearsim.generation ON DELETE CASCADE,
+    secret bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+);
+
+COMMENT ON TABLE nearsim_index.lock_secret IS
+    'Secret of a generation, from which the numbers of its advisory locks are computed; readers and writers may not read it';
+COMMENT ON COLUMN nearsim_index.lock_secret.generation_id IS 'The generation';
+COMMENT ON COLUMN nearsim_index.lock_secret.secret IS '32 random bytes';
