@@ -105,10 +105,10 @@ def _sweep(
     swept, done = SweepResult(), 0
     start = source_rows.find_slice(connection, source_rows.get_source(connection, collection_id), None, 0)
     while start is not None:
-        start, new, changed = retry_conflicts(
+        start, new, changed, compared = retry_conflicts(
             connection, partial(_compare_rows, connection, collection_id, start)
         )
-        swept.new, swept.changed, done = swept.new + new, swept.changed + changed, done + _ROWS_PER_SLICE
+        swept.new, swept.changed, done = swept.new + new, swept.changed + changed, done + compared
         progress("follow", done, None)
         meanwhile()
         if stopping():
@@ -148,16 +148,17 @@ def _create_collections(connection: Connection, collection_id: CollectionId) -> 
 
 def _compare_rows(
     connection: Connection, collection_id: CollectionId, start: str
-) -> tuple[str | None, int, int]:
+) -> tuple[str | None, int, int, int]:
     """Apply a slice of rows in one transaction.
 
-    Returns the id at which the next slice starts, None after the last, and how many documents were new and changed.
+    Returns the id at which the next slice starts, None after the last, how many documents were new and changed, and the
+    number of rows.
     """
     source = lock_source(connection, collection_id)
     following = source_rows.find_slice(connection, source, start, _ROWS_PER_SLICE)
-    new, changed = source_rows.update_slice(connection, source, start, _ROWS_PER_SLICE)
+    new, changed, compared = source_rows.update_slice(connection, source, start, _ROWS_PER_SLICE)
     connection.commit()
-    return following, new, changed
+    return following, new, changed, compared
 
 
 def _compare_documents(

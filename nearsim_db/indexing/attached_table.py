@@ -193,18 +193,20 @@ def copy_texts(engine: Engine, collection_id: CollectionId, progress: Progress =
         after: int | None = 0
         done = 0
         while after is not None:
-            after = retry_conflicts(connection, partial(_copy_batch, connection, collection_id, after))
-            done += _TEXTS_PER_BATCH
+            after, copied = retry_conflicts(
+                connection, partial(_copy_batch, connection, collection_id, after)
+            )
+            done += copied
             progress("keep", done, None)
         attachments.delete_attachment(connection, collection_id)
         connection.commit()
 
 
-def _copy_batch(connection: Connection, collection_id: CollectionId, after: int) -> int | None:
+def _copy_batch(connection: Connection, collection_id: CollectionId, after: int) -> tuple[int | None, int]:
     source = lock_source(connection, collection_id)
-    last = source_rows.copy_texts(connection, source, after, _TEXTS_PER_BATCH)
+    last, copied = source_rows.copy_texts(connection, source, after, _TEXTS_PER_BATCH)
     connection.commit()
-    return last
+    return last, copied
 
 
 def refuse_attached_rows(engine: Engine, collection_id: CollectionId, external_ids: list[str]) -> None:

@@ -2,15 +2,18 @@
 
 import io
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.cli.output import plots, progress, reindex, tables
+from nearsim_db.cli.output import layouts, plots, progress, reindex, tables
 from nearsim_db.cli.output.terminal import visible
 from nearsim_db.indexing import build
+from nearsim_db.records import Verdict
 from nearsim_db.similarity.amplification import parse
+from nearsim_db.store.clusters.events import Event
 from tests.builders.command_line import STORM, STORM_AGAIN, Terminal
 
 NUMBERS = ("similarity", "intersection", "union", "estimate", "shared_bands")
@@ -88,6 +91,36 @@ def test_generations_fit_a_terminal(terminal: Terminal) -> None:
         assert every - set(heading.split()) == missing
         if len(rows) == 1:
             assert max(map(len, lines)) <= 80
+
+
+def test_numbers_of_generations_can_be_given_to_commands(terminal: Terminal) -> None:
+    reindex.print_table([{**ROW, "generation": 100_000_004}], terminal)
+    assert "100000004" in terminal.getvalue().split()
+
+
+def test_events_fit_a_terminal(terminal: Terminal) -> None:
+    at = datetime(2026, 11, 22, 7, 49, tzinfo=UTC)
+    pair = ("reuters-newswire-17", "reuters-newswire-18", 0.9286, None, 1, 2)
+    event = Event(
+        1_234_567, "pair_found", at, "news", "default", *pair, 3_456_789, 4, (5,) * 9, (), 100_000_004, True
+    )
+    columns, rows = layouts.EVENTS.table([event])
+    tables.print_fitting(
+        columns, rows, optional=layouts.EVENTS.optional, wrap=layouts.EVENTS.wrap, stream=terminal
+    )
+    lines = terminal.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[-1].split()[:4] == ["1234567", "pair_found", *pair[:2]]
+
+
+@pytest.mark.parametrize("layout", [layouts.VERDICTS, layouts.UNDONE_VERDICTS])
+def test_verdicts_fit_a_terminal(terminal: Terminal, layout: layouts.Layout[Verdict]) -> None:
+    at, why = datetime(2026, 11, 22, 7, 49, tzinfo=UTC), "they are of different days " * 5
+    ends = ("reuters-newswire-17", "reuters-newswire-18")
+    verdict = Verdict(*ends, "vetoed", "anna.of.the.desk", why, at, "bert.of.the.desk", why, at)
+    columns, rows = layout.table([verdict])
+    tables.print_fitting(columns, rows, optional=layout.optional, wrap=layout.wrap, stream=terminal)
+    assert max(map(len, terminal.getvalue().splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Commands on tables of applications that collections are attached to: attach, sweep, detach."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -184,12 +185,30 @@ def _list(result: options.Result) -> None:
 
     def print_text() -> None:
         if rows:
-            columns, values = list(rows[0]), [list(one.values()) for one in rows]
-            tables.print_table(columns, values, wrap=["columns", "trouble"])
+            _print_attachments(rows)
         else:
             terminal.print_line("no collection is attached to a table; see: nearsim attach --help")
 
     result.show(rows, print_text)
+
+
+def _print_attachments(rows: Sequence[dict[str, Any]]) -> None:
+    """Print attached tables; a narrow terminal shows no empty columns, then no times."""
+    empty = [name for name in ("unusable", "trouble") if not any(row[name] for row in rows)]
+    values = [
+        [
+            ", ".join(f"{field}={column}" for field, column in row["columns"].items())
+            if name == "columns"
+            else value
+            for name, value in row.items()
+        ]
+        for row in rows
+    ]
+    left_out = tables.print_fitting(
+        list(rows[0]), values, optional=[*empty, "attached_at", "swept_at"], wrap=["columns", "trouble"]
+    )
+    if without := [name for name in left_out if name not in empty]:
+        terminal.print_line(f"left out for the width: {', '.join(without)}; --format csv has all columns")
 
 
 def _row(one: "Attachment") -> dict[str, Any]:

@@ -239,6 +239,7 @@ UNDONE_VERDICTS: Layout[Verdict] = Layout(
     as_json=_itself,
     key="verdicts",
     wrap=("why", "undone_why"),
+    optional=("at", "undone_at", "by", "undone_by"),
 )
 VERDICTS = replace(UNDONE_VERDICTS, shown=_VERDICT_SHOWN, shown_row=attrgetter(*_VERDICT_SHOWN))
 _EVENT_COLUMNS = (
@@ -271,6 +272,8 @@ EVENTS: "Layout[Event]" = Layout(
     as_json=_itself,
     shown=(*_EVENT_SHOWN, "survivor", "other_ids", "verified"),
     shown_row=_event_shown,
+    wrap=("other_ids",),
+    optional=("profile", "collection", "other_ids", "at", "cluster_id", "survivor", "similarity"),
 )
 
 

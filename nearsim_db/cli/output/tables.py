@@ -16,6 +16,8 @@ _SPACE_ENDS, _PART_ENDS = (
     re.compile(r"(?<= )"),
     re.compile(r"(?<=[_ ])"),
 )  # of words, and of parts of headings
+# Numbers that commands take are written without separators.
+_IDENTIFIER = re.compile(r"generation|cluster|replaces|(.+[ _])?id")
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
@@ -37,7 +39,7 @@ def print_table(
     places = decimals or {}
     values = [list(row) for row in rows]
     cells = [
-        [_cell(value, places.get(name, 4)) for name, value in zip(columns, row, strict=True)]
+        [_cell(name, value, places.get(name, 4)) for name, value in zip(columns, row, strict=True)]
         for row in values
     ]
     target = stream or sys.stdout
@@ -87,7 +89,7 @@ def print_fitting(
         names, values = [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
         cells = [
             [
-                _cut(visible(value), _READABLE) if name in shorten else _cell(value, 4)
+                _cut(visible(value), _READABLE) if name in shorten else _cell(name, value, 4)
                 for name, value in zip(names, row, strict=True)
             ]
             for row in values
@@ -98,8 +100,14 @@ def print_fitting(
     return left_out
 
 
-def _cell(value: object, decimals: int) -> str:
-    return f"{value:,.{decimals}f}" if isinstance(value, float) else visible(value)
+def _cell(name: str, value: object, decimals: int) -> str:
+    return f"{value:,.{decimals}f}" if isinstance(value, float) else _shown(name, value)
+
+
+def _shown(name: str, value: object) -> str:
+    """Return a value as readable text, a number that identifies something without separators."""
+    is_identifier = isinstance(value, int) and not isinstance(value, bool) and _IDENTIFIER.fullmatch(name)
+    return str(value) if is_identifier else visible(value)
 
 
 def _widths(
@@ -157,7 +165,7 @@ def print_facts(values: Mapping[str, object], stream: TextIO | None = None, widt
     rows = []
     for name, value in values.items():
         parts = value.split("\n") if isinstance(value, str) else [value]
-        rows.append((visible(name), "\n".join(map(visible, parts))))
+        rows.append((visible(name), "\n".join(_shown(name, part) for part in parts)))
     _print_wrapped(rows, lambda name: "bold", stream, width)
 
 

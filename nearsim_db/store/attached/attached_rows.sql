@@ -27,7 +27,8 @@ FROM {relation} AS source WHERE source.{id} >= CAST(%(start)s AS {id_type})
 ORDER BY source.{id} LIMIT %(amount)s
 
 -- name: upsert_source_documents
--- Upsert documents from rows of the attached table where they differ; returns how many were inserted and updated.
+-- Upsert documents from rows of the attached table where they differ; returns how many were inserted and updated, and
+-- the number of rows.
 -- Relies on document_external_id_key.
 WITH source_row AS MATERIALIZED (
     {rows}
@@ -49,7 +50,7 @@ WITH source_row AS MATERIALIZED (
         body = NULL, body_digest = excluded.body_digest, body_length = excluded.body_length
     RETURNING xmax = 0 AS is_new
 )
-SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new) FROM written
+SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), (SELECT count(*) FROM source_row) FROM written
 
 -- name: delete_orphans_in_slice
 -- Delete documents of a slice that have no row in the attached table; returns the last document of the slice and the
@@ -74,7 +75,8 @@ WHERE source.{id} IS NULL OR octet_length(CAST(source.{id} AS text)) NOT BETWEEN
 
 -- name: copy_texts
 -- Copy texts of a slice of a collection's documents from the attached table into the documents; documents without a
--- row are deleted. Returns the last document of the slice. Relies on document_collection_doc and on the table's key.
+-- row are deleted. Returns the last document of the slice, and their number. Relies on document_collection_doc and on
+-- the table's key.
 WITH attached AS MATERIALIZED (
     SELECT doc_id, external_id FROM nearsim.document WHERE collection_id = %(collection_id)s AND doc_id > %(after)s
     ORDER BY doc_id LIMIT %(amount)s
@@ -90,7 +92,7 @@ WITH attached AS MATERIALIZED (
     WHERE document.doc_id = attached.doc_id AND document.body_digest IS NOT NULL AND NOT EXISTS (
         SELECT FROM {relation} AS source WHERE source.{id} = {key} OFFSET 0)
 )
-SELECT max(doc_id) FROM attached
+SELECT max(doc_id), count(*) FROM attached
 
 -- name: read_source_body
 -- Text of a document whose body is in the attached table. Relies on document_pkey and on the table's key.

@@ -109,18 +109,18 @@ def find_slice(connection: Connection, source: Source, start: str | None, amount
     return found
 
 
-def update_slice(connection: Connection, source: Source, start: str, amount: int) -> tuple[int, int]:
-    """Update documents from a slice of rows; return how many were inserted and how many updated."""
+def update_slice(connection: Connection, source: Source, start: str, amount: int) -> tuple[int, int, int]:
+    """Update documents from a slice of rows; return how many were inserted and updated, and the number of rows."""
     parameters = {"collection_id": source.collection_id, "start": start, "amount": amount}
     return _write(connection, source, "select_rows_in_slice", parameters)
 
 
 def _write(
     connection: Connection, source: Source, rows: str, parameters: dict[str, object]
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     command = statement("upsert_source_documents", rows=source.statement(rows))
-    inserted, updated = run(connection, command, **parameters).row()
-    return inserted, updated
+    inserted, updated, count = run(connection, command, **parameters).row()
+    return inserted, updated, count
 
 
 def delete_orphans(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
@@ -135,11 +135,11 @@ def count_unusable(connection: Connection, source: Source) -> int:
     return int(run(connection, source.statement("count_unusable_rows")).value())
 
 
-def copy_texts(connection: Connection, source: Source, after: int, amount: int) -> int | None:
-    """Copy the texts of the next slice of doc_ids into the documents; return its last doc_id."""
+def copy_texts(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
+    """Copy the texts of the next slice of doc_ids into the documents; return its last doc_id and its length."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
-    last: int | None = run(connection, source.statement("copy_texts"), **parameters).value()
-    return last
+    last, count = run(connection, source.statement("copy_texts"), **parameters).row()
+    return last, count
 
 
 def read_body(connection: Connection, source: Source, doc_id: int) -> str | None:

@@ -52,13 +52,26 @@ def test_kept_documents_are_not_signed_again(story: Index, app: Application, dat
         attach.detach(database, "story", keep=False)
 
 
+def test_progress_counts_rows_and_documents_once(story: Index, database: Database) -> None:
+    reports: list[tuple[str, int]] = []
+
+    def note(step: str, done: int, total: int | None) -> None:
+        reports.append((step, done))
+
+    with Index.connect(database.engine.url, collection="story", progress=note) as index:
+        index.sweep()
+    attach.detach(database, "story", keep=True, progress=note)
+    assert max(done for step, done in reports if step == "follow") == 10
+    assert max(done for step, done in reports if step == "keep") == 10
+
+
 def test_an_interrupted_detach_with_keep_continues(
     story: Index, app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = source_rows.copy_texts
     left = [1, 1]
 
-    def interrupted(connection: object, source: Source, after: int, amount: int) -> int | None:
+    def interrupted(connection: object, source: Source, after: int, amount: int) -> tuple[int | None, int]:
         if not left:
             raise KeyboardInterrupt
         left.pop()
