@@ -118,3 +118,13 @@ def test_an_older_snapshot_is_named_as_the_reason(url: str) -> None:
 def test_invalid_requests_are_those_of_ask(url: str) -> None:
     with application(url) as app, pytest.raises(psycopg.errors.NoDataFound, match="does not exist"):
         app.execute("SELECT * FROM nearsim.check_text('a text', collection => 'none')")
+
+
+def test_without_an_answer_a_longer_deadline_is_advised(url: str) -> None:
+    hurried = "SELECT * FROM nearsim.check_insert('a text', collection => 'story', deadline => '0 s')"
+    with (
+        application(url) as app,
+        pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="no worker answered") as raised,
+    ):
+        app.execute(hurried)
+    assert "raise the deadline" in (raised.value.diag.message_hint or "")
