@@ -356,11 +356,18 @@ class Review(Base):
         ForeignKey("nearsim.collection.collection_id", name="review_collection_fkey", ondelete="CASCADE"),
         comment="The collection of the documents",
     )
-    reviewer: Mapped[str] = mapped_column(comment="Who was shown it, as stated; the author of the verdict")
+    reviewer: Mapped[str] = mapped_column(
+        server_default=text("CURRENT_USER"),
+        comment="The database user that was shown it; set by the database",
+    )
+    by: Mapped[str] = mapped_column(comment="Who was shown it, as stated; the author of the verdict")
     queue: Mapped[str] = mapped_column(
         comment="The queue that it was taken from, an argument of review_queue"
     )
-    left_id: Mapped[int] = mapped_column(comment="doc_id of the earlier document")
+    left_id: Mapped[int] = mapped_column(
+        ForeignKey("nearsim.verdict.left_id", name="review_verdict_fkey", ondelete=None),
+        comment="doc_id of the earlier document",
+    )
     right_id: Mapped[int] = mapped_column(
         comment="doc_id of the later document; that of the left one for a choice of a document to keep"
     )

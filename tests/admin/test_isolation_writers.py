@@ -39,9 +39,9 @@ REFUSED: list[LiteralString] = [
     "SELECT collection_id, {doc}, {like}, 'pinned', 'me', 'me' FROM nearsim.collection",
     "INSERT INTO nearsim.probe (collection_id, body) VALUES ({collection_id}, 'what')",
     "INSERT INTO nearsim.survivor_pin (collection_id, doc_id, by, why) VALUES ({collection_id}, {doc}, 'me', 'me')",
-    "INSERT INTO nearsim.review (collection_id, reviewer, queue, left_id, right_id) "
+    "INSERT INTO nearsim.review (collection_id, by, queue, left_id, right_id) "
     "VALUES ({collection_id}, 'me', 'numbers', {doc}, {like})",
-    "INSERT INTO nearsim.review (collection_id, reviewer, queue, left_id, right_id) "
+    "INSERT INTO nearsim.review (collection_id, by, queue, left_id, right_id) "
     "SELECT collection_id, 'me', 'numbers', {doc}, {like} FROM nearsim.collection",
 ]
 

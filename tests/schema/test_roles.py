@@ -41,7 +41,7 @@ WRITING = {
     ("survivor_pin", "INSERT"): {"collection_id", "doc_id", "by", "why"},
     ("survivor_pin", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
     ("review", "INSERT"): {
-        *("collection_id", "reviewer", "queue", "left_id", "right_id", "leased_until", "probability")
+        *("collection_id", "by", "queue", "left_id", "right_id", "leased_until", "probability")
     },
     ("review", "UPDATE"): {
         *("leased_until", "answer", "why", "decided_at", "decision_id", "verdict_id", "replaced_id"),

@@ -9,6 +9,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import translate_errors
@@ -98,7 +99,7 @@ def test_long_queues_are_looked_at_in_parts(desk: Desk, connection: Connection) 
 
 
 def test_two_reviewers_never_hold_the_same_pair(desk: Desk, index: Index) -> None:
-    bert = replace(desk, reviewer="bert")
+    bert = replace(desk, by="bert")
     with index.database.transaction() as one:
         first = desk.lease(one, "numbers")
         assert first == desk.lease(one, "numbers")
@@ -111,21 +112,21 @@ def test_two_reviewers_never_hold_the_same_pair(desk: Desk, index: Index) -> Non
     with index.database.transaction() as one, pytest.raises(ConflictError, match="being judged by anna"):
         bert.decide(one, "numbers", {first: "same"})
     with index.database.transaction() as one:
-        assert replace(desk, reviewer="cleo").lease(one, "numbers") is None
+        assert replace(desk, by="cleo").lease(one, "numbers") is None
         desk.release(one)
-        assert replace(desk, reviewer="cleo").lease(one, "numbers") == first
+        assert replace(desk, by="cleo").lease(one, "numbers") == first
 
 
 def test_a_lease_ends_after_its_time(desk: Desk, index: Index) -> None:
     with index.database.transaction() as connection:
         held = replace(desk, lease_seconds=-1).lease(connection, "numbers")
     with index.database.transaction() as connection:
-        assert replace(desk, reviewer="bert").lease(connection, "numbers") == held
+        assert replace(desk, by="bert").lease(connection, "numbers") == held
         assert held is not None
         with pytest.raises(ConflictError, match="being judged by bert"):
             desk.decide(connection, "numbers", {held: "same"})
         seen = desk.reviews(connection, *held)
-        assert [one.reviewer for one in seen] == ["bert", "anna"]
+        assert [one.by for one in seen] == ["bert", "anna"]
 
 
 def verdicts(connection: Connection) -> list[tuple[object, ...]]:
@@ -148,7 +149,7 @@ def test_a_decision_is_a_verdict_and_undo_restores_the_one_it_replaced(desk: Des
         assert verdicts(connection) == [(left, right, "vetoed", "anna", "three more boats")]
     with index.database.transaction() as connection:
         with pytest.raises(ConflictError, match="already decided by anna: different"):
-            replace(desk, reviewer="bert").decide(connection, "numbers", {(left, right): "same"})
+            replace(desk, by="bert").decide(connection, "numbers", {(left, right): "same"})
         leased = desk.lease(connection, "numbers")
         assert leased is not None
         desk.decide(connection, "numbers", {leased: "same"})
@@ -186,7 +187,7 @@ def test_unsure_and_skipped_set_no_verdict(desk: Desk, index: Index) -> None:
         assert verdicts(connection) == []
         assert desk.lease(connection, "numbers") is None
         # What one reviewer skipped is open for others; an unsure pair is left out unless it is asked for.
-        assert replace(desk, reviewer="bert").lease(connection, "numbers") == second
+        assert replace(desk, by="bert").lease(connection, "numbers") == second
         assert len(desk.queue(connection, "numbers", unreviewed=False)) == 2
 
 
@@ -199,6 +200,30 @@ def test_a_purge_and_a_dropped_collection_remove_reviews(desk: Desk, index: Inde
     index.purge(["t2"])
     with index.database.transaction() as connection:
         assert run(connection, "SELECT count(*) FROM nearsim.review").value() == 0
+
+
+def test_a_purge_removes_decisions_with_their_verdicts(desk: Desk, index: Index) -> None:
+    with index.database.transaction() as connection:
+        desk.decide(connection, "numbers", {(1, 3): "same"})
+        desk.decide(connection, "numbers", {(1, 3): "different", (2, 3): "same"}, replaces=True)
+        desk.keep(connection, 3, "the best")
+    index.purge(["t2"])
+    with index.database.transaction() as connection:
+        remaining = run(
+            connection,
+            "SELECT review_id FROM nearsim.review UNION ALL SELECT verdict_id FROM nearsim.verdict "
+            "UNION ALL SELECT pin_id FROM nearsim.survivor_pin",
+        )
+        assert remaining.values() == []
+
+
+def test_a_dropped_collection_takes_its_decisions_with_it(desk: Desk, index: Index) -> None:
+    with index.database.transaction() as connection:
+        desk.decide(connection, "numbers", {(1, 3): "same"})
+        desk.keep(connection, 3, "the best")
+    delete_collection(index.database, "default")
+    with index.database.transaction() as connection:
+        assert verdicts(connection) == []
 
 
 def test_a_verdict_on_a_deleted_document_is_refused(desk: Desk, index: Index) -> None:
@@ -220,7 +245,7 @@ def test_a_document_is_decided_with_its_shortlist_and_undone_as_one(desk: Desk, 
         assert [one.external_id for one in listed] == ["t0", "t2"]
         assert desk.lease_document(connection, generation_id, "numbers", Filters(), 10) == found
         same, different = (pair_of(doc_id, one.doc_id) for one in listed)
-        bert = replace(desk, reviewer="bert")
+        bert = replace(desk, by="bert")
         assert bert.lease(connection, "numbers") not in (same, different)
         held = bert.shortlist(connection, generation_id, doc_id, 10)
         assert {one.held_by for one in held} == {"anna"}

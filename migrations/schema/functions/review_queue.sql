@@ -155,8 +155,8 @@ BEGIN
                     SELECT FROM nearsim.review AS seen WHERE seen.left_id = pair.left_id
                         AND seen.right_id = pair.right_id AND seen.collection_id = $3
                         AND (seen.decided_at IS NOT NULL AND seen.undone_at IS NULL
-                            AND (seen.answer <> 'skipped' OR seen.reviewer = $4)
-                            OR seen.leased_until > now() AND seen.reviewer IS DISTINCT FROM $4))))
+                            AND (seen.answer <> 'skipped' OR (seen.by, seen.reviewer) = ($4, current_user))
+                            OR seen.leased_until > now() AND (seen.by, seen.reviewer) IS DISTINCT FROM ($4, current_user)))))
             ORDER BY %s, pair.left_id, pair.right_id
             LIMIT $12
         )
@@ -167,7 +167,7 @@ BEGIN
                 <> (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = $1 AND doc_id = open.right_id),
             (SELECT judged.verdict FROM nearsim.verdict AS judged WHERE judged.left_id = open.left_id
                 AND judged.right_id = open.right_id AND judged.undone_at IS NULL),
-            ARRAY(SELECT DISTINCT seen.reviewer FROM nearsim.review AS seen WHERE seen.left_id = open.left_id
+            ARRAY(SELECT DISTINCT seen.by FROM nearsim.review AS seen WHERE seen.left_id = open.left_id
                 AND seen.right_id = open.right_id AND seen.collection_id = $3 ORDER BY 1),
             open.probability
         FROM open
@@ -179,7 +179,7 @@ END
 $$;
 COMMENT ON FUNCTION nearsim.review_queue(
     text, text, text, text, double precision, double precision, text, timestamptz, timestamptz, text, boolean, integer) IS
-    'Pairs that a person should look at, the most doubtful first. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), ties (similar pairs of a cluster that no third document is similar to), torn (similar, but a veto keeps their clusters apart), nearly (below the threshold, between two clusters), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, those that reviewer skipped, and those leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title, external_id or text of either document, and its publication from since to before until. Of a long queue its first pairs are looked at, until the similarity that review_end returns';
+    'Pairs that a person should look at, the most doubtful first. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), ties (similar pairs of a cluster that no third document is similar to), torn (similar, but a veto keeps their clusters apart), nearly (below the threshold, between two clusters), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, those that the caller skipped under the name reviewer, and those leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title, external_id or text of either document, and its publication from since to before until. Of a long queue its first pairs are looked at, until the similarity that review_end returns';
 
 CREATE FUNCTION nearsim.review_end(
     collection text DEFAULT NULL, profile text DEFAULT NULL, queue text DEFAULT 'threshold',

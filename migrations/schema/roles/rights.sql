@@ -86,7 +86,7 @@ BEGIN
         ON nearsim.verdict TO nearsim_writer;
     GRANT INSERT (collection_id, doc_id, by, why), UPDATE (undone_by, undone_why, undone_at)
         ON nearsim.survivor_pin TO nearsim_writer;
-    GRANT INSERT (collection_id, reviewer, queue, left_id, right_id, leased_until, probability),
+    GRANT INSERT (collection_id, by, queue, left_id, right_id, leased_until, probability),
         UPDATE (leased_until, answer, why, decided_at, decision_id, verdict_id, replaced_id, pin_id, undone_at)
         ON nearsim.review TO nearsim_writer;
     GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline, max_matches, external_id, purpose)

@@ -1,10 +1,12 @@
 -- What reviewers were shown at the review desk, and what they decided. Rows belong to documents, not to an index: no
--- foreign key to either.
+-- foreign key to either. Writers fill in what they like, so the keys let a row name only verdicts and choices about its
+-- own documents, which undo relies on.
 CREATE TABLE nearsim.review (
     review_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT review_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT review_collection_fkey
         REFERENCES nearsim.collection ON DELETE CASCADE,
-    reviewer text NOT NULL,
+    reviewer text NOT NULL DEFAULT current_user,
+    by text NOT NULL,
     queue text NOT NULL,
     left_id bigint NOT NULL,
     right_id bigint NOT NULL,
@@ -20,7 +22,13 @@ CREATE TABLE nearsim.review (
     undone_at timestamptz,
     probability double precision,
     CONSTRAINT review_ordered CHECK (left_id <= right_id),
-    CONSTRAINT review_by_somebody CHECK (btrim(reviewer) <> ''),
+    CONSTRAINT review_verdict_fkey FOREIGN KEY (left_id, right_id, collection_id, verdict_id)
+        REFERENCES nearsim.verdict (left_id, right_id, collection_id, verdict_id),
+    CONSTRAINT review_replaced_fkey FOREIGN KEY (left_id, right_id, collection_id, replaced_id)
+        REFERENCES nearsim.verdict (left_id, right_id, collection_id, verdict_id),
+    CONSTRAINT review_pin_fkey FOREIGN KEY (left_id, pin_id, collection_id)
+        REFERENCES nearsim.survivor_pin (doc_id, pin_id, collection_id),
+    CONSTRAINT review_by_somebody CHECK (btrim(by) <> ''),
     CONSTRAINT review_answer_known CHECK (answer IN ('same', 'different', 'unsure', 'skipped', 'kept')),
     CONSTRAINT review_decided_whole CHECK ((answer IS NULL) = (decided_at IS NULL)),
     CONSTRAINT review_verdict_decided CHECK (verdict_id IS NULL OR answer IN ('same', 'different')),
@@ -32,13 +40,14 @@ CREATE TABLE nearsim.review (
 CREATE UNIQUE INDEX review_one_lease ON nearsim.review (collection_id, left_id, right_id) WHERE leased_until IS NOT NULL;
 CREATE INDEX review_pair ON nearsim.review (left_id, right_id);
 CREATE INDEX review_right ON nearsim.review (right_id);
-CREATE INDEX review_decisions ON nearsim.review (collection_id, reviewer, decided_at) WHERE decided_at IS NOT NULL;
+CREATE INDEX review_decisions ON nearsim.review (collection_id, reviewer, by, decided_at) WHERE decided_at IS NOT NULL;
 
 COMMENT ON TABLE nearsim.review IS
     'What each reviewer was shown at the review desk, leases that have not ended, and decisions with their verdicts';
 COMMENT ON COLUMN nearsim.review.review_id IS 'Number of the row, ascending with time';
 COMMENT ON COLUMN nearsim.review.collection_id IS 'The collection of the documents';
-COMMENT ON COLUMN nearsim.review.reviewer IS 'Who was shown it, as stated; the author of the verdict';
+COMMENT ON COLUMN nearsim.review.reviewer IS 'The database user that was shown it; set by the database';
+COMMENT ON COLUMN nearsim.review.by IS 'Who was shown it, as stated; the author of the verdict';
 COMMENT ON COLUMN nearsim.review.queue IS 'The queue that it was taken from, an argument of review_queue';
 COMMENT ON COLUMN nearsim.review.right_id IS
     'doc_id of the later document; that of the left one for a choice of a document to keep';

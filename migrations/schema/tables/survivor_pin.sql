@@ -10,11 +10,12 @@ CREATE TABLE nearsim.survivor_pin (
     undone_by text,
     undone_why text,
     undone_at timestamptz,
+    -- For the foreign keys of reviews.
+    CONSTRAINT survivor_pin_document_key UNIQUE (doc_id, pin_id, collection_id),
     CONSTRAINT survivor_pin_explained CHECK (btrim(why) <> '' AND btrim(by) <> ''),
     CONSTRAINT survivor_pin_undone_whole CHECK
         ((undone_at IS NULL) = (undone_by IS NULL) AND (undone_at IS NULL) = (undone_why IS NULL))
 );
-CREATE INDEX survivor_pin_document ON nearsim.survivor_pin (doc_id, pin_id);
 
 COMMENT ON TABLE nearsim.survivor_pin IS
     'Documents that a person chose to keep; of several in a cluster the newest choice counts, before the keep policy';

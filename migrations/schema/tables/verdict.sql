@@ -12,6 +12,8 @@ CREATE TABLE nearsim.verdict (
     undone_by text,
     undone_why text,
     undone_at timestamptz,
+    -- For the foreign keys of reviews.
+    CONSTRAINT verdict_pair_key UNIQUE (left_id, right_id, collection_id, verdict_id),
     CONSTRAINT verdict_ordered CHECK (left_id < right_id),
     CONSTRAINT verdict_known CHECK (verdict IN ('pinned', 'vetoed')),
     CONSTRAINT verdict_explained CHECK (btrim(why) <> '' AND btrim(by) <> ''),
@@ -19,7 +21,6 @@ CREATE TABLE nearsim.verdict (
         ((undone_at IS NULL) = (undone_by IS NULL) AND (undone_at IS NULL) = (undone_why IS NULL))
 );
 CREATE UNIQUE INDEX verdict_one_current ON nearsim.verdict (left_id, right_id) WHERE undone_at IS NULL;
-CREATE INDEX verdict_left ON nearsim.verdict (left_id);
 CREATE INDEX verdict_right ON nearsim.verdict (right_id);
 CREATE INDEX verdict_collection ON nearsim.verdict (collection_id, verdict);
 

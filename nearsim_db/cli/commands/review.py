@@ -77,7 +77,7 @@ def review(
         listening = stack.enter_context(server.listen(host, port))
         address = server.Address(host, listening.getsockname()[1], token or secrets.token_urlsafe(32))
         typer.echo(address.url)
-        terminal.print_info(f"judging as {site.desk.reviewer}; Ctrl-C ends the review desk")
+        terminal.print_info(f"judging as {site.desk.by}; Ctrl-C ends the review desk")
         if browser:
             webbrowser.open(address.url)
         server.serve(site, address, listening)

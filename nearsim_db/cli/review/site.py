@@ -105,17 +105,17 @@ class Site:
     @classmethod
     @contextmanager
     def open(
-        cls, collection: str, profile: str | None, reviewer: str | None, labels: Path | None = None
+        cls, collection: str, profile: str | None, by: str | None, labels: Path | None = None
     ) -> "Iterator[Self]":
         """Open the desk of a collection; at the end what is leased and undecided is given back.
 
-        The reviewer is by default the database user. Raises NotFoundError if nothing is indexed.
+        `by` is the author of the decisions, by default the database user. Raises NotFoundError if nothing is indexed.
         """
         with Index.connect(collection=collection, profile=profile) as index:
             with index.database.transaction() as connection:
                 live = find_live(connection, collection, profile)
                 may, user = may_review(connection, live.collection_id)
-            desk = Desk(live.collection_id, collection, profile, (reviewer or user).strip() or user)
+            desk = Desk(live.collection_id, collection, profile, (by or user).strip() or user)
             with Indexer(index) as indexer:
                 site = cls(index, desk, indexer, may, labels)
                 site.write_labels()

@@ -123,3 +123,11 @@ LEFT JOIN LATERAL (
 attached.doc_id, attached.revision, attached.title,
     CASE WHEN attached.body_digest IS NULL THEN attached.body ELSE source_row.body END, CAST(NULL AS real[]),
     attached.body_digest <> CAST(md5(coalesce(source_row.body, '')) AS uuid)
+
+-- name: by_caller
+-- Condition on a review: of this user, under this name.
+(review.reviewer = current_user AND review.by = %(by)s)
+
+-- name: named_reviewer
+-- Who a review is of, as stated, with the user if that is another one.
+review.by || CASE WHEN review.reviewer <> current_user THEN ' (' || review.reviewer || ')' ELSE '' END

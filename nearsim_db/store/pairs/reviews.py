@@ -1,6 +1,6 @@
 """The review desk: queues of doubtful pairs, leases on them, and decisions, which are verdicts, with undo."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from math import nextafter
@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import run
+from nearsim_db.store.driver.statements import Result, run
 from nearsim_db.store.pairs.review_documents import NamedDocument, ReviewedPair
 from nearsim_db.store.pairs.verdicts import Pair, by_pair, change_verdicts, ends_of
 
@@ -103,7 +103,7 @@ class Listed(NamedDocument):
 class PairReview:
     """Who saw a pair, and what they answered, None if they only saw it."""
 
-    reviewer: str
+    by: str  # with the database user in parentheses if that is not the caller
     answer: Answer | Literal["kept"] | None
     why: str | None
     undone: bool
@@ -123,12 +123,12 @@ def may_review(connection: Connection, collection_id: CollectionId) -> tuple[boo
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The desk of one reviewer. No method commits."""
+    """The desk of one reviewer: of a database user under a name, in one collection. No method commits."""
 
     collection_id: CollectionId
     collection: str
     profile: str | None
-    reviewer: str
+    by: str
     lease_seconds: float = LEASE_SECONDS
 
     def queue(
@@ -143,20 +143,19 @@ class Desk:
         """Return the first pairs of a queue, the most doubtful first. Raises NotFoundError for an unknown queue."""
         parameters = {"queue": queue, "unreviewed": unreviewed, "max_pairs": most} | asdict(filters)
         try:
-            return run(connection, "read_review_queue", **self._place, **parameters).all(QueuedPair)
+            return self._run(connection, "read_review_queue", **self._place, **parameters).all(QueuedPair)
         except pg.InvalidParameterValue as error:
             raise NotFoundError(str(error.diag.message_primary)) from error
 
     def count(self, connection: Connection, most: int = 1000) -> dict[str, tuple[int, bool]]:
         """Return the number of pairs that each queue has left, and whether that is all: it looked to its end."""
-        rows = run(connection, "count_review_queues", **self._place, max_pairs=most).rows()
+        rows = self._run(connection, "count_review_queues", **self._place, max_pairs=most).rows()
         return {queue: (pairs, is_complete and pairs < most) for queue, pairs, is_complete in rows}
 
     def look_further(self, connection: Connection, queue: str, filters: Filters) -> Filters | None:
         """Return filters for the part of a long queue that was not looked at; None if it was looked at to its end."""
         given = {"min_similarity": filters.min_similarity, "max_similarity": filters.max_similarity}
-        place = {"collection": self.collection, "profile": self.profile, "queue": queue}
-        end = run(connection, "find_review_end", **place, **given).value()
+        end = self._run(connection, "find_review_end", **self._place, queue=queue, **given).value()
         if end is None:
             return None
         if queue in _ASCENDING:
@@ -172,13 +171,13 @@ class Desk:
         That is the first pair of the reviewer's present leases, if the filters let it pass, until it is decided or
         released.
         """
-        own = run(connection, "find_own_lease", **self._who, queue=queue).rows()
+        own = self._run(connection, "find_own_lease", queue=queue).rows()
         is_free = filters == Filters()
         found = [] if own and is_free else self.queue(connection, queue, filters, _TRIED_AT_ONCE)
         if not is_free:
             listed_pairs = {(one.left_id, one.right_id) for one in found}
             own = [row for row in own if row[:2] in listed_pairs]
-        fresh_first = sorted(found, key=lambda one: self.reviewer in one.seen_by)
+        fresh_first = sorted(found, key=lambda one: self.by in one.seen_by)
         listed = [(one.left_id, one.right_id, one.probability) for one in fresh_first]
         for left_id, right_id, probability in [*own, *listed]:
             if self._take(connection, queue, {(left_id, right_id): probability}):
@@ -188,7 +187,7 @@ class Desk:
     def shortlist(self, connection: Connection, generation_id: int, doc_id: int, most: int) -> list[Listed]:
         """Return the documents of a document's open pairs, the most similar first."""
         parameters = {"generation_id": generation_id, "doc_id": doc_id, "most": most}
-        return run(connection, "read_shortlist", **self._who, **parameters).all(Listed)
+        return self._run(connection, "read_shortlist", **parameters).all(Listed)
 
     def lease_document(
         self, connection: Connection, generation_id: int, queue: str, filters: Filters, most: int
@@ -210,15 +209,15 @@ class Desk:
         self, connection: Connection, queue: str, pairs: Mapping[Pair, float | None]
     ) -> dict[Pair, int]:
         """Lease pairs, with their probabilities; return the numbers of their rows but of those leased to others."""
-        given = {"collection_id": self.collection_id, **ends_of(list(pairs))}
-        run(connection, "end_leases", **given)
+        ends = ends_of(list(pairs))
+        self._run(connection, "end_leases", **ends)
         more = {"queue": queue, "lease_seconds": self.lease_seconds, "probabilities": list(pairs.values())}
-        taken = run(connection, "lease_pairs", reviewer=self.reviewer, **given, **more).rows()
+        taken = self._run(connection, "lease_pairs", **ends, **more).rows()
         return {(left_id, right_id): review_id for left_id, right_id, review_id in taken}
 
     def release(self, connection: Connection) -> None:
         """Give back what this reviewer was shown and did not decide."""
-        run(connection, "release_leases", **self._who)
+        self._run(connection, "release_leases")
 
     def decide(
         self,
@@ -231,12 +230,14 @@ class Desk:
     ) -> None:
         """Decide pairs as one decision: same pins, different vetoes, unsure and skipped set no verdict.
 
-        Raises ConflictError if somebody else has a lease on one of them or, unless this `replaces` decisions, one was
-        decided meanwhile; NearsimError if a verdict is not possible.
+        Raises NotFoundError for a document that is not in the collection, ConflictError if somebody else has a lease on
+        one of the pairs or, unless this `replaces` decisions, one was decided meanwhile; NearsimError if a verdict is
+        not possible.
         """
-        given = {**self._who, **ends_of(list(answers)), "replaces": replaces}
-        for reviewer, decided in run(connection, "find_holders", **given).rows():
-            doing = f"already decided by {reviewer}: {decided}" if decided else f"being judged by {reviewer}"
+        self._lock_documents(connection, answers)
+        given = {**ends_of(list(answers)), "replaces": replaces}
+        for holder, decided in self._run(connection, "find_holders", **given).rows():
+            doing = f"already decided by {holder}: {decided}" if decided else f"being judged by {holder}"
             raise ConflictError(f"this pair is {doing}")
         rows = self._take(connection, queue, dict.fromkeys(answers))
         if len(rows) < len(answers):
@@ -246,8 +247,9 @@ class Desk:
 
     def keep(self, connection: Connection, doc_id: int, why: str) -> None:
         """Choose a document to keep in its cluster, as one decision. Raises NotFoundError."""
+        self._lock_documents(connection, [(doc_id, doc_id)])
         reason = why.strip() or None
-        parameters = {"why": reason or "chosen at the review desk", "by": self.reviewer}
+        parameters = {"why": reason or "chosen at the review desk", "by": self.by}
         ((pin_id,),) = change_verdicts(connection, "keep_document", doc_id=doc_id, **parameters)
         rows = self._take(connection, "cluster", {(doc_id, doc_id): None})
         if not rows:
@@ -265,7 +267,7 @@ class Desk:
         pin_id: int | None = None,
     ) -> None:
         """Record a decision on the rows of its leases, and end all leases of this reviewer."""
-        run(
+        self._run(
             connection,
             "record_decision",
             review_ids=[rows[pair] for pair in answers],
@@ -283,13 +285,13 @@ class Desk:
     ) -> tuple[dict[Pair, int], dict[Pair, int]]:
         """Set the verdicts of answers; return the numbers of those replaced and of those set, by pair."""
         ends = ends_of([pair for pair, answer in answers.items() if answer in _JUDGING])
-        replaced = by_pair(run(connection, "lock_current_verdicts", **ends).rows())
+        replaced = by_pair(self._run(connection, "lock_current_verdicts", **ends).rows())
         made: dict[Pair, int] = {}
         for answer in _JUDGING:
             pairs = [pair for pair, given in answers.items() if given == answer]
             if not pairs:
                 continue
-            parameters = {"why": why or f"reviewed: {answer}", "by": self.reviewer}
+            parameters = {"why": why or f"reviewed: {answer}", "by": self.by}
             answered = {"answers": [answer] * len(pairs)}
             made |= by_pair(
                 change_verdicts(connection, "set_verdicts", **ends_of(pairs), **answered, **parameters)
@@ -302,37 +304,47 @@ class Desk:
         The verdicts that it replaced are set again, with their author and reason. A verdict that somebody replaced or
         undid since is left as it is.
         """
-        rows = run(connection, "lock_last_decision", **self._who).all(DecidedRow)
+        rows = self._run(connection, "lock_last_decision").all(DecidedRow)
         ends = ends_of([(row.left_id, row.right_id) for row in rows if row.verdict_id is not None])
-        current = by_pair(run(connection, "lock_current_verdicts", **ends).rows())
+        current = by_pair(self._run(connection, "lock_current_verdicts", **ends).rows())
         own = [row for row in rows if row.verdict_id and current.get(row.pair) == row.verdict_id]
-        parameters = {"why": "undone at the review desk", "by": self.reviewer}
+        pairs = [row.pair for row in own]
+        self._lock_documents(connection, pairs)
+        parameters = {"why": "undone at the review desk", "by": self.by, "collection_id": self.collection_id}
         replaced = [row.replaced_id for row in own]
-        given = ends_of([row.pair for row in own])
-        change_verdicts(connection, "undo_verdicts", **given, replaced_ids=replaced, **parameters)
+        change_verdicts(connection, "undo_verdicts", **ends_of(pairs), replaced_ids=replaced, **parameters)
         pin_ids = [row.pin_id for row in rows if row.pin_id is not None]
-        run(connection, "undo_keeps", pin_ids=pin_ids, **parameters)
-        run(connection, "record_undo", review_ids=[row.review_id for row in rows])
+        self._run(connection, "undo_keeps", pin_ids=pin_ids, why=parameters["why"])
+        self._run(connection, "record_undo", review_ids=[row.review_id for row in rows])
         return rows
 
     def sampled(self, connection: Connection, generation_id: int) -> list[tuple[float, bool, float]]:
         """Return similarity, whether it is the same, and probability of each decided pair of the queue sample."""
-        parameters = {"generation_id": generation_id, "collection_id": self.collection_id}
-        return run(connection, "read_sampled", **parameters).rows()
+        return self._run(connection, "read_sampled", generation_id=generation_id).rows()
 
     def progress(self, connection: Connection) -> Progress:
         """Count this reviewer's decisions in force."""
-        return run(connection, "read_review_progress", **self._who).one(Progress)
+        return self._run(connection, "read_review_progress").one(Progress)
 
     def reviews(self, connection: Connection, left_id: int, right_id: int) -> list[PairReview]:
         """Return who saw and decided a pair, latest first."""
-        pair = {"left_id": left_id, "right_id": right_id, "collection_id": self.collection_id}
-        return run(connection, "read_pair_reviews", **pair).all(PairReview)
+        parameters = {"left_id": left_id, "right_id": right_id}
+        return self._run(connection, "read_pair_reviews", **parameters).all(PairReview)
 
-    @property
-    def _who(self) -> dict[str, object]:
-        return {"collection_id": self.collection_id, "reviewer": self.reviewer}
+    def _lock_documents(self, connection: Connection, pairs: Iterable[Pair]) -> None:
+        """Keep documents in the collection until the transaction ends. Raises NotFoundError for one that is not in it.
+
+        Functions that store verdicts find the collection by the document, so this comes before them.
+        """
+        doc_ids = {doc_id for pair in pairs for doc_id in pair}
+        missing = doc_ids.difference(self._run(connection, "lock_documents", doc_ids=list(doc_ids)).values())
+        if missing:
+            raise NotFoundError(f"there is no document {min(missing)} in this collection")
+
+    def _run(self, connection: Connection, command: str, /, **parameters: object) -> Result:
+        """Run a statement of this desk's collection and name."""
+        return run(connection, command, collection_id=self.collection_id, by=self.by, **parameters)
 
     @property
     def _place(self) -> dict[str, object]:
-        return {"collection": self.collection, "profile": self.profile, "reviewer": self.reviewer}
+        return {"collection": self.collection, "profile": self.profile}

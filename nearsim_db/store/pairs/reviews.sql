@@ -3,12 +3,12 @@
 SELECT similarity, intersection_size, union_size, estimate, shared_bands, numbers_differ, verdict,
     left_id, right_id, left_external_id, right_external_id, left_title, right_title, left_source, right_source,
     seen_by, probability
-FROM nearsim.review_queue(%(collection)s, %(profile)s, %(queue)s, %(reviewer)s, %(min_similarity)s, %(max_similarity)s,
+FROM nearsim.review_queue(%(collection)s, %(profile)s, %(queue)s, %(by)s, %(min_similarity)s, %(max_similarity)s,
     %(source)s, %(since)s, %(until)s, %(text)s, %(unreviewed)s, %(max_pairs)s)
 
 -- name: count_review_queues
 -- Number of pairs that each queue has left, up to a maximum, and whether that is all of it.
-SELECT queue, pairs, complete FROM nearsim.review_counts(%(collection)s, %(profile)s, %(reviewer)s, %(max_pairs)s)
+SELECT queue, pairs, complete FROM nearsim.review_counts(%(collection)s, %(profile)s, %(by)s, %(max_pairs)s)
 
 -- name: find_review_end
 -- The similarity at which a queue stops looking (nearsim.review_end).
@@ -16,7 +16,7 @@ SELECT nearsim.review_end(%(collection)s, %(profile)s, %(queue)s, %(min_similari
 
 -- name: may_review
 -- Whether the user may write reviews and verdicts about a collection, and its name. Relies on collection_access_pkey.
-SELECT has_column_privilege('nearsim.review', 'reviewer', 'INSERT')
+SELECT has_column_privilege('nearsim.review', 'by', 'INSERT')
     AND (NOT row_security_active(CAST('nearsim.review' AS regclass)) OR EXISTS (
         SELECT FROM nearsim_index.collection_access WHERE collection_id = %(collection_id)s AND may_write)), current_user
 
@@ -24,7 +24,7 @@ SELECT has_column_privilege('nearsim.review', 'reviewer', 'INSERT')
 -- The first pair that a reviewer was shown in a queue and has not decided, while the lease lasts. Relies on
 -- review_one_lease.
 SELECT left_id, right_id, probability FROM nearsim.review
-WHERE collection_id = %(collection_id)s AND reviewer = %(reviewer)s AND queue = %(queue)s AND leased_until > now()
+WHERE collection_id = %(collection_id)s AND {by_caller} AND queue = %(queue)s AND leased_until > now()
 ORDER BY review_id LIMIT 1
 
 -- name: read_shortlist
@@ -34,8 +34,8 @@ SELECT document.doc_id, document.external_id, document.title, document.source, d
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), pair.similarity,
     (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = %(generation_id)s AND doc_id = pair.left_id)
         <> (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = %(generation_id)s AND doc_id = pair.right_id),
-    (SELECT held.reviewer FROM nearsim.review AS held WHERE held.left_id = pair.left_id AND held.right_id = pair.right_id
-        AND held.collection_id = %(collection_id)s AND held.leased_until > now() AND held.reviewer <> %(reviewer)s)
+    (SELECT {named_reviewer} FROM nearsim.review WHERE review.left_id = pair.left_id AND review.right_id = pair.right_id
+        AND review.collection_id = %(collection_id)s AND leased_until > now() AND NOT {by_caller})
 FROM nearsim_index.pair_ends AS pair
 JOIN nearsim.document ON document.doc_id = pair.other_id AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
 WHERE pair.generation_id = %(generation_id)s AND pair.doc_id = %(doc_id)s
@@ -43,9 +43,9 @@ WHERE pair.generation_id = %(generation_id)s AND pair.doc_id = %(doc_id)s
         SELECT FROM nearsim.verdict WHERE verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id
             AND verdict.undone_at IS NULL)
     AND NOT EXISTS (
-        SELECT FROM nearsim.review AS seen WHERE seen.left_id = pair.left_id AND seen.right_id = pair.right_id
-            AND seen.collection_id = %(collection_id)s AND seen.decided_at IS NOT NULL AND seen.undone_at IS NULL
-            AND (seen.answer <> 'skipped' OR seen.reviewer = %(reviewer)s))
+        SELECT FROM nearsim.review WHERE review.left_id = pair.left_id AND review.right_id = pair.right_id
+            AND review.collection_id = %(collection_id)s AND decided_at IS NOT NULL AND undone_at IS NULL
+            AND (answer <> 'skipped' OR {by_caller}))
 ORDER BY pair.similarity DESC, document.doc_id
 LIMIT %(most)s
 
@@ -59,35 +59,41 @@ WHERE collection_id = %(collection_id)s AND review.left_id = wanted.left_id AND 
 -- name: release_leases
 -- Give back what a reviewer was shown and did not decide. Relies on review_one_lease.
 UPDATE nearsim.review SET leased_until = NULL
-WHERE collection_id = %(collection_id)s AND reviewer = %(reviewer)s AND leased_until IS NOT NULL
+WHERE collection_id = %(collection_id)s AND {by_caller} AND leased_until IS NOT NULL
 
 -- name: lease_pairs
 -- Lease pairs except those on which somebody else has a lease; one's own are prolonged. Relies on review_one_lease.
-INSERT INTO nearsim.review AS held (collection_id, reviewer, queue, left_id, right_id, leased_until, probability)
-SELECT %(collection_id)s, %(reviewer)s, %(queue)s, left_id, right_id, now() + make_interval(secs => %(lease_seconds)s),
+INSERT INTO nearsim.review (collection_id, by, queue, left_id, right_id, leased_until, probability)
+SELECT %(collection_id)s, %(by)s, %(queue)s, left_id, right_id, now() + make_interval(secs => %(lease_seconds)s),
     probability
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]),
     CAST(%(probabilities)s AS double precision[])) AS wanted (left_id, right_id, probability)
 ON CONFLICT (collection_id, left_id, right_id) WHERE leased_until IS NOT NULL
-DO UPDATE SET leased_until = excluded.leased_until WHERE held.reviewer = excluded.reviewer
+DO UPDATE SET leased_until = excluded.leased_until WHERE {by_caller}
 RETURNING left_id, right_id, review_id
 
 -- name: find_holders
 -- What holds some pairs: somebody else's lease or a decision in force. Relies on review_pair.
-SELECT review.reviewer, review.answer FROM nearsim.review
+SELECT {named_reviewer}, answer FROM nearsim.review
 JOIN unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
     ON review.left_id = wanted.left_id AND review.right_id = wanted.right_id
 WHERE collection_id = %(collection_id)s
-    AND (leased_until > now() AND reviewer <> %(reviewer)s
+    AND (leased_until > now() AND NOT {by_caller}
         OR NOT %(replaces)s AND answer IN ('same', 'different', 'unsure') AND undone_at IS NULL)
 ORDER BY review_id DESC LIMIT 1
+
+-- name: lock_documents
+-- The documents of a collection among some, which are not deleted, nor moved to another one, until the transaction ends.
+-- Relies on document_pkey.
+SELECT doc_id FROM nearsim.document
+WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id = %(collection_id)s ORDER BY doc_id FOR KEY SHARE
 
 -- name: lock_current_verdicts
 -- The verdicts in force on some pairs, locked until the transaction ends. Relies on verdict_one_current.
 SELECT verdict.left_id, verdict.right_id, verdict_id FROM nearsim.verdict
 JOIN unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
     ON verdict.left_id = wanted.left_id AND verdict.right_id = wanted.right_id
-WHERE undone_at IS NULL ORDER BY verdict_id FOR NO KEY UPDATE OF verdict
+WHERE collection_id = %(collection_id)s AND undone_at IS NULL ORDER BY verdict_id FOR NO KEY UPDATE OF verdict
 
 -- name: set_verdicts
 -- Pin (same) or veto (different) pairs by doc_id.
@@ -99,14 +105,16 @@ SELECT left_id, right_id, verdict_id FROM nearsim.store_verdicts(
 
 -- name: undo_verdicts
 -- Undo the verdicts on pairs by doc_id, and set those again that they had replaced. Relies on verdict_pkey.
-SELECT undone.verdict_id, (CASE replaced.verdict
-    WHEN 'pinned' THEN nearsim.pin_pair(decided.left_id, decided.right_id, replaced.why, replaced.by)
-    WHEN 'vetoed' THEN nearsim.veto_pair(decided.left_id, decided.right_id, replaced.why, replaced.by) END).verdict_id
+SELECT undone.verdict_id, CASE WHEN replaced.verdict_id IS NOT NULL THEN (
+    SELECT verdict_id FROM nearsim.store_verdicts(ARRAY[replaced.verdict], ARRAY[decided.left_id], ARRAY[decided.right_id],
+        replaced.why, replaced.by)) END
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), CAST(%(replaced_ids)s AS bigint[]))
     AS decided (left_id, right_id, replaced_id)
 JOIN nearsim.undo_current_verdicts(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), %(why)s, %(by)s)
     AS undone USING (left_id, right_id)
 LEFT JOIN nearsim.verdict AS replaced ON replaced.verdict_id = decided.replaced_id
+    AND replaced.collection_id = %(collection_id)s
+    AND replaced.left_id = decided.left_id AND replaced.right_id = decided.right_id
 
 -- name: record_decision
 -- Record answers on the rows of one's leases. Relies on review_pkey.
@@ -114,7 +122,7 @@ UPDATE nearsim.review SET leased_until = NULL, answer = decided.answer, why = %(
     decision_id = %(decision_id)s, verdict_id = decided.verdict_id, replaced_id = decided.replaced_id, pin_id = %(pin_id)s
 FROM unnest(CAST(%(review_ids)s AS bigint[]), CAST(%(answers)s AS text[]), CAST(%(verdict_ids)s AS bigint[]),
     CAST(%(replaced_ids)s AS bigint[])) AS decided (review_id, answer, verdict_id, replaced_id)
-WHERE review.review_id = decided.review_id
+WHERE review.review_id = decided.review_id AND collection_id = %(collection_id)s
 
 -- name: lock_last_decision
 -- The last decision of a reviewer that is in force, if it is among the last fifty: its rows, locked. Relies on
@@ -122,12 +130,12 @@ WHERE review.review_id = decided.review_id
 SELECT review_id, left_id, right_id, answer, verdict_id, replaced_id, pin_id, queue FROM nearsim.review
 WHERE review_id IN (
     SELECT review_id FROM nearsim.review
-    WHERE collection_id = %(collection_id)s AND reviewer = %(reviewer)s AND decided_at IS NOT NULL
+    WHERE collection_id = %(collection_id)s AND {by_caller} AND decided_at IS NOT NULL
         AND decision_id = (
             SELECT decision_id FROM (
                 SELECT decision_id, max(decided_at) AS at, bool_and(undone_at IS NOT NULL) AS is_undone
                 FROM nearsim.review
-                WHERE collection_id = %(collection_id)s AND reviewer = %(reviewer)s AND decided_at IS NOT NULL
+                WHERE collection_id = %(collection_id)s AND {by_caller} AND decided_at IS NOT NULL
                 GROUP BY decision_id ORDER BY at DESC, decision_id DESC LIMIT 50
             ) AS latest
             WHERE NOT is_undone ORDER BY at DESC, decision_id DESC LIMIT 1))
@@ -135,7 +143,8 @@ ORDER BY review_id FOR NO KEY UPDATE
 
 -- name: record_undo
 -- Record that a decision was undone. Relies on review_pkey.
-UPDATE nearsim.review SET undone_at = clock_timestamp() WHERE review_id = ANY(CAST(%(review_ids)s AS bigint[]))
+UPDATE nearsim.review SET undone_at = clock_timestamp()
+WHERE review_id = ANY(CAST(%(review_ids)s AS bigint[])) AND collection_id = %(collection_id)s
 
 -- name: read_review_progress
 -- Decisions in force of a reviewer by answer, and the median seconds of the last 200. Relies on review_decisions.
@@ -146,7 +155,7 @@ FROM (
     SELECT answer, date_part('epoch', decided_at - seen_at) AS seconds,
         row_number() OVER (ORDER BY decided_at DESC) AS place
     FROM nearsim.review
-    WHERE collection_id = %(collection_id)s AND reviewer = %(reviewer)s AND decided_at IS NOT NULL
+    WHERE collection_id = %(collection_id)s AND {by_caller} AND decided_at IS NOT NULL
         AND undone_at IS NULL AND review_id = decision_id AND pin_id IS NULL
 ) AS own
 
@@ -166,7 +175,7 @@ WHERE collection_id = %(collection_id)s AND profile = %(profile)s AND left_id = 
 
 -- name: read_pair_reviews
 -- What was seen and decided about a pair, latest first. Relies on review_pair.
-SELECT reviewer, answer, why, undone_at IS NOT NULL, coalesce(decided_at, seen_at) FROM nearsim.review
+SELECT {named_reviewer}, answer, why, undone_at IS NOT NULL, coalesce(decided_at, seen_at) FROM nearsim.review
 WHERE left_id = %(left_id)s AND right_id = %(right_id)s AND collection_id = %(collection_id)s
 ORDER BY review_id DESC LIMIT 20
 
@@ -219,7 +228,7 @@ FROM (
 
 -- name: read_cluster_neighbours
 -- What is tied to a document in its cluster, as read_cluster_ties has it: by pairs, twins and pins. Relies on the keys of
--- similar_pair and cluster_member, on signature_head and on verdict_left and verdict_right.
+-- similar_pair and cluster_member, on signature_head and on verdict_pair_key and verdict_right.
 SELECT DISTINCT tied.doc_id FROM (
     SELECT other_id AS doc_id FROM nearsim_index.pair_ends
     WHERE generation_id = %(generation_id)s AND doc_id = %(doc_id)s AND NOT in_review
@@ -261,4 +270,4 @@ SELECT pin_id FROM nearsim.pin_survivor(CAST(%(doc_id)s AS bigint), %(why)s, %(b
 -- name: undo_keeps
 -- Undo choices of documents to keep that are in force. Relies on survivor_pin_pkey.
 UPDATE nearsim.survivor_pin SET undone_by = %(by)s, undone_why = %(why)s, undone_at = now()
-WHERE pin_id = ANY(CAST(%(pin_ids)s AS bigint[])) AND undone_at IS NULL
+WHERE pin_id = ANY(CAST(%(pin_ids)s AS bigint[])) AND collection_id = %(collection_id)s AND undone_at IS NULL

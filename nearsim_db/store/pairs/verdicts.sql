@@ -18,7 +18,7 @@ WHERE collection_id = %(collection_id)s AND verdict = 'vetoed' AND undone_at IS 
 
 -- name: find_vetoed
 -- Documents, and clusters by any member, that are or were vetoed with another document, packed as eight bytes each.
--- Relies on the leaf's index on cluster_id and on verdict_left and verdict_right.
+-- Relies on the leaf's index on cluster_id and on verdict_pair_key and verdict_right.
 SELECT coalesce(string_agg(DISTINCT int8send(found.id), ''), '')
 FROM (
     SELECT doc_id, doc_id AS id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
@@ -33,7 +33,7 @@ WHERE EXISTS (
         WHERE right_id = found.doc_id AND collection_id = %(collection_id)s AND verdict = 'vetoed')
 
 -- name: find_pinned
--- Documents with an active pin, packed as eight bytes each. Relies on verdict_left and verdict_right.
+-- Documents with an active pin, packed as eight bytes each. Relies on verdict_pair_key and verdict_right.
 SELECT coalesce(string_agg(int8send(requested.doc_id), ''), '')
 FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
 WHERE EXISTS (
@@ -45,7 +45,7 @@ WHERE EXISTS (
 
 -- name: purge_verdicts
 -- Delete verdicts, reviews and choices about documents, with their reasons; returns whether each verdict was a veto.
--- Relies on verdict_left, verdict_right, review_pair, review_right and survivor_pin_document.
+-- Relies on verdict_pair_key, verdict_right, review_pair, review_right and survivor_pin_document_key.
 WITH kept AS (
     DELETE FROM nearsim.survivor_pin WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 ), reviews AS (
