@@ -307,7 +307,8 @@ def test_locks_do_not_tell_which_text_is_added(index: Index, database_url: str) 
     assert len(taken) > 10 and taken.isdisjoint(lookups.bucket_locks(b"", leaves, keys).tolist())
     with psycopg.connect(database_url) as connection:
         hidden = SQL(
-            "SELECT has_table_privilege(role, 'nearsim_index.lock_secret', 'SELECT') FROM unnest(CAST(%s AS text[])) AS role"
+            "SELECT has_table_privilege(role, 'nearsim_index.lock_secret', 'SELECT')"
+            " FROM unnest(CAST(%s AS text[])) AS role"
         )
         connection.execute(SQL("SELECT nearsim.create_roles(), nearsim.grant_rights()"))
         roles = [["nearsim_reader", "nearsim_writer"]]
