@@ -41,9 +41,6 @@ class FeatureFile:
         self._sizes = array("q")  # the number of features of each document
         self._uneven_sketches: list[NDArray[Any]] = []
 
-    def __len__(self) -> int:
-        return len(self._sizes)
-
     @property
     def size_bytes(self) -> int:
         """The bytes written so far."""
@@ -67,6 +64,7 @@ class FeatureFile:
         self._sketches.finish()
         self._features.finish()
         self._begins = offsets_of(np.frombuffer(self._sizes, np.int64))
+        self._sizes = array("q")
         if self._family.ordered:
             no_sketches = np.zeros((0, self._family.k), self._family.dtype)
             self._uneven: NDArray[Any] = np.concatenate([no_sketches, *self._uneven_sketches])

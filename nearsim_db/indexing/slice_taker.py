@@ -27,7 +27,7 @@ from nearsim_db.store.work.build_slices import Slice, SlicedStage
 
 _CANDIDATES_PER_BATCH = 16_384
 NOTHING_FOUND = dict.fromkeys(("linked", "candidates", "screened"), 0)  # the counts of pairs
-_LINKS_AT_ONCE, _LINKS_PER_RUN = 250_000, 1_000_000  # 8 MB; 32 MB, if each is the first of its pair
+_LINKS_AT_ONCE, _LINKS_PER_RUN = 250_000, 500_000  # in each thread; 16 MB, if each is the first of its pair
 
 
 class Taker:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from math import isnan
+from math import isinf, isnan
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
@@ -246,6 +246,8 @@ def _joined_id(record: Mapping[str, object], names: tuple[str, ...]) -> str:
 def checked_id(record: Mapping[str, object], name: str, remedy: str = _ID_REMEDY) -> str:
     value = record.get(name)
     if type(value) is float:
+        if isinf(value):
+            raise InputError(f"'{name}' is a number beyond the range of floats; write it as a string")
         if value.is_integer() and abs(value) >= _LARGEST_EXACT:
             raise InputError(
                 f"'{name}' is {value!r}, a float that may stand for several integers; write it as a string"

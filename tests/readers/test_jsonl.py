@@ -93,6 +93,11 @@ def test_ids_are_strings_or_numbers(tmp_path: Path, value: object, expected: str
     assert read_one(tmp_path, {"id": value, "text": "x"}).document.external_id == expected
 
 
+def test_an_id_beyond_the_range_of_floats_is_rejected(tmp_path: Path) -> None:
+    (read,) = read_bytes(tmp_path, b'{"id": 1e400, "text": "x"}')
+    assert isinstance(read, Reject) and "beyond the range of floats" in read.reason
+
+
 @pytest.mark.parametrize("value", [{"name": "wire"}, 3, ["a"], True])
 def test_source_and_url_become_attributes_unless_strings(tmp_path: Path, value: object) -> None:
     document = read_one(tmp_path, {"id": "1", "text": "x", "source": value, "url": value}).document
