@@ -22,18 +22,3 @@ BEGIN
     END LOOP;
 END
 $$;
-
--- A user who may not create roles goes on as the owner; a warning says what is missing. Nodes of a Citus cluster get the
--- roles with their memberships, and nothing else.
-DO $$
-BEGIN
-    IF (SELECT rolsuper OR rolcreaterole FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
-        PERFORM set_config('citus.enable_ddl_propagation', 'on', true)
-        WHERE current_setting('citus.enable_ddl_propagation', true) IS NOT NULL;
-        PERFORM nearsim.create_roles();
-        PERFORM set_config('citus.enable_ddl_propagation', 'off', true)
-        WHERE current_setting('citus.enable_ddl_propagation', true) IS NOT NULL;
-    END IF;
-    PERFORM nearsim.grant_rights();
-END
-$$;

@@ -55,3 +55,4 @@ def _check_connected(connection: Connection, *, embedded: bool) -> Iterator[Find
     yield from server.check_nodes(connection)
     if server.sees_all_collections(connection):
         yield from indexes.check(connection)
+    yield server.check_objects(connection)

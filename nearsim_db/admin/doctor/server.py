@@ -10,9 +10,10 @@ from nearsim_db.store.citus import placement
 from nearsim_db.store.citus.placement import NodeState
 from nearsim_db.store.driver import Connection, server_settings
 from nearsim_db.store.driver.engine import NEWEST_MAJOR, OLDEST_MAJOR, check_server
-from nearsim_db.store.schema import revisions
+from nearsim_db.store.schema import objects, revisions
 
 _MEBIBYTE = 1024**2
+_MAX_OBJECTS_SHOWN = 10
 # Settings whose defaults are too small for bulk loads and one large join: the least in bytes, and what to set.
 _SIZES = {
     "work_mem": (32 * 1024**2, "64MB"),
@@ -134,6 +135,25 @@ def check_revision(connection: Connection, *, embedded: bool) -> Finding:
 def is_installed(connection: Connection) -> bool:
     """Whether the schema exists."""
     return revisions.current_revision(connection) is not None
+
+
+def check_objects(connection: Connection) -> Finding:
+    """Compare tables, views, functions, triggers, indexes and privileges with the files that define the schema."""
+    if not objects.can_compare(connection):
+        return Finding(
+            "objects",
+            "ok",
+            "not compared: needs a user who may create schemas in a database that is not a standby",
+        )
+    differences = objects.without_parts(objects.compare(connection))
+    if not differences:
+        return Finding("objects", "ok", "all are as this version defines them")
+
+    shown = [str(difference) for difference in differences[:_MAX_OBJECTS_SHOWN]]
+    if len(differences) > len(shown):
+        shown.append(f"and {count_of(len(differences) - len(shown), 'more object')}")
+    advice = "nearsim db init restores views, functions, triggers and privileges, and names what is left"
+    return Finding("objects", "problem", "; ".join(shown), advice)
 
 
 def check_roles(connection: Connection) -> Iterator[Finding]:

@@ -40,7 +40,10 @@ def init(
     ] = "auto",
     outcome: options.Outcome,
 ) -> None:
-    """Create the schema nearsim in the database, or upgrade it while it is in use."""
+    """Create the schema nearsim in the database, or upgrade it while it is in use.
+
+    Views, functions, triggers and privileges that are missing or changed are restored; other objects are named.
+    """
     _upgrade(patience, citus, outcome)
 
 
@@ -59,6 +62,7 @@ def upgrade(*, patience: Patience = 300.0, outcome: options.Outcome) -> None:
 def _upgrade(patience: float, citus: CitusUse, outcome: options.Outcome) -> None:
     from nearsim_db.admin import access
     from nearsim_db.store.database import Database
+    from nearsim_db.store.schema import objects
 
     revision = Database.initialise(
         patience_seconds=patience,
@@ -68,12 +72,27 @@ def _upgrade(patience: float, citus: CitusUse, outcome: options.Outcome) -> None
     with options.connect() as database:
         is_distributed = database.is_distributed
         missing = access.missing_roles(database)
+        with database.transaction() as connection:
+            restored, differing = objects.restore(connection)
     found = {"schema_revision": revision, "distributed": is_distributed, "missing_roles": missing}
+    found |= {
+        "restored": [f"{each.kind} {each.name}" for each in restored],
+        "differing": list(map(str, differing)),
+    }
     outcome.show(found, f"the schema nearsim is at revision {revision}")
     if outcome.is_silent:
         return
     if is_distributed:
         terminal.print_info("band rows are on the nodes of the Citus cluster")
+    for each in restored:
+        terminal.print_info(f"restored {each.kind} {each.name}")
+    if any(each.kind == "trigger" for each in restored):
+        terminal.print_warning(
+            "changes made without these triggers are not indexed; for each collection run: "
+            "nearsim verify-index --all --repair"
+        )
+    for each in differing:
+        terminal.print_warning(f"{each} and cannot be replaced in use; it should be: {each.definition}")
     if missing:
         terminal.print_warning(
             f"this user may not create the roles {', '.join(missing)}; to grant "

@@ -1,0 +1,123 @@
+"""Comparison of a database's schema with the files that define it, and restoration of views, functions and triggers."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Literal
+
+import psycopg
+
+from nearsim_db.store.citus import placement
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.statements import run
+from nearsim_db.store.schema import baseline
+
+# Schemas of the second installation, whose names are written nowhere else
+_EXPECTED, _EXPECTED_INDEX = "nearsim_expected", "nearsim_expected_index"
+# This file creates roles of the server, which the second installation only has privileges for.
+_GRANTS = "grants.sql"
+
+_RESTORABLE = ("function", "view", "trigger", "comment")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An object that is missing or changed; `definition` is the statement or the expression that defines it."""
+
+    kind: str
+    name: str
+    state: Literal["missing", "changed"]
+    definition: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} is {self.state}"
+
+
+def can_compare(connection: Connection) -> bool:
+    """Whether the current user may install nearsim a second time, under other names."""
+    return bool(run(connection, "may_create_schemas").value())
+
+
+def compare(connection: Connection) -> list[Difference]:
+    """Return the objects that are missing or differ from the files of the schema, in the order of their creation.
+
+    The files are applied under other names and rolled back, so the server itself writes both definitions; no object in
+    use is locked. What users added is not looked at. Needs the right to create schemas.
+    """
+    savepoint = connection.begin_nested()
+    try:
+        is_distributed = placement.has_shards(connection)
+        _install_expected(connection, is_distributed=is_distributed)
+        run(connection, "qualify_names")
+        expected = run(connection, "list_objects", schema=_EXPECTED, index_schema=_EXPECTED_INDEX).rows()
+        actual = run(connection, "list_objects", schema="nearsim", index_schema="nearsim_index").rows()
+    finally:
+        savepoint.rollback()
+
+    existing = {(kind, name): definition for kind, name, definition in actual}
+    differences = []
+    for kind, name, definition in ((kind, _named(name), _named(text)) for kind, name, text in expected):
+        # Citus replaces the table of band rows on the coordinator; placement checks its shards.
+        if is_distributed and re.search(r"\bnearsim\.band\b|\bband_shared", name):
+            continue
+        if (kind, name) not in existing:
+            differences.append(Difference(kind, name, "missing", definition))
+        # A comment may be the user's own.
+        elif existing[kind, name] != definition and kind != "comment":
+            differences.append(Difference(kind, name, "changed", definition))
+    return differences
+
+
+def without_parts(differences: Collection[Difference]) -> list[Difference]:
+    """Leave out comments, and the parts and privileges of objects that are missing themselves."""
+    missing = {each.name for each in differences if each.state == "missing"}
+
+    def is_part(difference: Difference) -> bool:
+        places = difference.name.split(" ")[1:] or [difference.name.rpartition(".")[0]]
+        return any(place in missing or place.rpartition(".")[0] in missing for place in places)
+
+    return [each for each in differences if each.kind != "comment" and not is_part(each)]
+
+
+def restore(connection: Connection) -> tuple[list[Difference], list[Difference]]:
+    """Restore missing or changed views, functions and triggers as the files define them, and reset all privileges.
+
+    Returns what was restored, and what still differs: other objects, and those that CREATE OR REPLACE cannot change.
+    Nothing is done, and nothing returned, for a user who may not compare.
+    """
+    differences = compare(connection) if can_compare(connection) else []
+    if not differences:
+        return [], []
+
+    for difference in differences:
+        if difference.kind in _RESTORABLE:
+            try:
+                with connection.begin_nested():
+                    connection.execute(difference.definition.encode())
+            # What it needs is missing, or it has other columns or types: the comparison below returns it.
+            except psycopg.ProgrammingError:
+                continue
+    run(connection, "reset_rights")
+
+    left = without_parts(compare(connection))
+    still = {(each.kind, each.name) for each in left}
+    return [each for each in without_parts(differences) if (each.kind, each.name) not in still], left
+
+
+def _install_expected(connection: Connection, *, is_distributed: bool) -> None:
+    """Install nearsim under other names, with the privileges that this database should have."""
+    paths = baseline.list_files(baseline.migrations_directory())
+    scripts = [path.read_text("utf-8") for path in paths if path.name != _GRANTS]
+    if is_distributed:
+        functions = files("nearsim_db.store").joinpath("citus/functions")
+        scripts += [file.read_text("utf-8") for file in functions.iterdir()]
+    run(connection, "create_expected_schema")
+    script = re.sub(r"\bnearsim(_index)?\b", rf"{_EXPECTED}\1", "\n;\n".join(scripts))
+    connection.execute(script.encode())
+    run(connection, "set_expected_rights")
+
+
+def _named(text: str) -> str:
+    """Return a name or definition of the second installation with the names of the first."""
+    return text.replace(_EXPECTED, "nearsim")
