@@ -66,17 +66,30 @@ class Desk:
         """The URL of the overview."""
         return f"http://{self.place}/"
 
+    @property
+    def browser_cookie(self) -> dict[str, str]:
+        """The cookie as Playwright takes it."""
+        name, _, value = self.cookie.partition("=")
+        return {"name": name, "value": value, "url": self.root}
+
+    @property
+    def opening_path(self) -> str:
+        """Path and query of the URL that opens the desk."""
+        parts = urlsplit(self.url)
+        return f"{parts.path}?{parts.query}"
+
     def request(
         self,
         path: str,
         form: Mapping[str, object] | Sequence[tuple[str, str]] | None = None,
         headers: Mapping[str, str | None] | None = None,
+        method: str | None = None,
     ) -> Answer:
         """Get a page, or send a form as a page of the desk does; a header that is None is left out."""
         sent = {"Cookie": self.cookie, "Origin": f"http://{self.place}", **(headers or {})}
         body = None if form is None else urlencode(form)
-        method = "GET" if form is None else "POST"
         with closing(HTTPConnection(self.place, timeout=60)) as connection:
+            method = method or ("GET" if form is None else "POST")
             connection.request(method, path, body, {name: value for name, value in sent.items() if value})
             answer = connection.getresponse()
             return Answer(answer.status, dict(answer.getheaders()), answer.read().decode())
@@ -90,11 +103,16 @@ class Desk:
 @contextmanager
 def desk(nearsim: CommandLine, *arguments: str) -> Iterator[Desk]:
     """Serve the desk without opening a browser, and get its cookie."""
-    with nearsim.started("review", "--no-browser", *arguments) as process:
-        assert process.stdout is not None
-        opened = Desk(process, process.stdout.readline().strip())
-        parts = urlsplit(opened.url)
-        answer = opened.request(f"{parts.path}?{parts.query}")
+    with unopened_desk(nearsim, "--no-browser", *arguments) as opened:
+        answer = opened.request(opened.opening_path)
         opened.cookie = answer.headers["set-cookie"].split(";")[0]
         opened.headers = dict(answer.headers)
         yield opened
+
+
+@contextmanager
+def unopened_desk(nearsim: CommandLine, *arguments: str) -> Iterator[Desk]:
+    """Serve the desk, whose URL is not opened yet."""
+    with nearsim.started("review", *arguments) as process:
+        assert process.stdout is not None
+        yield Desk(process, process.stdout.readline().strip())

@@ -1,6 +1,8 @@
 """nearsim review: what it serves to whom, and decisions that are verdicts at once."""
 
 import re
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,8 @@ from nearsim_db.admin import access
 from nearsim_db.store.database import Database
 from tests.builders.command_line import CommandLine, write_jsonl
 from tests.builders.logins import login, user_of
-from tests.builders.review_desk import Desk, desk
-from tests.builders.workers import application, wait_until
+from tests.builders.review_desk import Desk, desk, unopened_desk
+from tests.builders.workers import application, ask, wait_until
 
 WORDS = " ".join(f"word{at}" for at in range(30))
 
@@ -26,6 +28,13 @@ def reviewed(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
     )
     nearsim.succeed("ingest", write_jsonl(tmp_path / "rows.jsonl", rows), "-q")
     return nearsim
+
+
+@pytest.fixture
+def served(reviewed: CommandLine) -> Iterator[Desk]:
+    """The desk over these texts."""
+    with desk(reviewed, "--by", "anna") as opened:
+        yield opened
 
 
 def shown(page: str) -> dict[str, str]:
@@ -207,9 +216,135 @@ def test_a_tenant_judges_its_own_collection(reviewed: CommandLine, database_url:
         assert verdicts(as_tenant) == [("pinned", "anna")]
 
 
+def test_the_token_opens_the_desk_once(reviewed: CommandLine) -> None:
+    with desk(reviewed) as opened:
+        again = opened.request(opened.opening_path, headers={"Cookie": None})
+        assert (again.status, "valid once" in again.body, "set-cookie" in again.headers) == (403, True, False)
+        assert opened.request(opened.opening_path).status == 200
+
+
+@pytest.mark.slow("starts a process")
+def test_a_preview_of_the_url_does_not_open_it(reviewed: CommandLine) -> None:
+    with unopened_desk(reviewed, "--no-browser") as waiting:
+        assert waiting.request(waiting.opening_path, method="HEAD").status == 403
+        assert "set-cookie" in waiting.request(waiting.opening_path).headers
+
+
+@pytest.mark.slow("starts a process")
+def test_the_desk_redirects_to_no_other_host(reviewed: CommandLine) -> None:
+    with unopened_desk(reviewed, "--no-browser") as waiting:
+        query = waiting.opening_path.partition("?")[2]
+        answer = waiting.request(f"//evil.example/?{query}")
+        assert "location" not in answer.headers
+        assert "evil.example" not in answer.body
+
+
+def test_a_browser_is_started_without_the_token_in_its_arguments(
+    reviewed: CommandLine, tmp_path: Path
+) -> None:
+    command = tmp_path / "browser"
+    command.write_text(
+        f'#!/bin/sh\ncp -p "${{1#file://}}" {tmp_path}/opened.html\nprintf %s "$*" >{tmp_path}/arguments\n'
+    )
+    command.chmod(0o700)
+    started = CommandLine(reviewed.environment | {"BROWSER": str(command)})
+    with unopened_desk(started) as waiting:
+        # The desk answers after the browser was started.
+        assert waiting.request("/").status == 403
+        token = waiting.opening_path.rpartition("=")[2]
+        page = tmp_path / "opened.html"
+        assert token in page.read_text() and token not in (tmp_path / "arguments").read_text()
+        assert stat.S_IMODE(page.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "/queue/%00",
+            "/documents/numbers?text=%00",
+            "/queue/numbers?source=a%00b",
+            "/queue/numbers?since=%00",
+        ),
+        *(
+            f"/pair/1/{'9' * 21}",
+            f"/pair/{'9' * 5000}/1",
+            f"/cluster/{'9' * 21}",
+            f"/cluster/1?of={'9' * 21}",
+        ),
+        *("/pair/one/two", "/cluster/-1"),
+    ],
+)
+def test_addresses_that_cannot_be_meant_are_not_understood(served: Desk, path: str) -> None:
+    assert served.request(path).status == 400
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"answer": "same", "document": "9" * 21, "listed": "1"},
+        {"answer": "same", "document": "1", "listed": "9" * 21},
+        {"answer": "same", "document": "1", "listed": "2", "why": "a\0b"},
+        {"answer": "same\0", "document": "1", "listed": "2"},
+        {"answer": "same", "document": "1", "listed": "2", "cluster": "9" * 21},
+    ],
+)
+def test_forms_that_cannot_be_meant_are_not_understood(served: Desk, form: dict[str, str]) -> None:
+    assert served.request("/decide", form).status == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/decide", {"answer": "different", "document": "1", "listed": "?"}),
+        ("/decide", {"answer": "same", "document": "?", "listed": "1", "cluster": "1"}),
+        ("/keep", {"document": "?", "cluster": "1"}),
+        ("/take-out", {"document": "?", "cluster": "1"}),
+        ("/pair/1/?", None),
+        ("/cluster/?", None),
+    ],
+)
+def test_another_collection_is_answered_like_none(
+    served: Desk, path: str, form: dict[str, str] | None, database_url: str
+) -> None:
+    with Index.connect(database_url, collection="other") as index:
+        index.add([{"id": name, "text": "what another desk may judge"} for name in "abc"])
+    answers = []
+    for doc_id in ("4", "9999"):
+        values = None if form is None else {name: value.replace("?", doc_id) for name, value in form.items()}
+        answer = served.request(path.replace("?", doc_id), values)
+        message = answer.body.partition("<main")[2]
+        answers.append((answer.status, message.replace(doc_id, "?")))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 404
+    with application(database_url) as connection:
+        written = (
+            "SELECT (SELECT count(*) FROM nearsim.verdict) + (SELECT count(*) FROM nearsim.survivor_pin)"
+        )
+        assert ask(connection, written) == 0
+
+
 @pytest.mark.slow("starts a process")
 def test_hosts_beyond_this_machine_need_a_token(reviewed: CommandLine) -> None:
     assert "needs --token" in reviewed.fail("review", "--host", "0.0.0.0", "--no-browser", exit_code=2)
     assert "at least 16" in reviewed.fail("review", "--token", "short", "--no-browser", exit_code=2)
-    with desk(reviewed, "--host", "0.0.0.0", "--token", "x" * 16) as opened:
-        assert opened.request("/").status == 200
+
+
+@pytest.mark.slow("starts a process")
+def test_a_desk_at_every_address_answers_under_the_allowed_names(reviewed: CommandLine) -> None:
+    arguments = ("--host", "0.0.0.0", "--token", "x" * 16)
+    assert "--allow-host" in reviewed.fail("review", "--no-browser", *arguments, exit_code=2)
+    names = ("Desk.example", "192.0.2.7")
+    with unopened_desk(
+        reviewed, "--no-browser", *arguments, *(f"--allow-host={name}" for name in names)
+    ) as waiting:
+        host, _, port = waiting.place.partition(":")
+        assert host == "desk.example"
+        waiting.url = waiting.url.replace(host, "127.0.0.1")
+        allowed = {"Host": f"desk.example:{port}", "Origin": f"http://desk.example:{port}"}
+        answer = waiting.request(waiting.opening_path, headers=allowed)
+        waiting.cookie = answer.headers["set-cookie"].split(";")[0]
+        for name, status in (("desk.example", 200), ("192.0.2.7", 200), ("attacker.example", 403)):
+            assert waiting.request("/", headers={"Host": f"{name}:{port}"}).status == status, name
+        judged = {"answer": "next", "queue": "numbers"}
+        assert waiting.request("/decide", judged, allowed).status == 303

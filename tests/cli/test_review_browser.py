@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.builders.command_line import CommandLine, write_jsonl
-from tests.builders.review_desk import Desk, axe_script, desk
+from tests.builders.review_desk import Desk, axe_script, desk, unopened_desk
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -35,7 +35,9 @@ def rows() -> Iterator[dict[str, object]]:
 
 def opened(browser: "Browser", served: Desk, complaints: list[str], **options: object) -> "Page":
     """The overview in a browser of its own; errors of its pages are recorded."""
-    page = browser.new_context(**options).new_page()  # type: ignore[arg-type]
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    context.add_cookies([served.browser_cookie])  # type: ignore[list-item]
+    page = context.new_page()
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: complaints.append(dialog.message))
@@ -43,7 +45,7 @@ def opened(browser: "Browser", served: Desk, complaints: list[str], **options: o
         "request",
         lambda request: None if request.url.startswith(served.root) else complaints.append(request.url),
     )
-    page.goto(served.url)
+    page.goto(served.root)
     return page
 
 
@@ -93,6 +95,22 @@ def test_twenty_pairs_by_keyboard_a_reload_undo_and_a_restart(
         assert shown(page) == seen[-2]
         assert count(reviewed) == 18
     assert complaints == []
+
+
+def test_the_page_that_a_browser_is_started_with_opens_the_desk(
+    reviewed: CommandLine, browser: "Browser", tmp_path: Path
+) -> None:
+    command = tmp_path / "browser"
+    command.write_text(f'#!/bin/sh\ncp "${{1#file://}}" {tmp_path}/opened.html\n')
+    command.chmod(0o700)
+    started = CommandLine(reviewed.environment | {"BROWSER": str(command)})
+    with unopened_desk(started) as waiting:
+        waiting.request("/")
+        page = browser.new_page()
+        page.goto((tmp_path / "opened.html").as_uri())
+        page.wait_for_url(waiting.root)
+        page.get_by_text("near the threshold").first.wait_for()
+        assert page.locator("h1").first.is_visible()
 
 
 def test_two_people_are_never_shown_the_same_pair(

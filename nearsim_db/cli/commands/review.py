@@ -1,7 +1,10 @@
 """The command review, which serves the review desk."""
 
 import sys
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from html import escape
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +31,14 @@ def review(
         str,
         typer.Option(metavar="ADDRESS", help="Address to listen on; beyond this machine with --token only."),
     ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="Host name or address in the URLs of browsers, if not that of --host; repeatable.",
+        ),
+    ] = None,
     token: Annotated[
         str | None,
         typer.Option(
@@ -49,8 +60,8 @@ def review(
 ) -> None:
     """Serve the review desk: people judge doubtful pairs in a browser, and their decisions become verdicts at once.
 
-    Prints the URL that opens it on standard output and serves until Ctrl-C. Pairs come from queues: below and near the
-    threshold, numbers differ, a random sample. Needs the extra review: pip install 'nearsim-db[review]'.
+    Prints the URL that opens it, valid once, on standard output and serves until Ctrl-C. Pairs come from queues: below
+    and near the threshold, numbers differ, a random sample. Needs the extra review: pip install 'nearsim-db[review]'.
     """
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise UsageError(f"--token has {len(token)} characters; it needs at least {_SHORTEST_TOKEN}")
@@ -73,11 +84,25 @@ def review(
     import webbrowser
 
     with ExitStack() as stack:
-        site = stack.enter_context(Site.open(scope.collection, scope.profile, by, labels))
         listening = stack.enter_context(server.listen(host, port))
-        address = server.Address(host, listening.getsockname()[1], token or secrets.token_urlsafe(32))
+        if not allow_host and listening.getsockname()[0] in server.ALL_ADDRESSES:
+            raise UsageError(
+                f"--host {host} is every address of this machine; name those in URLs with --allow-host"
+            )
+        site = stack.enter_context(Site.open(scope.collection, scope.profile, by, labels))
+        bound_port = listening.getsockname()[1]
+        address = server.Address(allow_host or [host], bound_port, token or secrets.token_urlsafe(32))
         typer.echo(address.url)
         terminal.print_info(f"judging as {site.desk.by}; Ctrl-C ends the review desk")
         if browser:
-            webbrowser.open(address.url)
+            webbrowser.open(stack.enter_context(_private_link(address.url)).as_uri())
         server.serve(site, address, listening)
+
+
+@contextmanager
+def _private_link(url: str) -> Iterator[Path]:
+    """Write a page that leads to a URL and that other users cannot read, as they can the arguments of a browser."""
+    with tempfile.NamedTemporaryFile("w", prefix="nearsim-review-", suffix=".html") as page:
+        page.write(f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={escape(url)}">\n')
+        page.flush()
+        yield Path(page.name)

@@ -37,21 +37,21 @@ _DONE = {
 class Call:
     """A request: the parts of its path, its query and its form, whose last values are in `form`."""
 
-    path: Mapping[str, Any]
+    path: Mapping[str, str]
     query: Mapping[str, str]
-    body: bytes
     given: Sequence[tuple[str, str]]
     is_form: bool
     in_documents: bool
 
     @classmethod
     def of(cls, request: Request, body: bytes) -> "Call":
-        """Read a request."""
+        """Read a request. Raises InputError for a NUL, which no text in PostgreSQL has."""
         given = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+        values = [*request.path_params.values(), *request.query_params.values(), *dict(given).values()]
+        if any("\0" in value for value in values):
+            raise InputError("the request has a NUL character")
         in_documents = request.url.path.startswith("/documents/") or ("way", "documents") in given
-        return cls(
-            request.path_params, request.query_params, body, given, request.method == "POST", in_documents
-        )
+        return cls(request.path_params, request.query_params, given, request.method == "POST", in_documents)
 
     @property
     def form(self) -> dict[str, str]:
@@ -64,10 +64,14 @@ class Call:
 
     def queue(self) -> str:
         """Return the queue of the path. Raises NotFoundError."""
-        queue = str(self.path["queue"])
+        queue = self.path["queue"]
         if queue not in QUEUES:
             raise NotFoundError(f"there is no queue {queue!r}; queues: {', '.join(QUEUES)}")
         return queue
+
+    def path_number(self, name: str) -> int:
+        """Return the number of a document or a cluster in the path. Raises InputError."""
+        return _number(name, self.path[name])
 
     def numbers(self, name: str) -> list[int]:
         """Return the doc_ids of a field. Raises InputError."""
@@ -115,7 +119,7 @@ class Call:
 
 def _number(name: str, value: str) -> int:
     if not value.isascii() or not value.isdecimal() or len(value) > 18:
-        raise InputError(f"{name} is {value!r}, not the number of a document")
+        raise InputError(f"{name} is {value!r}, not the number of a document or cluster")
     return int(value)
 
 

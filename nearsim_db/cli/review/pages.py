@@ -148,7 +148,7 @@ def _document(
 
 def pair(site: Site, call: Call) -> Response:
     """A pair by its documents."""
-    left, right = sorted((int(call.path["left"]), int(call.path["right"])))
+    left, right = sorted((call.path_number("left"), call.path_number("right")))
     with site.database.transaction() as connection:
         return _pair(site, connection, call, call.query.get("queue"), left, right)
 
@@ -202,7 +202,7 @@ def cluster(site: Site, call: Call) -> Response:
 
     If it is gone, that of the document in the parameter `of`, by which an open page follows a changed number.
     """
-    cluster_id, followed = int(call.path["cluster"]), call.query_numbers("of")
+    cluster_id, followed = call.path_number("cluster"), call.query_numbers("of")
     with site.database.transaction() as connection:
         live = site.live(connection)
         place = site.desk.collection_id, live.generation_id

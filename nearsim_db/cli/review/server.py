@@ -1,11 +1,11 @@
 """The web server of the review desk: its addresses, and errors as pages.
 
-It answers one browser that has the token, and requests of its own pages only.
+It answers the browser that has used the token, which is valid once, and requests of its own pages only.
 """
 
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import Any
@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,6 +26,7 @@ from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import ConflictError, InputError, NearsimError, NotFoundError, UnreachableError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+ALL_ADDRESSES = ("0.0.0.0", "::")  # as a socket names them
 _SAFE = ("GET", "HEAD")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -39,6 +40,10 @@ _HEADERS = {
 
 Page = Callable[[Site, Call], Response]
 _LARGEST_FORM = 100_000
+# No redirect: a browser sends the strict cookie to no page that it reaches by one from elsewhere, such as from a file.
+_OPENED = '<!DOCTYPE html><title>Review desk</title><meta http-equiv="refresh" content="0; url=/">\n'
+_NO_SESSION = "This browser has no session of this review desk. Open the URL that nearsim review printed.\n"
+_USED = "The URL of this review desk was opened before and is valid once. Start nearsim review again.\n"
 _READ_ONLY = "this user may read the desk only; an administrator grants more: nearsim db grant USER writer"
 _TITLES: dict[type[NearsimError], tuple[str, int]] = {
     NotFoundError: ("Not found", 404),
@@ -51,8 +56,8 @@ _PAGES: dict[str, Page] = {
     "/": pages.overview,
     "/queue/{queue}": pages.next_pair,
     "/documents/{queue}": pages.next_document,
-    "/pair/{left:int}/{right:int}": pages.pair,
-    "/cluster/{cluster:int}": pages.cluster,
+    "/pair/{left}/{right}": pages.pair,
+    "/cluster/{cluster}": pages.cluster,
     "/disagreements": pages.disagreements,
     "/counts": pages.counts,
     "/state": pages.state,
@@ -69,10 +74,10 @@ _DECISIONS: dict[str, Page] = {
 class Address:
     """Where the desk is served, and the secrets of this process.
 
-    `token` is in the opening URL and becomes a cookie of `session`.
+    `names` are the hosts of its URLs. `token` is in the opening URL and becomes a cookie of `session`.
     """
 
-    host: str
+    names: Sequence[str]
     port: int
     token: str
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -85,17 +90,17 @@ class Address:
     @property
     def hosts(self) -> tuple[str, ...]:
         """Values of the header Host that are answered."""
-        names = LOOPBACK if self.host in LOOPBACK else (self.host, *LOOPBACK)
-        return tuple(f"{_bracketed(name)}:{self.port}" for name in names)
+        return tuple(self._with_port(name) for name in (*self.names, *LOOPBACK))
 
     @property
     def url(self) -> str:
         """The URL that opens the desk."""
-        return f"http://{_bracketed(self.host)}:{self.port}/?{urlencode({'token': self.token})}"
+        return f"http://{self._with_port(self.names[0])}/?{urlencode({'token': self.token})}"
 
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    def _with_port(self, name: str) -> str:
+        """Return a host as browsers write it."""
+        host = f"[{name}]" if ":" in name else name.lower()
+        return host if self.port == 80 else f"{host}:{self.port}"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -128,6 +133,7 @@ class Guard:
     def __init__(self, application: ASGIApp, address: Address) -> None:
         self._application = application
         self._address = address
+        self._is_token_used = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
@@ -135,32 +141,36 @@ class Guard:
             return
         request = Request(scope)
         response: Response
-        token = request.query_params.get("token")
         if (refusal := self._refuse(request)) is not None:
             response = PlainTextResponse(refusal, 403)
-        elif token is not None and compare_digest(token.encode(), self._address.token.encode()):
-            response = RedirectResponse(request.url.path, 303)
+        elif self._is_known(request):
+            await self._application(scope, receive, _with_headers(send))
+            return
+        elif not self._has_token(request):
+            response = PlainTextResponse(_NO_SESSION, 403)
+        elif self._is_token_used:
+            response = PlainTextResponse(_USED, 403)
+        else:
+            self._is_token_used = True
+            response = HTMLResponse(_OPENED)
             response.set_cookie(
                 self._address.cookie, self._address.session, httponly=True, samesite="strict", path="/"
             )
-        elif not self._is_known(request):
-            response = PlainTextResponse(
-                "This browser has no session of this review desk. Open the URL that nearsim review printed.\n",
-                403,
-            )
-        else:
-            await self._application(scope, receive, _with_headers(send))
-            return
         await response(scope, receive, _with_headers(send))
 
     def _refuse(self, request: Request) -> str | None:
-        host = request.headers.get("host", "")
+        host = request.headers.get("host", "").lower()
         if host not in self._address.hosts:
             return f"The review desk is not served as {host!r}.\n"
         origin = request.headers.get("origin")
         if request.method not in _SAFE and origin != f"http://{host}":
             return "Only pages of the review desk may send decisions to it.\n"
         return None
+
+    def _has_token(self, request: Request) -> bool:
+        """Whether a request opens the desk; a HEAD, which previews of links send, does not."""
+        given = request.query_params.get("token", "")
+        return request.method == "GET" and compare_digest(given.encode(), self._address.token.encode())
 
     def _is_known(self, request: Request) -> bool:
         given = request.cookies.get(self._address.cookie, "")
@@ -196,15 +206,16 @@ def _answer(site: Site, page: Page) -> "Callable[[Request], Any]":
 
     async def answer(request: Request) -> Response:
         body = await request.body() if request.method == "POST" else b""
-        return await run_in_threadpool(_run, site, page, Call.of(request, body))
+        return await run_in_threadpool(_run, site, page, request, body)
 
     return answer
 
 
-def _run(site: Site, page: Page, call: Call) -> Response:
+def _run(site: Site, page: Page, request: Request, body: bytes) -> Response:
     try:
-        if len(call.body) > _LARGEST_FORM:
+        if len(body) > _LARGEST_FORM:
             raise InputError("the form is too large")
+        call = Call.of(request, body)
         if call.is_form and not site.may_review:
             return _message(site, "Read only", 403, NearsimError(_READ_ONLY))
         return page(site, call)
