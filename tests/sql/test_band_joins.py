@@ -65,7 +65,7 @@ def fill(url: str) -> None:
             bands.index_bands(connection, leaves)
             partitions.attach(connection, leaves)
         for leaves in HEADS:
-            connection.execute(sql.SQL("VACUUM ANALYZE {}").format(leaves.table("band")))
+            connection.execute(sql.SQL("VACUUM (FREEZE, ANALYZE) {}").format(leaves.table("band")))
     engine.dispose()
 
 
