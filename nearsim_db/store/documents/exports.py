@@ -52,10 +52,15 @@ def stream_export(
     `columns` may name text, vector and attributes. `duplicates` selects the documents with a better one in their
     cluster, False all others, None both. Raises NotFoundError if the texts are in a table that cannot be read.
     """
-    if "text" in columns:
-        source_rows.find_source(connection, collection_id)
+    body, source_text = sql.SQL("document.body"), sql.Composed([])
+    source = source_rows.find_source(connection, collection_id) if "text" in columns else None
+    if source is not None:
+        body = sql.SQL("CASE WHEN document.body_digest IS NULL THEN document.body ELSE source_row.body END")
+        source_text = source.statement("join_source_text")
+
     parameters = {"collection_id": collection_id, "columns": list(columns), "duplicates": duplicates}
-    command = sql.SQL("COPY ({}) TO STDOUT").format(statement("read_export", leaves))
+    query = statement("read_export", leaves, body=body, source_text=source_text)
+    command = sql.SQL("COPY ({}) TO STDOUT").format(query)
     with connection.backend.cursor() as cursor, cursor.copy(command, parameters) as copy:
         copy.set_types(_TYPES)
         for row in copy.rows():

@@ -4,15 +4,14 @@
 -- columns are detoasted. A document is a duplicate if another one of its cluster is to be kept. Relies on
 -- document_collection_doc and on the leaf's indexes on doc_id and (cluster_id, is_survivor, doc_id).
 SELECT document.doc_id, document.external_id, document.title,
-    CASE WHEN NOT 'text' = ANY(requested.columns) THEN NULL
-        WHEN document.body_digest IS NULL THEN document.body
-        ELSE nearsim.body_of(document.doc_id) END,
+    CASE WHEN 'text' = ANY(requested.columns) THEN {body} END,
     document.source, document.url, document.published_at,
     CASE WHEN 'vector' = ANY(requested.columns) THEN document.vector END,
     CASE WHEN 'attributes' = ANY(requested.columns) THEN document.attributes END,
     document.revision, document.created_at, document.updated_at, member.cluster_id, survivor.external_id
 FROM nearsim.document
 CROSS JOIN (SELECT CAST(%(columns)s AS text[]) AS columns) AS requested
+{source_text}
 LEFT JOIN {cluster_member} AS member ON member.doc_id = document.doc_id
 LEFT JOIN LATERAL (
     SELECT chosen.doc_id FROM {cluster_member} AS chosen JOIN nearsim.document AS there USING (doc_id)
@@ -29,6 +28,12 @@ WHERE document.collection_id = %(collection_id)s
     AND (CAST(%(duplicates)s AS boolean) IS NULL
         OR CAST(%(duplicates)s AS boolean) = (survivor.doc_id IS NOT NULL AND survivor.doc_id <> document.doc_id))
 ORDER BY document.doc_id
+
+-- name: join_source_text
+-- Part of read_export for an attached table: the text of `document` there. Relies on the table's key, probed once per
+-- document (LIMIT prevents a join).
+CROSS JOIN LATERAL (SELECT document.external_id, document.body_digest) AS attached
+{with_source_row}
 
 -- name: count_export
 -- Numbers of a collection's documents, and of its duplicates by the last link. Relies on document_collection_doc; reads
