@@ -2,19 +2,15 @@
 
 import json
 import re
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.arrow_values import Unreadable, slices_of
+from nearsim_db.readers.arrow_values import Unreadable, column_names, slices_of
 from nearsim_db.readers.contract import Fields
-from nearsim_db.readers.document_maker import check_names
 from nearsim_db.readers.folder import LeftOut, list_files
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.readers.parquet import documents_of, refuse_without_pyarrow, rows_of_batches
@@ -28,7 +24,6 @@ ARROW = ".arrow"
 TABLES = (ARROW, ".parquet")
 
 _FILE_MARK = b"ARROW1\0\0"
-_MOST_DECOMPRESSED = 1_000_000_000
 _SPLITS, _STATE = "dataset_dict.json", "state.json"
 _PART = re.compile(r"(?P<name>.+)-[0-9]{5,}-of-[0-9]{5,}\.[a-z]+")
 OF_DATASETS = (_SPLITS, _STATE, "dataset_info.json")
@@ -38,7 +33,7 @@ OF_DATASETS = (_SPLITS, _STATE, "dataset_info.json")
 def open_arrow(path: Path) -> Iterator[tuple["Schema", Iterator["RecordBatch"]]]:
     """Open an Arrow file, memory-mapped: its schema and its rows in batches of some 64 MB.
 
-    Raises InputError if it is none, or has a batch that would take more than a gigabyte once decompressed.
+    A compressed batch of the file is decompressed whole. Raises InputError for anything that is not an Arrow file.
     """
     refuse_without_pyarrow(path)
     import pyarrow
@@ -46,37 +41,13 @@ def open_arrow(path: Path) -> Iterator[tuple["Schema", Iterator["RecordBatch"]]]
     try:
         with pyarrow.memory_map(str(path)) as mapped:
             # A file is a stream between two marks, with an index that is not needed.
-            begin = len(_FILE_MARK) if mapped.read(len(_FILE_MARK)) == _FILE_MARK else 0
-            mapped.seek(begin)
-            _check_messages(mapped, path)
-            mapped.seek(begin)
+            if mapped.read(len(_FILE_MARK)) != _FILE_MARK:
+                mapped.seek(0)
             opened = pyarrow.ipc.open_stream(mapped)
-            check_names(opened.schema.names, str(path))
+            column_names(opened.schema, str(path))
             yield opened.schema, chain.from_iterable(map(slices_of, opened))
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"cannot read {path} as Arrow: {Unreadable(error).reason}") from error
-
-
-def _check_messages(mapped: Any, path: Path) -> None:
-    """Raise InputError if decompressing a batch, or the dictionaries that are kept with it, would take too much."""
-    from pyarrow.ipc import MessageReader
-
-    dictionaries: dict[int, int] = {}
-    for message in MessageReader.open_stream(mapped):
-        try:
-            found = read_body(message.metadata, message.body)
-        except (IndexError, struct.error) as error:
-            raise InputError(f"cannot read {path} as Arrow: its metadata is not valid") from error
-        if found is None:
-            continue
-        if found.dictionary is not None:
-            before = dictionaries.get(found.dictionary, 0) if found.is_delta else 0
-            dictionaries[found.dictionary] = before + found.decompressed_bytes
-        if max(found.decompressed_bytes, sum(dictionaries.values())) > _MOST_DECOMPRESSED:
-            raise InputError(
-                f"{path} has a batch of {found.decompressed_bytes:,} bytes once decompressed; the maximum is "
-                f"{_MOST_DECOMPRESSED:,}: write it with fewer rows in a batch, uncompressed, or as Parquet"
-            )
 
 
 def read_arrow(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
@@ -137,84 +108,3 @@ def _names(path: Path, key: str) -> list[str]:
                 f"{path} names {name!r}, which is not a name in its folder; save the dataset again"
             )
     return names
-
-
-_U16, _I32, _U32, _I64, _BUFFER = (Struct(f"<{one}") for one in ("H", "i", "I", "q", "qq"))
-_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
-_NOT_COMPRESSED = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """What the metadata of a message says of its body, which pyarrow decompresses without a limit.
-
-    The bytes that a batch takes once decompressed (0 if it is not compressed), and the dictionary that it is of.
-    """
-
-    decompressed_bytes: int
-    dictionary: int | None = None
-    is_delta: bool = False
-
-
-def read_body(metadata: Any, body: Any) -> Body | None:
-    """Read the metadata of a message, None for a schema. Raises IndexError or struct.error if it is damaged.
-
-    Metadata is a flatbuffer (https://flatbuffers.dev) of the tables Message, RecordBatch and DictionaryBatch in Arrow's
-    format/Message.fbs and format/Schema.fbs.
-    """
-    message = _Table.root(memoryview(metadata))
-    kind = message.byte(1)
-    if kind == _RECORD_BATCH:
-        return Body(_decompressed_bytes(message.table(2), memoryview(body)))
-    if kind == _DICTIONARY_BATCH:
-        header = message.table(2)
-        size = _decompressed_bytes(header.table(1), memoryview(body))
-        return Body(size, header.number(0), bool(header.byte(2)))
-    return None
-
-
-def _decompressed_bytes(batch: "_Table", body: memoryview) -> int:
-    if not batch.at(3):  # the compression
-        return 0
-    size, buffers = 0, batch.reference(2)
-    (count,) = _U32.unpack_from(batch.data, buffers)
-    for number in range(count):
-        offset, length = _BUFFER.unpack_from(batch.data, buffers + _U32.size + number * _BUFFER.size)
-        if length:
-            (decompressed,) = _I64.unpack_from(body, offset)
-            size += length if decompressed == _NOT_COMPRESSED else abs(decompressed)
-    return size
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    data: memoryview
-    place: int
-
-    @classmethod
-    def root(cls, data: memoryview) -> "_Table":
-        return cls(data, _U32.unpack_from(data, 0)[0])
-
-    def at(self, field: int) -> int:
-        """Return the place of a field, 0 if it is absent."""
-        table = self.place - _I32.unpack_from(self.data, self.place)[0]
-        entry = _U16.size * (2 + field)
-        if table < 0 or entry >= _U16.unpack_from(self.data, table)[0]:
-            return 0
-        offset = _U16.unpack_from(self.data, table + entry)[0]
-        return self.place + offset if offset else 0
-
-    def reference(self, field: int) -> int:
-        place = self.at(field)
-        return place + int(_U32.unpack_from(self.data, place)[0])
-
-    def table(self, field: int) -> "_Table":
-        return _Table(self.data, self.reference(field))
-
-    def byte(self, field: int) -> int:
-        place = self.at(field)
-        return self.data[place] if place else 0
-
-    def number(self, field: int) -> int:
-        place = self.at(field)
-        return int(_I64.unpack_from(self.data, place)[0]) if place else 0

@@ -13,10 +13,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.errors import InputError
+from nearsim_db.readers.document_maker import check_names
 from nearsim_db.readers.input_file import MAX_RECORD_BYTES, MAX_RECORD_VALUES
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    from pyarrow import RecordBatch, Schema
 
 
 _SHOWN_CHARACTERS = 500
@@ -27,6 +29,18 @@ class Unreadable:
 
     def __init__(self, error: Exception) -> None:
         self.reason: str = " ".join(str(error).split())[:_SHOWN_CHARACTERS] or type(error).__name__
+
+
+def column_names(schema: "Schema", origin: str) -> list[str]:
+    """Return the names of columns. Raises InputError, which names the origin, if two are equal or one is not UTF-8."""
+    try:
+        names = list(schema.names)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the name of a column in {origin} is not UTF-8 ({error.object!r}); rename the column"
+        ) from error
+    check_names(names, origin)
+    return names
 
 
 def values_of(column: Any) -> list[Any]:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.arrow_values import Unreadable, slices_of, values_of
+from nearsim_db.readers.arrow_values import Unreadable, column_names, slices_of, values_of
+from nearsim_db.readers.document_maker import check_names
 
 
 class Frame(Protocol):
@@ -16,6 +17,7 @@ class Frame(Protocol):
 
 Rows = Iterable[object] | Frame
 
+_ORIGIN = "the data frame"
 _UNNAMED_INDEX = re.compile(r"__index_level_[0-9]+__")  # as pyarrow names the index of a data frame of pandas
 
 
@@ -49,7 +51,7 @@ def rows_of_frame(frame: Any) -> Iterator[dict[str, Any]] | None:
 def _rows_of_stream(stream: Any) -> Iterator[dict[str, Any]]:
     import pyarrow
 
-    names = _distinct(name for name in stream.schema.names if not _UNNAMED_INDEX.fullmatch(name))
+    names = [name for name in column_names(stream.schema, _ORIGIN) if not _UNNAMED_INDEX.fullmatch(name)]
     try:
         for batch in stream:
             for part in slices_of(batch):
@@ -62,18 +64,10 @@ def _rows_of_stream(stream: Any) -> Iterator[dict[str, Any]]:
 def _rows_of_python(frame: Any) -> Iterator[dict[str, Any]] | None:
     if hasattr(frame, "itertuples"):
         frame = frame.reset_index(drop=frame.index.names == [None])
-        names = _distinct(map(str, frame.columns))
+        names = list(map(str, frame.columns))
+        check_names(names, _ORIGIN)
         return (dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False, name=None))
     rows: Iterator[dict[str, Any]] | None = (
         frame.iter_rows(named=True) if hasattr(frame, "iter_rows") else None
     )
     return rows
-
-
-def _distinct(given: Iterable[str]) -> list[str]:
-    names = list(given)
-    if len(set(names)) < len(names):
-        raise InputError(
-            f"duplicate column names in the data frame; rename them (columns: {', '.join(names)})"
-        )
-    return names

@@ -124,3 +124,18 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"a\.arrow"):
         list(Source([path]))
+
+
+@pytest.mark.parametrize("kind", ["stream", "file"])
+def test_a_column_name_that_is_not_utf8_is_an_error(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a.arrow"
+    rows = table(1, 2).rename_columns(["id", "text", "named"])
+    if kind == "stream":
+        write_stream(path, rows)
+    else:
+        with pyarrow.ipc.new_file(path, rows.schema) as writer:
+            writer.write_table(rows)
+    path.write_bytes(path.read_bytes().replace(b"named", b"n\xff\xfeed"))
+
+    with pytest.raises(InputError, match=r"name of a column in .* is not UTF-8 \(b'n\\xff\\xfeed'\); rename"):
+        list(Source([path]))

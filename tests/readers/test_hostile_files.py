@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers import Source, arrow, arrow_values, parquet
+from nearsim_db.readers import Source, arrow_values, parquet
 from nearsim_db.readers.arrow_values import slices_of
 from nearsim_db.readers.parquet import batches_of, open_parquet
 from nearsim_db.records import ReadDocument, Reject
@@ -230,28 +230,6 @@ def test_a_row_that_is_too_large_once_decoded_is_one_reject(tmp_path: Path, kind
     first, second, third = Source([tmp_path / "a.arrow"])
     assert isinstance(first, ReadDocument) and isinstance(third, ReadDocument)
     assert isinstance(second, Reject) and second.line == 2 and "200,000,000 bytes" in second.reason
-
-
-@pytest.mark.parametrize("compression", ["zstd", "lz4"])
-@pytest.mark.parametrize("repeated", [True, False])
-def test_a_batch_is_refused_by_its_size_once_decompressed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str, repeated: bool
-) -> None:
-    path = tmp_path / "a.arrow"
-    texts = pyarrow.array([f"{at} {LONG}" for at in range(ROWS)])
-    table = pyarrow.table({"id": list(range(ROWS)), "text": texts.dictionary_encode() if repeated else texts})
-    options = pyarrow.ipc.IpcWriteOptions(compression=compression)
-    with pyarrow.ipc.new_file(path, table.schema, options=options) as writer:
-        writer.write_table(table)
-    for most in (len(LONG) * ROWS + 10_000, len(LONG) * ROWS - 10_000):
-        monkeypatch.setattr(arrow, "_MOST_DECOMPRESSED", most)
-        if most > len(LONG) * ROWS:
-            assert all(isinstance(one, ReadDocument) for one in Source([path]))
-        else:
-            with pytest.raises(
-                InputError, match=r"a\.arrow has a batch of 7\d\d,\d\d\d bytes once decompressed"
-            ):
-                list(Source([path]))
 
 
 def test_a_row_group_with_too_many_values_is_refused(tmp_path: Path) -> None:
