@@ -83,8 +83,9 @@ def cut_passages(
     written as by `dedupe`. Raises InputError for a recipe that does not compare plain text.
     """
     check_readable_twice(source.paths)
+    source.refuse_repeated()
     parts = [Input(source, path) for path in source.paths]
-    refuse_overwriting_inputs((outputs.cuts, outputs.rejects), source.paths)
+    refuse_overwriting_inputs(outputs.lists(), source.files)
     backend, _ = encoding_from_environment()
     with (
         RecordPlaces() if outputs.cuts else nullcontext() as places,
@@ -99,7 +100,7 @@ def cut_passages(
         placed = given.placed(records.cuts)
         inputs = [CutInput(source, one.path, cuts) for one, cuts in zip(parts, placed, strict=True)]
         shards = outputs.shards(source, inputs)
-        given.refuse_replacing(outputs.of_records(shards), source.paths, most_rejected)
+        given.refuse_replacing(outputs.of_records(shards), source.files, most_rejected)
         removed = np.zeros(len(records), bool)
         removed[sorted(records.emptied)] = True
         if places is not None:

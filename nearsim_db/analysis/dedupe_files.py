@@ -18,7 +18,7 @@ from nearsim_db.analysis.dedupe_output import (
     open_unique,
     output_encoding,
 )
-from nearsim_db.analysis.dedupe_shards import Shard, find_shards, find_stale, write_shards
+from nearsim_db.analysis.dedupe_shards import Shard, find_shards, find_stale, make_folder, write_shards
 from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_clusters import Found, find
 from nearsim_db.errors import InputError, RecipeError, count_of
@@ -56,15 +56,24 @@ class Outputs:
     cuts: Path | None = None
 
     def shards(self, source: Source, parts: Sequence[Input]) -> list[Shard]:
-        """Return the files of the folder that is written to, none if it is a file."""
+        """Return the files of the folder that is written to, which is made; none if it is a file."""
         if self.unique is None or not self.sharded:
             return []
-        others = (self.pairs, self.clusters, self.rejects, self.review, self.cuts)
-        return find_shards(source, parts, self.unique, others)
+        shards = find_shards(source, parts, self.unique, self.lists())
+        make_folder(self.unique)
+        return shards
+
+    def lists(self) -> list[Path]:
+        """Return the files beside the remaining documents."""
+        paths = (self.pairs, self.clusters, self.rejects, self.review, self.cuts)
+        return [path for path in paths if path is not None]
 
     def stale_warnings(self, shards: Sequence[Shard]) -> list[str]:
         """Warn of files of the folder that are not written anew."""
-        if self.unique is None or not self.sharded or not (stale := find_stale(shards, self.unique)):
+        if self.unique is None or not self.sharded:
+            return []
+        stale = find_stale(shards, self.unique, self.lists())
+        if not stale:
             return []
         others = "" if len(stale) == 1 else f" and {count_of(len(stale) - 1, 'other file')}"
         return [
@@ -147,15 +156,15 @@ def dedupe(
     recipe = _with_review(recipe, wanted=outputs.review is not None)
     across = across or field_across(recipe)
     check_readable_twice(source.paths)
-    inputs = source.paths if vectors is None else (*source.paths, vectors)
-    others = [path for corpus in against for path in corpus.paths]
-    _refuse_same_corpus(source.paths, others)
+    source.refuse_repeated()
+    # The remaining documents may replace the files that they were read from, and no others.
+    kept = [*(path for corpus in against for path in corpus.files), *([] if vectors is None else [vectors])]
+    _refuse_same_corpus(source.files, [path for corpus in against for path in corpus.files])
+    refuse_overwriting_inputs(outputs.lists(), (*source.files, *kept))
     parts = [Input(source, path) for path in source.paths]
-    beside_unique = (outputs.pairs, outputs.review, outputs.clusters, outputs.rejects)
-    refuse_overwriting_inputs(beside_unique, (*inputs, *others))
     shards = outputs.shards(source, parts)
     written = outputs.of_records(shards)
-    refuse_overwriting_inputs(written, others)
+    refuse_overwriting_inputs(written, kept)
     few = plain_characters(source.content_bytes)
     with (
         EncodedRecords.under(recipe, threads, exact=exact, plain_characters=few) as records,
@@ -168,7 +177,7 @@ def dedupe(
         with RejectWriter(outputs.rejects) as rejects:
             given.read(records, places, rejects, progress, strict=strict)
         given.refuse_unusable()
-        given.refuse_replacing(written, inputs, most_rejected)
+        given.refuse_replacing(written, source.files, most_rejected)
         found = find(records, given.labels, progress)
         if places is not None:
             ordered = records.ranks.earlier_first if earlier_later else found.ordered
@@ -177,6 +186,7 @@ def dedupe(
         of_recipe = () if exact else recipe_warnings.of_profile(records.encoder.profile)
         warnings = (
             *given.warnings(),
+            *_against_warnings(given, against, found),
             *of_recipe,
             *_warnings(records, found),
             *_removal_warnings(records, found),
@@ -306,6 +316,15 @@ def _warnings(records: EncodedRecords, found: Found) -> Iterator[str]:
     yield from recipe_warnings.of_numbers(profile.recipe, differ, ties)
     full, limit = found.full, profile.recipe.match.bucket_limit
     yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))
+
+
+def _against_warnings(given: DedupeInput, against: Sequence[Source], found: Found) -> Iterator[str]:
+    """Warn of another corpus without records, and of one that has every record."""
+    for number in given.empty_others:
+        name = against[number].file(against[number].paths[0]).name
+        yield f"--against {name} has no records: nothing was compared with it"
+    if found.matched and found.matched == given.summary.read - given.summary.rejected:
+        yield "every record has a near-duplicate in --against, so that none is left; is it a copy of the input?"
 
 
 def _refuse_same_corpus(paths: Sequence[Path], against: Sequence[Path]) -> None:

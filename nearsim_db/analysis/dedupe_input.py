@@ -50,6 +50,8 @@ class Added(Protocol):
 class DedupeInput:
     """Reads all records once; `summary`, and where the documents are in their inputs, are complete then.
 
+    `empty_others` are the numbers from 0 of the sources of another corpus without any record.
+
     `parts` are the parts of the source, each with whether the positions of its records are their lines, not the numbers
     of records from 0.
     """
@@ -72,15 +74,18 @@ class DedupeInput:
         self.labels: Labels = Labels(comparison)
         self.against_read: int = 0
         self.against_rejected: int = 0
+        self.empty_others: list[int] = []
         records = chain(self._of_others(against), beside.joined(self._noted(source, parts)))
         self._records = VectorLengthCheck(self.reasons.counted(records))
 
     def _of_others(self, against: Sequence[Records]) -> Iterator[ReadDocument | Reject]:
         """Yield the records of another corpus."""
         own = self._fields
-        for source in against:
-            self._fields = source.fields
+        for number, source in enumerate(against):
+            self._fields, before = source.fields, self.against_read
             yield from self._numbered(source)
+            if self.against_read == before:
+                self.empty_others.append(number)
         self._fields = own
 
     def _noted(self, source: Records, parts: Sequence[tuple[Path, bool]]) -> Iterator[ReadDocument | Reject]:

@@ -1,5 +1,6 @@
 """The remaining documents of `dedupe`, in the format and with the columns that they were read with."""
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import json_line
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.writers.delimited import DelimitedWriter
+from nearsim_db.readers.writers.delimited import DelimitedLines, DelimitedWriter
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter, chosen_encoding
 from nearsim_db.readers.writers.opened import JsonLinesWriter, open_writer
 from nearsim_db.readers.writers.parquet import ParquetWriter, inferred_schema
@@ -47,17 +48,25 @@ def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | 
 
 
 def open_unique(
-    inputs: Sequence[Input], output: Path, encoding: Encoding
+    inputs: Sequence[Input], output: Path, encoding: Encoding, *, sweep: bool = True
 ) -> AbstractContextManager[RecordWriter]:
-    """Open the output, with the columns of all inputs."""
+    """Open the output, with the columns of all inputs; `sweep` as in `open_output`.
+
+    CSV begins with a byte order mark if the first input is CSV that does.
+    """
     if encoding.format is FileFormat.PARQUET:
-        return open_writer(output, encoding, (), _schema(inputs))
+        return open_writer(output, encoding, (), _schema(inputs), sweep=sweep)
     if encoding.format in (FileFormat.JSONL, FileFormat.JSON):
-        return open_writer(output, encoding, ())
+        return open_writer(output, encoding, (), sweep=sweep)
     columns = list(dict.fromkeys(name for one in inputs for name in _columns(one)))
     header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
     is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
-    return open_writer(output, encoding, columns, header=header[0] if is_same else None)
+    if not is_same and header[0].startswith(codecs.BOM_UTF8):
+        lines = DelimitedLines(encoding.delimiter, marked=not encoding.exact)
+        return open_writer(
+            output, encoding, columns, header=codecs.BOM_UTF8 + lines.line(columns).encode(), sweep=sweep
+        )
+    return open_writer(output, encoding, columns, header=header[0] if is_same else None, sweep=sweep)
 
 
 def copy_unique(

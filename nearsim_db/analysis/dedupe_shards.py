@@ -8,8 +8,10 @@ import numpy as np
 
 from nearsim_db.analysis.dedupe_output import copy_unique, open_unique, output_encoding
 from nearsim_db.errors import InputError, NearsimError
+from nearsim_db.readers.arrow import ARROW
 from nearsim_db.readers.folder import list_files
 from nearsim_db.readers.inputs import Input
+from nearsim_db.readers.leftovers import sweep_parts
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.source import Source
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
@@ -17,6 +19,7 @@ from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.arrays import Ints
 
 COMPLETE = "_SUCCESS"  # as Hadoop and Spark write it
+_RECORDS = frozenset({*SUFFIXES, ARROW})
 _NOTHING = np.zeros(0, np.int64)
 
 
@@ -32,17 +35,18 @@ class Shard:
 
 
 def find_shards(
-    source: Source, parts: Sequence[Input], folder: Path, others: Collection[Path | None] = ()
+    source: Source, parts: Sequence[Input], folder: Path, others: Collection[Path] = ()
 ) -> list[Shard]:
     """Return the files to write, in a folder: each has the path of the input file below the folder of all of them.
 
-    Arrow files become Parquet. If the folder is the one of all inputs, each file replaces its input. Raises InputError
-    for inputs without files of records, and for a file that would lie outside of the folder, or replace another input,
-    another shard or one of the `others`, the further outputs of the command.
+    Arrow files become Parquet. If the folder is the one of all inputs, each file replaces its input; otherwise none
+    does. Raises InputError for inputs without files of records, and for a file that would lie outside of the folder, or
+    replace another input, another shard or one of the `others`, the further outputs of the command.
     """
     shards, root = dict[Path, Shard](), folder.resolve()
-    other_outputs = {path.resolve() for path in others if path is not None and path != STANDARD_OUTPUT}
-    for number, (part, names) in enumerate(zip(parts, source.names_within_all(), strict=True)):
+    other_outputs = {path.resolve() for path in others if path != STANDARD_OUTPUT}
+    folder_of_inputs, names_in_folder = source.names_within_all()
+    for number, (part, names) in enumerate(zip(parts, names_in_folder, strict=True)):
         for file, begin, end in part.files():
             path = folder / names / file.path.relative_to(part.path)
             path = path.with_suffix(".parquet") if path.suffix.lower() == ".arrow" else path
@@ -62,7 +66,11 @@ def find_shards(
     inputs = {shard.source.path.resolve(): shard for shard in shards.values()}
     for written, shard in shards.items():
         replaced = inputs.get(written)
-        if replaced is not None and replaced is not shard:
+        if replaced is None and root == folder_of_inputs:
+            raise InputError(
+                f"{shard.path} would lie beside {shard.source.path}, which it does not replace; name another folder"
+            )
+        if replaced is not None and (replaced is not shard or root != folder_of_inputs):
             raise InputError(
                 f"{shard.path}, for {shard.source.path}, would replace the input {replaced.source.path}; "
                 "name another folder"
@@ -70,13 +78,17 @@ def find_shards(
     return list(shards.values())
 
 
-def find_stale(shards: Sequence[Shard], folder: Path) -> list[Path]:
-    """Return the files of an output folder that are not written anew, such as those of an earlier run."""
+def find_stale(shards: Sequence[Shard], folder: Path, others: Collection[Path] = ()) -> list[Path]:
+    """Return the files of records in an output folder that are not written anew, such as those of an earlier run.
+
+    `others` are the further outputs of the command.
+    """
     if not folder.is_dir():
         return []
-    written = {shard.path.resolve() for shard in shards}
-    files = (path for path in list_files(folder) if isinstance(path, Path))
-    return [path for path in files if path.name != COMPLETE and path.resolve() not in written]
+    written = {path.resolve() for path in (*(shard.path for shard in shards), *others)}
+    types = _RECORDS | {file_type(shard.path) for shard in shards}
+    files = (path for path in list_files(folder) if isinstance(path, Path) and path.name != COMPLETE)
+    return [path for path in files if file_type(path) in types and path.resolve() not in written]
 
 
 def write_shards(shards: Sequence[Shard], folder: Path, origins: Mapping[int, Ints]) -> Iterator[int]:
@@ -86,6 +98,9 @@ def write_shards(shards: Sequence[Shard], folder: Path, origins: Mapping[int, In
     a folder cannot be made.
     """
     (folder / COMPLETE).unlink(missing_ok=True)
+    for subfolder in {shard.path.parent for shard in shards}:
+        make_folder(subfolder)
+        sweep_parts(subfolder)
     before = done = 0
     for shard in shards:
         positions = origins.get(shard.part, _NOTHING)
@@ -95,13 +110,8 @@ def write_shards(shards: Sequence[Shard], folder: Path, origins: Mapping[int, In
         own = {0: positions[inside] - shard.begin} if inside.any() else {}
         format = None if file_type(shard.path) in SUFFIXES else shard.source.format
         encoding = output_encoding([shard.source], shard.path, format)
-        try:
-            shard.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise NearsimError(
-                f"cannot make the folder {shard.path.parent}: {error.strerror or error}"
-            ) from error
-        with open_unique([shard.source], shard.path, encoding) as writer:
+        # Sweeping before each of thousands of files would take longer than writing them.
+        with open_unique([shard.source], shard.path, encoding, sweep=False) as writer:
             for count in copy_unique([shard.source], own, writer, encoding.delimiter):
                 done = before + count
                 yield done
@@ -109,3 +119,11 @@ def write_shards(shards: Sequence[Shard], folder: Path, origins: Mapping[int, In
 
     with open_output(folder / COMPLETE):
         pass
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder with those above it. Raises NearsimError if it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NearsimError(f"cannot make the folder {folder}: {error.strerror or error}") from error

@@ -14,6 +14,7 @@ from nearsim_db.records import STANDARD_OUTPUT
 # Parameters of --json, and of --output where a command has none of its own.
 AS_JSON, PRINT_TO = "as_json", "print_to"
 PARQUET_SUFFIX = ".parquet"
+_STANDARD_OUTPUT_DEVICE = Path("/dev/stdout")
 
 
 class Format(StrEnum):
@@ -32,10 +33,14 @@ class Format(StrEnum):
 
 
 def path(given: str | Path) -> Path:
-    """Return the path of an output file. Raises UsageError for a folder: one there is, or a name that ends as one."""
+    """Return the path of an output file, that of standard output for its device.
+
+    Raises UsageError for a folder: one there is, or a name that ends as one.
+    """
     if str(given).endswith(os.sep) or Path(given).is_dir():
         raise UsageError(f"cannot write to {str(given)!r}: it is a folder; name a file in it")
-    return Path(given)
+    # Opened by its name, a file to which standard output is redirected would be written from its beginning again.
+    return STANDARD_OUTPUT if Path(given) == _STANDARD_OUTPUT_DEVICE else Path(given)
 
 
 def is_typed(context: typer.Context, parameter: str) -> bool:

@@ -9,6 +9,7 @@ import typer
 from nearsim_db.cli import formats
 from nearsim_db.cli.failures import RejectedError, UsageError
 from nearsim_db.errors import InputError
+from nearsim_db.records import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
     from nearsim_db.readers import Fields, Reading
@@ -58,15 +59,22 @@ Vectors = Annotated[
         "vector.",
     ),
 ]
-Rejects = Annotated[
-    Path | None,
-    typer.Option(
-        "--rejects",
-        metavar="PATH",
-        parser=formats.path,
-        help="File for rejected records, each with its line and the reason.",
-    ),
-]
+
+
+def _not_standard_output(path: Path | None) -> Path | None:
+    """Return the path of a file of rejects. Raises UsageError for standard output, which has the answers."""
+    if path == STANDARD_OUTPUT:
+        raise UsageError("--rejects -: standard output has what the command prints; name a file")
+    return path
+
+
+def rejects_option(help: str, **more: Any) -> Any:
+    """Return the option --rejects."""
+    return typer.Option("--rejects", metavar="PATH", parser=formats.path, help=help, **more)
+
+
+REJECTS = "File for rejected records, each with its line and the reason"
+Rejects = Annotated[Path | None, rejects_option(f"{REJECTS}.", callback=_not_standard_output)]
 Strict = Annotated[
     bool,
     typer.Option(

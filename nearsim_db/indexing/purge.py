@@ -10,6 +10,7 @@ import numpy as np
 
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context, ContextFactory
+from nearsim_db.readers.leftovers import sweep_copies, sweep_parts
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import RejectLines, split_rejects
 from nearsim_db.records import CollectionId, GenerationId
@@ -103,7 +104,8 @@ def purge(
     One transaction deletes everything in the database, except from generations that are being built: a first build is
     finished and then purged, a reindex drops the documents later. Until generations begun meanwhile are purged too, the
     deletion stays captured as a change. Generations that this version cannot reproduce lose the rows as well.
-    Raises InputError, before anything is done, for a file that is not a reject file.
+    What killed processes left of unfinished files beside reject files and in the working directory, and of copies of
+    inputs, is deleted whole. Raises InputError, before anything is done, for a file that is not a reject file.
     """
     wanted = set(external_ids)
     in_rejects = {path: split_rejects(path, wanted) for path in reject_files}
@@ -120,6 +122,9 @@ def purge(
             removed.add(run(partial(_purge_built, connection, collection_id, removed, contexts)))
     with engine.connect(autocommit=True) as connection:
         purges.vacuum(connection, [generation.leaves for generation, _ in removed.traces.values()])
+    sweep_copies()
+    for folder in {Path(), *(path.parent for path in reject_files)}:
+        sweep_parts(folder)
     rejected = {external_id for found in in_rejects.values() for external_id in found.external_ids}
     return Purged(
         deleted=sorted(removed.doc_ids),

@@ -2,7 +2,6 @@
 
 import codecs
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -17,6 +16,7 @@ from nearsim_db.readers.folder import LeftOut
 from nearsim_db.readers.input_file import STANDARD_INPUT, Readable, ReadProgress, pieces_of
 from nearsim_db.readers.json_array import begin, elements
 from nearsim_db.readers.jsonl import parse_line
+from nearsim_db.readers.leftovers import temporary_copies
 from nearsim_db.readers.parquet import batches_of, open_parquet, rows_of_batches
 from nearsim_db.readers.source import JSON, STANDARD_INPUT_DEVICE, Source
 from nearsim_db.readers.writers.file_format import DELIMITERS, SUFFIXES, FileFormat
@@ -203,9 +203,9 @@ def readable_twice(
     if not any(map(_is_stream, paths)):
         yield list(paths)
         return
-    with tempfile.TemporaryDirectory(prefix="nearsim-") as folder:
+    with temporary_copies() as folder:
         yield [
-            _copied(path, Path(folder, str(at)), suffix or JSON, progress) if _is_stream(path) else path
+            _copied(path, folder / str(at), suffix or JSON, progress) if _is_stream(path) else path
             for at, path in enumerate(paths)
         ]
 

@@ -1,19 +1,18 @@
 """Output files: JSON lines, files that appear only when they are complete, and errors of temporary ones."""
 
 import errno
-import fcntl
-import glob
 import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import orjson
 
 from nearsim_db.errors import NearsimError
+from nearsim_db.readers.leftovers import lock, part_of, sweep_parts
 from nearsim_db.records import STANDARD_OUTPUT
 
 
@@ -23,11 +22,12 @@ def json_line(record: object) -> bytes:
 
 
 @contextmanager
-def open_output(path: Path) -> Iterator[BinaryIO]:
+def open_output(path: Path, *, sweep: bool = True) -> Iterator[BinaryIO]:
     """Open a file that replaces `path` at the end of the block, and only if the block succeeds.
 
     So a file may be read while its replacement is written. Pipes, devices and, for the path '-', standard
-    output are written to directly. Raises NearsimError if it cannot be written.
+    output are written to directly. With `sweep`, files that killed processes left in the folder are deleted. Raises
+    NearsimError if it cannot be written.
     """
     if path == STANDARD_OUTPUT:
         yield sys.stdout.buffer
@@ -38,7 +38,7 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
             with path.open("wb") as stream:
                 yield stream
         else:
-            yield from _replacing(path.resolve())
+            yield from _replacing(path.resolve(), sweep=sweep)
     except OSError as error:
         raise NearsimError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -54,9 +54,9 @@ def full_disk() -> Iterator[None]:
         ) from error
 
 
-def _replacing(target: Path) -> Iterator[BinaryIO]:
-    # Others may create files in the folder: a name that they cannot guess, and that is only used if it is new.
-    part = target.with_name(f".{target.name}.{os.urandom(8).hex()}.part")
+def _replacing(target: Path, *, sweep: bool) -> Iterator[BinaryIO]:
+    if sweep:
+        sweep_parts(target.parent)
     try:
         # A file without a name is gone with the process, even if that is killed.
         descriptor = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
@@ -66,42 +66,40 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
             or not target.parent.is_dir()
         ):
             raise
-        yield from _replacing_by_name(target, part)
+        yield from _replacing_by_name(target)
         return
 
+    part = part_of(target)
     with os.fdopen(descriptor, "w+b") as stream:
+        lock(descriptor)
         _keep_mode(target, descriptor)
         yield stream
         stream.flush()
         try:
+            # No call gives a file a name that exists.
             os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor)
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
 
 
-def _replacing_by_name(target: Path, part: Path) -> Iterator[BinaryIO]:
+def _replacing_by_name(target: Path) -> Iterator[BinaryIO]:
     """Write to a named file, where the file system has none without a name."""
-    _sweep(target)
-    try:
-        with part.open("xb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)  # it is being written
-            _keep_mode(target, stream.fileno())
-            yield stream
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    while True:
+        part = part_of(target)
+        try:
+            with part.open("xb") as stream:
+                if not lock(stream.fileno()):
+                    continue  # another process swept it before it was locked
+                _keep_mode(target, stream.fileno())
+                yield stream
+            part.replace(target)
+            return
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def _keep_mode(target: Path, descriptor: int) -> None:
     """Give a file the mode of the one that it replaces, if there is one."""
     if target.exists():
         os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
-
-
-def _sweep(target: Path) -> None:
-    """Delete what killed processes have left beside a file."""
-    for part in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.part"):
-        with suppress(OSError), part.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            part.unlink()

@@ -7,7 +7,7 @@ from glob import glob, has_magic
 from pathlib import Path
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers.arrow import OF_DATASETS, TABLES, is_saved_dataset
+from nearsim_db.readers.arrow import OF_DATASETS, TABLES, find_tables, is_saved_dataset
 from nearsim_db.readers.contract import Reading
 from nearsim_db.readers.folder import LeftOut, identity_of, list_files
 from nearsim_db.readers.input_file import STANDARD_INPUT
@@ -58,13 +58,23 @@ def _find(path: Path, reading: Reading) -> Iterator[Found]:
 def _matches(pattern: Path) -> list[Path]:
     """Return the files that match; the folders if there are none, which ** matches too."""
     found = [Path(name) for name in sorted(glob(str(pattern), recursive=True))]  # noqa: PTH207  Path.glob matches hidden names
-    if "**" in str(pattern):
-        for left_out in list_files(_root(pattern)):
-            if isinstance(left_out, LeftOut) and not left_out.path.is_symlink() and _is_folder(left_out.path):
-                raise InputError(f"{left_out.path}, which {pattern} may match, {left_out.reason}")
+    for folder in _searched_folders(pattern):
+        if not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
+            raise InputError(
+                f"the folder {folder}, where {pattern} may match files, cannot be read: Permission denied; change "
+                "its mode with chmod, or give a pattern that leaves it out"
+            )
     if not found:
         raise InputError(f"no file matches {pattern}; check the path")
     return [one for one in found if not _is_folder(one)] or found
+
+
+def _searched_folders(pattern: Path) -> Iterator[Path]:
+    """Yield the folders in which glob looks for what a pattern matches; it says nothing of those it cannot read."""
+    ends = range(len(_root(pattern).parts), len(pattern.parts))
+    searched = {Path(*pattern.parts[: end + (pattern.parts[end] == "**")]) for end in ends}
+    for folders in sorted(searched):
+        yield from map(Path, glob(f"{folders}{os.sep}", recursive=True))  # noqa: PTH207  the folders only
 
 
 def _is_folder(path: Path) -> bool:
@@ -85,8 +95,8 @@ def _root(pattern: Path) -> Path:
 def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
     """Return the files of a folder of records, also of several kinds; a folder of tables or texts as a whole.
 
-    One without tables is read as what most of its files are, records or texts; with a format of records all of them
-    are records.
+    Its texts are read, too, if it has no tables and more texts than files of records. With a format of records all of
+    its files are records.
     """
     suffixes = (*_RECORDS, *TABLES) if reading.format is None else (reading.format,)
     whole = [Found(folder, root, is_folder=True)]
@@ -102,14 +112,16 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
         elif not one.name.startswith(_HIDDEN):
             texts += is_text(one)
             left_out.append(LeftOut(one, _NOT_RECORDS, of_other_kind=True))
-    if len(files) == tables or (not tables and texts > len(files)):
+    if len(files) == tables:
         return whole
+    if not tables and texts > len(files):
+        return [*whole, *(Found(path, root) for path in files)]
     *first, last = files
     return [*(Found(one, root) for one in first), Found(last, root, left_out=tuple(left_out))]
 
 
 def of_other_kind(found: Found, *, follow_links: bool) -> list[Path]:
-    """Return the files in a folder that are not read, as they are of another kind than most."""
+    """Return the files in a folder that are not read, as they are neither records nor, if texts are read, texts."""
     if not found.is_folder:
         return [left_out.path for left_out in found.left_out if left_out.of_other_kind]
     if is_saved_dataset(found.path):
@@ -123,27 +135,53 @@ def of_other_kind(found: Found, *, follow_links: bool) -> list[Path]:
             and path.name not in OF_DATASETS
             and not path.name.startswith(_HIDDEN)
         ]
-    return [path for path in files if not is_text(path)]
-
-
-def names_within_all(found: Sequence[Found]) -> list[Path]:
-    """Return the path of each file or folder below the folder that has all of them, without links and `..`."""
-    roots = [source.root.resolve() for source in found]
-    folder = os.path.commonpath(roots)
     return [
-        root.relative_to(folder) / source.path.relative_to(source.root)
-        for root, source in zip(roots, found, strict=True)
+        path
+        for path in files
+        if not is_text(path) and file_type(path) not in _RECORDS and not path.name.startswith(_HIDDEN)
     ]
 
 
-def refuse_repeated(found: Sequence[Found]) -> None:
-    """Raise InputError if two paths are one file: the same, links to it, or matches of overlapping patterns."""
-    seen: dict[tuple[int, int], Path] = {}
-    for path in (source.path for source in found if source.path != STANDARD_INPUT):
-        identity = identity_of(path)
-        if identity is not None and (earlier := seen.setdefault(identity, path)) is not path:
-            raise InputError(
-                f"{path} is named twice; name each file once"
-                if path == earlier
-                else f"{path} and {earlier} are one file; name it once"
-            )
+def files_of(found: Found, *, follow_links: bool) -> list[Path]:
+    """Return the files that are read, also those of a folder that is read as a whole."""
+    if not found.is_folder:
+        return [found.path]
+    tables = find_tables(found.path, follow_links=follow_links)
+    files = tables or [
+        path
+        for path in list_files(found.path, follow_links=follow_links)
+        if isinstance(path, Path) and is_text(path)
+    ]
+    return [path for path in files if isinstance(path, Path)]
+
+
+def names_within_all(found: Sequence[Found]) -> tuple[Path, list[Path]]:
+    """Return the folder that has all files and folders, and the path of each below it, without links and `..`."""
+    roots = [source.root.resolve() for source in found]
+    folder = Path(os.path.commonpath(roots))
+    names = [
+        root.relative_to(folder) / source.path.relative_to(source.root)
+        for root, source in zip(roots, found, strict=True)
+    ]
+    return folder, names
+
+
+def refuse_repeated(files: Sequence[Sequence[Path]]) -> None:
+    """Raise InputError if a file is among those of two inputs, under any name.
+
+    It may be the same name, a link, a match of overlapping patterns, or in a folder that is read as a whole. Such a
+    folder may have links to files of its own.
+    """
+    seen: dict[tuple[int, int], tuple[int, Path]] = {}
+    for number, of_input in enumerate(files):
+        for path in of_input:
+            identity = identity_of(path)
+            if identity is None:
+                continue
+            earlier_number, earlier = seen.setdefault(identity, (number, path))
+            if earlier_number != number:
+                raise InputError(
+                    f"{path} is named twice; name each file once"
+                    if path == earlier
+                    else f"{path} and {earlier} are one file; name it once"
+                )

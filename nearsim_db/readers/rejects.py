@@ -3,15 +3,18 @@
 import json
 import re
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 from nearsim_db.errors import InputError, NearsimError, count_of
 from nearsim_db.readers.document_maker import parsed_instant
+from nearsim_db.readers.folder import identity_of
 from nearsim_db.readers.writers.file_format import compression_of
 from nearsim_db.records import STANDARD_OUTPUT, Document, ReadDocument, Reject
 
@@ -161,11 +164,12 @@ _KEYS = {"file", "line", "id", "reason"}
 
 
 def refuse_overwriting_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path]) -> None:
-    """Raise InputError if an output file is also an input."""
+    """Raise InputError if an output file is also an input, under any name."""
+    read = {identity_of(path): path for path in inputs}
     for output in outputs:
-        for source in inputs:
-            if output is not None and output.exists() and source.exists() and output.samefile(source):
-                raise InputError(f"{output} is both input and output; name another output file")
+        identity = None if output is None else identity_of(output)
+        if identity is not None and identity in read:
+            raise InputError(f"{output} is both input and output; name another output file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +224,8 @@ def _values_in(line: bytes, path: Path, number: int) -> dict[str, Any]:
 class RejectWriter:
     """Writes rejects to a file as {"file", "line", "id", "reason"}; without a path it only counts them.
 
-    The file is created on entry, even if nothing is rejected, and replaces that of an earlier run. After 100,000
+    The file is created on entry, even if nothing is rejected, and replaces that of an earlier run; the path '-' is
+    standard output. After 100,000
     rejects of a file that is read, one line has the number of its others. `count` is the number of rejects; `first`
     has the first few, for a summary. Raises NearsimError if the file cannot be written, InputError for a name that
     promises a compressed one.
@@ -228,7 +233,7 @@ class RejectWriter:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._stream: TextIO | None = None
+        self._stream: TextIOWrapper | None = None
         self.count: int = 0
         self.first: list[Reject] = []
         self._file = ""
@@ -236,17 +241,14 @@ class RejectWriter:
 
     def __enter__(self) -> Self:
         if self._path is not None:
-            if self._path == STANDARD_OUTPUT:
-                raise InputError(
-                    "rejects are written to a file: name one with --rejects, or /dev/stdout for standard output"
-                )
             if compression_of(self._path):
                 raise InputError(
                     f"cannot write {self._path}: rejects are not compressed; end the name in .jsonl"
                 )
             try:
+                stream = sys.stdout.buffer if self._path == STANDARD_OUTPUT else self._path.open("wb")
                 # A lone surrogate becomes \udXXX, which is its JSON escape.
-                self._stream = self._path.open("w", encoding="utf-8", errors="backslashreplace")
+                self._stream = TextIOWrapper(stream, encoding="utf-8", errors="backslashreplace")
             except OSError as error:
                 raise self._failure(error) from error
         return self
@@ -258,7 +260,10 @@ class RejectWriter:
             return
         try:
             self._write_rest()
-            self._stream.close()
+            if self._path == STANDARD_OUTPUT:
+                self._stream.detach()  # which flushes, and leaves standard output open
+            else:
+                self._stream.close()
         except OSError as closing:
             # After a failed write, closing fails for the same reason, which is already being raised.
             if error is None:

@@ -22,6 +22,7 @@ from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
 from nearsim_db.readers.paths import (
     TEXT_SUFFIXES,
     Found,
+    files_of,
     find_paths,
     is_text,
     names_within_all,
@@ -88,8 +89,8 @@ class Source:
     A path may be a pattern with wildcards, where ** matches any folders. A folder of files of records stands for these,
     its `paths`. A folder of Arrow or Parquet files gives the documents of these. Any other gives a document per text
     file, whose id is the path within the folder, separated by '/'. All give a reject per special file, and per symbolic
-    link unless `follow_links`; `other_files` of another kind are not read. Messages name the `originals` of paths that
-    are copies.
+    link unless `follow_links`; `other_files` of another kind are not read. `files` are those that are read, also in
+    folders. Messages name the `originals` of paths that are copies.
     `total_bytes` is the size of everything on disk, None if unknown; `bytes_read` grows towards it and restarts with
     each iteration. Raises InputError at once if something is missing, unreadable or of an unknown type, and during
     iteration if a file cannot be read further.
@@ -107,7 +108,9 @@ class Source:
         if given.count(STANDARD_INPUT) > 1:
             raise InputError("standard input can be read once: give - once")
         self._found = find_paths(given, reading)
-        refuse_repeated(self._found)
+        follow_links = reading.follow_links
+        self._files = [files_of(found, follow_links=follow_links) for found in self._found]
+        self.files: tuple[Path, ...] = tuple(path for files in self._files for path in files)
         self.paths: tuple[Path, ...] = tuple(one.path for one in self._found)
         self._folders = {one.path for one in self._found if one.is_folder}
         self._left_out = {
@@ -122,7 +125,7 @@ class Source:
         self.total_bytes: int | None = _sum(sizes)
         self._sizes = sizes
         self.other_files: tuple[Path, ...] = tuple(
-            path for found in self._found for path in of_other_kind(found, follow_links=reading.follow_links)
+            path for found in self._found for path in of_other_kind(found, follow_links=follow_links)
         )
 
     @property
@@ -185,8 +188,12 @@ class Source:
         left_out = self._left_out.get(path)
         return chain(records, map(_rejected, left_out)) if left_out else records
 
-    def names_within_all(self) -> list[Path]:
-        """Return the name of each of the paths below the folder that has all of them, however they were written.
+    def refuse_repeated(self) -> None:
+        """Raise InputError if a file is read twice, under any name."""
+        refuse_repeated(self._files)
+
+    def names_within_all(self) -> tuple[Path, list[Path]]:
+        """Return the folder that has all paths, and the name of each below it, however they were written.
 
         Raises InputError for standard input.
         """

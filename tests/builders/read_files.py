@@ -1,5 +1,8 @@
-"""Reading the content of a file."""
+"""Reading the content of a file, also without root's rights."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nearsim_db.readers import Fields, Source
@@ -13,3 +16,15 @@ def read_bytes(tmp_path: Path, content: bytes, name: str = "in.jsonl", fields: F
     path = tmp_path / name
     path.write_bytes(content)
     return list(Source([path], fields or Fields()))
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Run the block without root's rights, since root may read everything."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)

@@ -427,12 +427,51 @@ def test_the_first_day_has_nothing_to_compare_with(
 ) -> None:
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "_SUCCESS").touch()
     new = write_jsonl(tmp_path / "new.jsonl", [{"text": STORM}, {"text": STORM}])
     command = ("dedupe", new, "-o", unique, "--against", f"{tmp_path}/{old}")
     if not old.startswith("empty"):
         nearsim.fail(*command)
     assert "does not exist or is empty" in nearsim.succeed(*command, "--missing-ok").err
     assert len(unique.read_text().splitlines()) == 1
+
+
+def test_a_copy_of_the_input_to_compare_with_is_suspected(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    new = write_jsonl(tmp_path / "new.jsonl", [{"text": STORM}, {"text": BRIDGE}])
+    copy = Path(shutil.copy(new, tmp_path / "copy.jsonl"))
+    assert "is it a copy" in nearsim.succeed("dedupe", new, "-o", unique, "--against", copy).err
+    write_jsonl(copy, [{"text": STORM}])
+    assert "is it a copy" not in nearsim.succeed("dedupe", new, "-o", unique, "--against", copy).err
+
+
+def test_an_empty_corpus_to_compare_with_is_named(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    (old := tmp_path / "old.csv").write_text("id,text\n")
+    new = write_jsonl(tmp_path / "new.jsonl", [{"text": STORM}])
+    said = nearsim.succeed("dedupe", new, "-o", unique, "--against", new.with_name("old.csv")).err
+    assert f"--against {old} has no records: nothing was compared with it" in said
+
+
+def test_a_collection_to_compare_with_may_be_missing(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    new = write_jsonl(tmp_path / "new.jsonl", [{"text": STORM}])
+    command = ("dedupe", new, "-o", unique, "--against", "yesterday")
+    assert "collection 'yesterday' does not exist" in nearsim.fail(*command)
+    assert "does not exist or is empty" in nearsim.succeed(*command, "--missing-ok").err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_csv_with_other_columns_keeps_the_byte_order_mark(
+    nearsim: CommandLine, tmp_path: Path, suffix: str
+) -> None:
+    path, other = tmp_path / "in.csv", tmp_path / "other.csv"
+    path.write_text(f"id,text\na,{STORM}\n", encoding="utf-8-sig")
+    other.write_text(f"id,text,n\nb,{HARVEST},1\n")
+    nearsim.succeed("dedupe", path, other, "-o", output := tmp_path / f"out{suffix}")
+    header = "id,text,n".replace(",", "\t" if suffix == ".tsv" else ",")
+    assert output.read_bytes().startswith(f"\ufeff{header}\na".encode())
 
 
 def test_csv_keeps_its_byte_order_mark(nearsim: CommandLine, tmp_path: Path) -> None:
@@ -442,10 +481,21 @@ def test_csv_keeps_its_byte_order_mark(nearsim: CommandLine, tmp_path: Path) -> 
     assert output.read_bytes() == path.read_bytes()
 
 
-def test_rejects_are_written_to_a_file(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
-    path = write_jsonl(tmp_path / "in.jsonl", [{"text": STORM}])
-    assert "/dev/stdout" in nearsim.fail("dedupe", path, "-o", unique, "--rejects", "-")
+@pytest.mark.parametrize("place", ["-", "/dev/stdout"])
+def test_rejects_are_written_to_standard_output(
+    nearsim: CommandLine, tmp_path: Path, unique: Path, place: str
+) -> None:
+    (path := tmp_path / "in.jsonl").write_text(json.dumps({"text": STORM}) + "\n[]\n")
+    ended = nearsim.succeed("dedupe", path, "-o", unique, "--rejects", place)
+    assert [row["line"] for row in ended.rows()] == [2]
+    assert "all rejects are on standard output" in ended.err
     assert not Path("-").exists()
+
+
+def test_answers_and_rejects_are_not_both_on_standard_output(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "in.jsonl", [{"text": STORM}])
+    for command in ("ingest", "check", "nearest"):
+        assert "--rejects -" in nearsim.fail(command, path, "--rejects", "-", exit_code=2)
 
 
 def test_texts_of_one_template_are_named_before_they_are_lost(

@@ -236,6 +236,28 @@ def test_ids_only_in_a_reject_file_are_purged_there(database_url: str, tmp_path:
         assert rejects.read_text() == ""
 
 
+def test_a_purge_deletes_what_killed_runs_left(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (rejects := tmp_path / "rejected" / "rejects.jsonl").parent.mkdir()
+    rejects.touch()
+    unfinished = f".unique.jsonl.{'0' * 16}.part"
+    left = [
+        tmp_path / unfinished,
+        rejects.with_name(unfinished),
+        tmp_path / "nearsim-copies-left" / "a.jsonl",
+    ]
+    left[-1].parent.mkdir()
+    for path in left:
+        path.write_text(SECRET)
+    with Index.connect(database_url) as index:
+        index.add(with_secret())
+        index.purge([NAME], [rejects])
+    assert not any(path.exists() for path in left)
+
+
 def test_database_files_are_free_of_the_text_after_vacuum_full(database_url: str) -> None:
     """VACUUM frees the space and leaves the bytes in it; the documented remedy for those is VACUUM FULL."""
     with Index.connect(database_url) as index:

@@ -7,8 +7,7 @@ import lzma
 import os
 import threading
 from _thread import interrupt_main
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from nearsim_db.readers import Reading, Source
 from nearsim_db.readers.arrow import TABLES
 from nearsim_db.readers.source import READERS
 from nearsim_db.records import ReadDocument, Reject
+from tests.builders.read_files import as_nobody
 from tests.builders.selection import some_combinations
 
 Compress = Callable[[bytes], bytes]
@@ -155,18 +155,6 @@ def test_an_unknown_file_type_lists_the_known_ones(tmp_path: Path, name: str) ->
         InputError, match=r"unknown file type of .*; nearsim reads \.jsonl .*\.csv .* \.gz or \.zst"
     ):
         Source([tmp_path / name])
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Run the block without root's rights, since root may read everything."""
-    before = os.geteuid()
-    if before == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(before)
 
 
 def test_a_file_without_read_permission_is_an_error(tmp_path: Path) -> None:

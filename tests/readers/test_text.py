@@ -36,7 +36,7 @@ def test_text_files_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
         path = tmp_path / "in" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
-    others = ["README", "data.jsonl", "a/picture.jpg"]
+    others = ["README", "data.bin", "a/picture.jpg"]
     for other in (".hidden.txt", *others):
         (tmp_path / "in" / other).write_text("of another kind, or hidden")
     (tmp_path / "in" / ".git").mkdir()

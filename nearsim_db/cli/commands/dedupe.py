@@ -43,6 +43,7 @@ _OutputFormat = Annotated[
         "--output-format", help="Format of --output if its suffix names none. (default: that of the input)"
     ),
 ]
+_Rejects = Annotated[Path | None, inputs.rejects_option(f"{inputs.REJECTS}; - is standard output.")]
 _MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
 
 
@@ -129,22 +130,30 @@ class _Comparison:
 
         found = []
         for at, name in enumerate(self.against or ()):
+            missing = f"--against {name} does not exist or is empty: nothing is compared with it"
             if self.missing_ok and _is_missing(Path(name)):
-                terminal.print_warning(
-                    f"--against {name} does not exist or is empty: nothing is compared with it"
-                )
+                terminal.print_warning(missing)
             elif "/" in name or Path(name).exists() or name == "-" or file_type(Path(name)) in READERS:
                 found.append(Source([inputs.path(name)], fields, reading=reading))
             else:
-                copy = _copied(name, folder / f"{at}.jsonl", with_vectors=with_vectors)
+                try:
+                    copy = _copied(name, folder / f"{at}.jsonl", with_vectors=with_vectors)
+                except MissingCollectionError:
+                    if not self.missing_ok:
+                        raise
+                    terminal.print_warning(missing)
+                    continue
                 found.append(Source([copy], Fields(ids="optional"), originals={copy: Path(name)}))
         return found
 
 
 def _is_missing(path: Path) -> bool:
     """Whether there is no such file or folder, or it is empty; a name without an ending may be a collection."""
+    from nearsim_db.readers.folder import LeftOut, list_files
+
     if path.is_dir():
-        return not any(path.iterdir())
+        # Names such as _SUCCESS are of no records.
+        return not any(isinstance(file, LeftOut) or file.name[0] != "_" for file in list_files(path))
     if path.exists():
         return path.is_file() and path.stat().st_size == 0
     return ("/" in str(path) or file_type(path) != "") and not glob(str(path), recursive=True)  # noqa: PTH207
@@ -153,7 +162,7 @@ def _is_missing(path: Path) -> bool:
 def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
     """Write the documents of a collection to a file.
 
-    Raises InputError, and starts no server, if no database exists that could have it; MissingCollectionError.
+    Raises MissingCollectionError, and starts no server if no database exists that could have it.
     """
     from nearsim_db.search.queries import Queries
     from nearsim_db.store import embedded
@@ -162,7 +171,7 @@ def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
     unreadable = f"--against {collection} is neither a file nor a folder"
     settings = from_environment()
     if settings.database_url is None and not embedded.status(settings.home).data_directory.exists():
-        raise InputError(
+        raise MissingCollectionError(
             f"{unreadable}, and there is no database with a collection of this name: NEARSIM_DATABASE_URL is not set, "
             f"and {settings.home} has no embedded server; check the name"
         )
@@ -191,7 +200,7 @@ def dedupe(
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
-    rejects: inputs.Rejects = None,
+    rejects: _Rejects = None,
     max_rejected: _MaxRejected = None,
     strict: inputs.Strict = False,
     dry_run: inputs.DryRun = False,
@@ -215,18 +224,19 @@ def dedupe(
         )
     if not output and not dry_run:
         raise UsageError("give --output PATH (- for standard output), or --dry-run")
-    to = None if output is None else Path(output)
     is_sharded = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
+    to = None if output is None else Path(output) if is_sharded else formats.path(output)
     others = [one for one in (pairs, clusters, review, comparison.cuts) if one is not None]
     _check_outputs(to, output_format, others, rejects, is_sharded=is_sharded)
-    from tempfile import TemporaryDirectory
-
     from nearsim_db.analysis.dedupe_cut import cut_passages
     from nearsim_db.analysis.dedupe_files import Outputs
     from nearsim_db.analysis.dedupe_files import dedupe as run
-    from nearsim_db.readers import Source
+    from nearsim_db.readers import Source, refuse_overwriting_inputs
     from nearsim_db.readers.inputs import readable_twice
+    from nearsim_db.readers.leftovers import temporary_copies
 
+    of_options = [recipe_options.recipe, file_options.config, *(recipe_options.ignore or ())]
+    refuse_overwriting_inputs([to, rejects, *others], [path for path in of_options if path is not None])
     chosen = recipe_options.chosen(1.0 if comparison.exact else threshold)
     most_rejected = 0 if max_rejected is None and rejects is None else max_rejected
     reading = file_options.reading()
@@ -244,9 +254,7 @@ def dedupe(
         fields = replace(file_options.fields(), ids="optional" if vectors is None else "required")
         source = Source(readable, fields, reading=reading, originals=originals)
         terminal.print_warnings(source.notes)
-        folder = (
-            Path(stack.enter_context(TemporaryDirectory(prefix="nearsim-"))) if comparison.against else Path()
-        )
+        folder = stack.enter_context(temporary_copies()) if comparison.against else Path()
         against = comparison.sources(fields, reading, folder, with_vectors=chosen.sketch.input == "vector")
         with outcome.progress(None if against else source) as progress:
             summary = (
@@ -268,8 +276,7 @@ def dedupe(
                     threads=jobs,
                 )
             )
-    written = [outputs.unique, outputs.pairs, outputs.clusters, outputs.review, outputs.cuts]
-    stream = sys.stderr if STANDARD_OUTPUT in written else sys.stdout
+    stream = sys.stderr if STANDARD_OUTPUT in (outputs.unique, *outputs.lists()) else sys.stdout
     done = summaries.dedupe_document(summary, outputs.unique)
     outcome.show(
         done, lambda: summaries.print_dedupe_summary(summary, outputs.unique, outputs.rejects, stream), stream

@@ -172,7 +172,8 @@ def ingest(
     chosen = recipe_options.chosen_if_any(threshold)
     source = source_options.source(files or [])
     of_files, vectors = source if isinstance(source, Source) else None, source_options.vectors
-    refuse_overwriting_inputs([handling.rejects], [*(files or []), *([] if vectors is None else [vectors])])
+    files_read = of_files.files if of_files else ()
+    refuse_overwriting_inputs([handling.rejects], (*files_read, *([] if vectors is None else [vectors])))
     with (
         open_vectors(vectors) as beside,
         outcome.progress(of_files) as progress,

@@ -88,11 +88,11 @@ def nearest(
     from nearsim_db.search.nearest import DEFAULT_PRESET, NearestQuery
     from nearsim_db.search.queries import Queries
 
-    refuse_overwriting_inputs([rejects, rows.output], files or [])
     recipe = recipe_options.chosen(preset=DEFAULT_PRESET)
     query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin)
     fields = file_options.fields()
     source = Source(files, fields, reading=file_options.reading()) if files else None
+    refuse_overwriting_inputs([rejects, rows.output], source.files if source else ())
     terminal.print_warnings(source.notes if source else ())
     with RejectWriter(rejects) as writer, Queries.connect(collection=collection) as queries:
         given = None if source is None else _usable(source, writer)

@@ -336,7 +336,9 @@ def check(
     paths, counts = files or [], Counter[str]()
     source = Source(paths, file_options.fields(), reading=file_options.reading())
     terminal.print_warnings(source.notes)
-    refuse_overwriting_inputs([rejects, rows.output], paths if vectors is None else [*paths, vectors])
+    refuse_overwriting_inputs(
+        [rejects, rows.output], source.files if vectors is None else [*source.files, vectors]
+    )
     with open_vectors(vectors) as beside, RejectWriter(rejects) as writer, scope.queries() as index:
         beside.check(source)
         is_missing = missing_ok and not index.has_collection()

@@ -114,12 +114,12 @@ def tune(
     from nearsim_db.store.settings import from_environment
 
     paths = files or []
-    read = [one for one in (labels, recipe_options.recipe) if one is not None]
-    refuse_overwriting_inputs([output], [*paths, *read])
     start = recipe_options.chosen()
     labelled = None if labels is None else read_labels(labels)
     reading = file_options.reading()
     source = Source(paths, file_options.fields(), reading=reading) if paths else None
+    of_options = [path for path in (labels, recipe_options.recipe) if path is not None]
+    refuse_overwriting_inputs([output], [*(source.files if source else ()), *of_options])
     terminal.print_warnings(source.notes if source else ())
     with outcome.progress(source) as progress:
         text_of = Encoder(resolve(start)).text_of

@@ -228,7 +228,8 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
     if more:
         terminal.print_line(f"... and {more:,} more", stream)
     if rejects is not None:
-        terminal.print_line(f"all rejects are in {rejects}", stream)
+        place = "on standard output" if rejects == STANDARD_OUTPUT else f"in {rejects}"
+        terminal.print_line(f"all rejects are {place}", stream)
     elif more:
         terminal.print_line("write all rejects to a file with --rejects PATH", stream)
 

@@ -78,6 +78,7 @@ def open_writer(
     header: bytes | None = None,
     escape_cell: Escape | None = None,
     escape_json: Escape | None = None,
+    sweep: bool = True,
 ) -> Iterator[RecordWriter]:
     """Open a file as `open_output` does, and complete it at the end of the block.
 
@@ -85,7 +86,7 @@ def open_writer(
     are applied to cells and lines of JSON on a terminal.
     Raises InputError for Parquet to a terminal.
     """
-    with open_output(output) as stream, compressed(stream, encoding.compression) as target:
+    with open_output(output, sweep=sweep) as stream, compressed(stream, encoding.compression) as target:
         on_terminal = stream.isatty()
         if encoding.format is FileFormat.PARQUET:
             writer = _parquet(target, schema, on_terminal=on_terminal)
