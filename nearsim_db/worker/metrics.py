@@ -71,6 +71,8 @@ class Monitor(Collector):
         self._round_at: float | None = None
         self._batch: tuple[str, float] | None = None
         self._problem = "not connected to the database yet"
+        # Of a round, of progress in a batch, or of an attempt to reach the database
+        self._active_at = clock()
 
     def watch_disk(self, place: str, folder: Path) -> None:
         """Export the free space of the disk of a folder, which may not exist yet."""
@@ -88,12 +90,13 @@ class Monitor(Collector):
     def round_done(self) -> None:
         """Record that the worker completed a round of work."""
         self.connected.set(1)
-        self._round_at = self._clock()
+        self._round_at = self._active_at = self._clock()
 
     def database_lost(self, reason: str, cause: str = "connection") -> None:
         """Record that work was interrupted by the server or the connection; the cause is one of `_CAUSES`."""
         self._problem = reason
         self._round_at = None
+        self._active_at = self._clock()
         self.read_backlog = None
         self.connected.set(0)
         self.interruptions.labels(cause).inc()
@@ -111,16 +114,22 @@ class Monitor(Collector):
 
     def batch_progressed(self, stage: str) -> None:
         """Record that a long batch made progress."""
-        self._batch = (stage, self._clock())
+        self._active_at = self._clock()
+        self._batch = (stage, self._active_at)
+
+    def liveness(self) -> tuple[bool, str]:
+        """Return whether the worker still runs, with or without a database, and the reason."""
+        seconds = self._clock() - self._active_at
+        return seconds < _BATCH_SECONDS, f"last active {seconds:.1f} s ago"
 
     def health(self) -> tuple[bool, str]:
         """Return whether the worker keeps all indexes up to date, and the reason."""
-        is_alive, reason = self.liveness()
-        if is_alive and self.not_followed:
+        is_working, reason = self._progress()
+        if is_working and self.not_followed:
             return False, "; ".join(self.not_followed)
-        return is_alive, reason
+        return is_working, reason
 
-    def liveness(self) -> tuple[bool, str]:
+    def _progress(self) -> tuple[bool, str]:
         """Return whether the worker makes progress, and the reason."""
         now, batch, round_at = self._clock(), self._batch, self._round_at
         if batch is not None:

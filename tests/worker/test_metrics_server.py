@@ -248,6 +248,18 @@ def test_a_worker_is_healthy_after_a_recent_round_or_in_a_recent_batch() -> None
     assert monitor.health() == (False, "the server is gone")
 
 
+def test_a_worker_without_a_database_is_alive_while_it_tries_to_reach_it() -> None:
+    clock = Clock()
+    monitor = Monitor(clock)
+    assert monitor.liveness()[0]
+    clock.now += 299
+    monitor.database_lost("no space left on device", "disk_full")
+    clock.now += 299
+    assert monitor.liveness()[0] and not monitor.health()[0]
+    clock.now += 2
+    assert not monitor.liveness()[0]
+
+
 def test_batches_are_counted_by_outcome() -> None:
     monitor = Monitor()
     monitor.count_batch("sign", 10, {"failed": 2, "set aside": 1})
