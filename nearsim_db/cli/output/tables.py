@@ -179,7 +179,12 @@ def print_checks(
 ) -> None:
     """Print (verdict, check, finding, advice), one per line, the advice below; wrapped to `width` if given."""
     rows = [
-        (verdict, visible(check), "\n".join(map(visible, [finding, advice] if advice else [finding])))
+        # A message of the server may have lines and tabs.
+        (
+            verdict,
+            visible(check),
+            "\n".join(visible(" ".join(text.split())) for text in (finding, advice) if text),
+        )
         for verdict, check, finding, advice in findings
     ]
     _print_wrapped(rows, _COLOURS.__getitem__, stream, width)
