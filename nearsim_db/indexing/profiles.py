@@ -17,7 +17,7 @@ from nearsim_db.similarity.recipe.sections import NOWHERE
 from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import query_rows
 from nearsim_db.store.access.collection_rows import Collection
-from nearsim_db.store.attached.attachments import refuse_attached
+from nearsim_db.store.attached.attachments import refuse_attached, refuse_lost_texts
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
@@ -41,9 +41,10 @@ def refuse_unusable(
 ) -> None:
     """Raise InputError if the collection has documents, and none has the field of `match.across` or a keep policy.
 
-    Raises RecipeError for a policy that an index of this linkage does not have.
+    Raises RecipeError for a policy that an index of this linkage does not have, and ConflictError if texts are gone.
     `adds`: a dry run would add documents without a source.
     """
+    refuse_lost_texts(connection, collection_id)
     keep, across = recipe["cluster"]["keep"], recipe["match"].get("across", NOWHERE)
     if across != NOWHERE and documents.lacks_values(connection, collection_id, across):
         raise InputError(

@@ -14,8 +14,8 @@ def test_faults_exit_with_3_until_repaired(filled: CommandLine, database_url: st
         connection.execute("UPDATE nearsim_index.signature_shared SET revision = 99 WHERE doc_id = 5")
     outcome = filled.run("verify-index")
     assert outcome.exit_code == 3
-    shown = [line.split()[0] for line in outcome.out.splitlines()[-3:]]
-    assert shown == ["outdated", "missing_pair", "wrong_cluster"] and "--repair" in outcome.err
+    shown = [line.split()[0] for line in outcome.out.splitlines()[-4:-1]]
+    assert shown == ["outdated", "missing_pair", "wrong_cluster"] and "--repair" in outcome.out
     sampled = filled.run("verify-index", "--sample", "2", "--json").document()
     assert sampled["checked"]["documents"] == 2
     reported = filled.run("verify-index", "--all", "--json")
@@ -37,7 +37,7 @@ def test_damaged_index_is_replaced(filled: CommandLine, database_url: str) -> No
     outcome = filled.run("verify-index", "-g", 100000001, "--sample", 5, "--quiet")
     assert outcome.err.endswith("nearsim verify-index --generation 100000001 --sample 5 --repair\n")
     repaired = filled.succeed("verify-index", "--repair")
-    assert "differed and was replaced by generation 100000002\n" in repaired.err
+    assert "differed and was replaced by generation 100000002\n" in repaired.out
     assert filled.succeed("verify-index", "--all", "--json").document()["generation"] == 100000002
 
 

@@ -112,6 +112,10 @@ def _check_attached(connection: Connection) -> Iterator[Finding]:
         Finding("attached tables", "problem", f"not indexed: {problem}")
         for problem in obstacles.list_problems(connection).values()
     ]
+    found += [
+        Finding("attached tables", "problem", str(lost), lost.remedy)
+        for lost in attachments.count_lost_texts(connection)
+    ]
     for one in attached:
         if one.detaching:
             finding = f"collection {one.collection} is being detached from {one.table or 'a dropped table'}"

@@ -17,6 +17,7 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.records import GenerationId, Progress, silent
 from nearsim_db.search import live_generation
+from nearsim_db.store.attached import attachments
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -90,6 +91,8 @@ def verify_index(
         checker = IndexChecker(database, contexts, progress, sample, seed)
         found, findings = checker.check(chosen)
         if repair and found.faults:
+            with database.transaction() as connection:
+                attachments.refuse_lost_texts(connection, chosen.collection_id)
             return _Repair(database, collection, chosen, checker, found).run(findings)
         return VerifyResult(collection, chosen.profile, found)
 
@@ -121,6 +124,7 @@ class _Repair:
     def run(self, findings: Findings) -> VerifyResult:
         """Repair until no faults are left, or until further attempts do not help."""
         after = self.found
+        self._refuse_missing_shared_table()
         if shared := self._damaged_shared(findings):
             self._rebuild_indexes(shared)
             after, findings = self.checker.check(self.generation)
@@ -132,6 +136,18 @@ class _Repair:
             self._repair_in_place(findings)
             after, findings = self.checker.check(self.generation)
         return VerifyResult(self.collection, self.generation.profile, self.found, after)
+
+    def _refuse_missing_shared_table(self) -> None:
+        """Refuse to repair without a table that the indexes of all small collections share, also later ones."""
+        leaves = self.generation.leaves
+        shared = {leaves.name(parent) for parent in PARENTS if leaves.is_shared(parent)}
+        for fault in self.found.faults:
+            if fault.kind == "missing_table" and fault.table in shared:
+                raise ConflictError(
+                    f"the table nearsim_index.{fault.table}, which the indexes of many collections share, does not "
+                    "exist, and no index can be repaired without it: restore the database from a backup, or export "
+                    "the documents (nearsim export --keep all) into a new database"
+                )
 
     def _damaged_shared(self, findings: Findings) -> list[str]:
         """Return the tables that other generations need as well and that are damaged, or a shard of theirs."""

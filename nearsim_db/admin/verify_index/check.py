@@ -13,6 +13,7 @@ from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Ints, checksums, lengths
 from nearsim_db.store.access import collection_rows
+from nearsim_db.store.attached import attachments
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -182,6 +183,9 @@ class IndexChecker:
             return findings.summary(connection), findings
 
     def _check(self, connection: Connection, findings: Findings) -> None:
+        for lost in attachments.count_lost_texts(connection, findings.generation.collection_id):
+            findings.add_table("lost_texts", "document", f"{lost}; {lost.remedy}")
+            return
         check_catalog(connection, findings)
         try:
             context = self.contexts.make(findings.generation)

@@ -21,7 +21,7 @@ DocumentKind = Literal[
 ]  # fmt: skip
 PairKind = Literal["missing_pair", "untrue_pair", "rescored_pair"]
 ClusterKind = Literal["wrong_cluster", "wrong_survivor"]
-Kind = TableKind | DocumentKind | PairKind | ClusterKind | Literal["other_scheme"]
+Kind = TableKind | DocumentKind | PairKind | ClusterKind | Literal["other_scheme", "lost_texts"]
 
 _TABLES = {"signature": DocumentKind, "similar_pair": PairKind, "cluster_member": ClusterKind}
 _TABLE_OF: dict[str, str] = {kind: table for table, kinds in _TABLES.items() for kind in get_args(kinds)}

@@ -99,7 +99,8 @@ def _print(result: "VerifyResult", selection: list[str], *, quiet: bool) -> None
         ]
         tables.print_table(["fault", "table", "count", "examples"], rows, wrap=["examples"])
     if not quiet or not result.is_sound:
-        terminal.print_info(_verdict(result, selection))
+        show = terminal.print_info if quiet else terminal.print_line
+        show(_verdict(result, selection))
 
 
 _CHECKED = {"documents": "documents", "heads": "heads", "pairs": "stored pairs", "clusters": "clusters"}
@@ -128,6 +129,8 @@ def _verdict(result: "VerifyResult", selection: list[str]) -> str:
         left = sum(one.count for one in after.faults)
         faults = count_of(left, "fault")
         return f"{index} still differs after the repair: {faults} left; try again, or rebuild: {rebuild}"
+    if any(one.kind == "lost_texts" for one in found.faults):
+        return f"{index} cannot be compared with its documents: {found.faults[0].examples[0][0]}"
     if any(one.kind == "other_scheme" for one in found.faults):
         return f"{index} was built by another scheme; to rebuild it: {rebuild}; or: {repair}"
     return f"{index} differs{checked}{changing}; to repair it: {repair}"

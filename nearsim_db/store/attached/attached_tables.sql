@@ -14,6 +14,19 @@ WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL
     AND (parent_id IS NULL OR trouble IS NOT NULL OR %(of_values)s)
 ORDER BY collection.name
 
+-- name: count_lost_texts
+-- Collections whose documents have their texts in an attached table, but are attached to none, with the number of such
+-- documents: of one collection or of all. An attached collection has no others, so its first document decides. Relies on
+-- document_collection_doc.
+SELECT collection_id, name, (
+    SELECT count(*) FROM nearsim.document WHERE document.collection_id = collection.collection_id AND body_digest IS NOT NULL)
+FROM nearsim.collection
+WHERE (collection_id = %(collection_id)s OR CAST(%(collection_id)s AS integer) IS NULL)
+    AND NOT EXISTS (SELECT FROM nearsim_index.attachment WHERE attachment.collection_id = collection.collection_id)
+    AND (SELECT body_digest IS NOT NULL FROM nearsim.document WHERE document.collection_id = collection.collection_id
+        ORDER BY doc_id LIMIT 1)
+ORDER BY name
+
 -- name: store_attachment
 -- Attach a table to a collection, or change the columns that are read from it. Relies on attachment_pkey.
 INSERT INTO nearsim_index.attachment (collection_id, relation, id_column, text_column, title_column, source_column, url_column,

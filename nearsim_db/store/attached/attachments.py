@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import sql
 
-from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.errors import ConflictError, NotFoundError, count_of
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.tables import Columns, Relation, read_relation
 from nearsim_db.store.driver import Connection
@@ -110,6 +110,40 @@ def refuse_attached(connection: Connection, collection_id: CollectionId, doing: 
             f"collection {found.collection!r} is attached to {found.table or 'a dropped table'}: {doing} there, or "
             f"run: {detach_command(found.collection)} --keep"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LostTexts:
+    """Documents whose texts were in an attached table, which their collection no longer knows."""
+
+    collection_id: CollectionId
+    collection: str
+    documents: int
+
+    def __str__(self) -> str:
+        texts = (
+            f"the texts of {count_of(self.documents, 'document')} of collection {self.collection!r} are gone"
+        )
+        return f"{texts}: they were in an attached table, and the database was restored without it"
+
+    @property
+    def remedy(self) -> str:
+        """Return what to do."""
+        return (
+            "restore a dump of the whole database, which has that table; or run: "
+            f"nearsim collection delete {shlex.quote(self.collection)}"
+        )
+
+
+def count_lost_texts(connection: Connection, collection_id: CollectionId | None = None) -> list[LostTexts]:
+    """Return the collection, or all collections, whose texts are gone."""
+    return run(connection, "count_lost_texts", collection_id=collection_id).all(LostTexts)
+
+
+def refuse_lost_texts(connection: Connection, collection_id: CollectionId) -> None:
+    """Raise ConflictError if the texts of a collection are gone."""
+    for lost in count_lost_texts(connection, collection_id):
+        raise ConflictError(f"{lost}; {lost.remedy}")
 
 
 def store_attachment(

@@ -7,6 +7,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.admin.verify_index import VerifyResult, verify_index
+from nearsim_db.errors import ConflictError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import FIRST_OWN
 from tests.builders.filled import database_of
@@ -74,6 +75,15 @@ def test_damaged_indexes_are_built_again(database: Database, damage: str) -> Non
     assert repaired.is_repaired and repaired.rebuilt is None
     for collection in COLLECTIONS:
         assert_answers(database, collection)
+
+
+def test_without_the_table_itself_a_repair_is_refused_before_it_changes_anything(database: Database) -> None:
+    execute(database, "DROP TABLE nearsim_index.band_shared")
+    with pytest.raises(
+        ConflictError, match=r"nearsim_index\.band_shared, .* restore the database from a backup"
+    ):
+        verify_index(database, "damaged", repair=True)
+    assert [leaves.are_shared for leaves in leaves_of(database.engine.url)] == [True, True]
 
 
 @pytest.mark.slow("builds indexes")
