@@ -241,3 +241,9 @@ def test_every_step_of_an_ingest_is_named_and_writing_follows_reading(
     names = list(steps)
     assert names[:2] == ["read", "save"] and steps["save"] == 2
     assert steps["signatures"] == steps["pairs"] == steps["clusters"] == 2
+
+
+def test_a_check_shows_a_message_of_several_lines_as_one() -> None:
+    stream = io.StringIO()
+    tables.print_checks([("problem", "database", "connection failed:\n\tno such file", "")], stream)
+    assert stream.getvalue().split("  ")[-1].strip() == "connection failed: no such file"
