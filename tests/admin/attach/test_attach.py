@@ -211,7 +211,7 @@ def test_an_interrupted_load_continues(
     slice_of = source_rows.update_slice
     left = [3]
 
-    def interrupted(connection: object, source: Source, start: str, amount: int) -> tuple[int, int]:
+    def interrupted(connection: object, source: Source, start: str, amount: int) -> tuple[int, int, int]:
         if not left:
             raise KeyboardInterrupt
         left.pop()
