@@ -15,6 +15,9 @@ from nearsim_db.errors import NearsimError
 from nearsim_db.readers.leftovers import lock, part_of, sweep_parts
 from nearsim_db.records import STANDARD_OUTPUT
 
+_OPENED = Path("/proc/self/fd")
+_NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
+
 
 def json_line(record: object) -> bytes:
     """Serialise a record as one line of JSON, newline included; dataclasses become objects."""
@@ -57,15 +60,8 @@ def full_disk() -> Iterator[None]:
 def _replacing(target: Path, *, sweep: bool) -> Iterator[BinaryIO]:
     if sweep:
         sweep_parts(target.parent)
-    try:
-        # A file without a name is gone with the process, even if that is killed.
-        descriptor = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
-    except OSError as error:
-        if (
-            error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
-            or not target.parent.is_dir()
-        ):
-            raise
+    descriptor = _open_unnamed(target.parent)
+    if descriptor is None:
         yield from _replacing_by_name(target)
         return
 
@@ -77,10 +73,25 @@ def _replacing(target: Path, *, sweep: bool) -> Iterator[BinaryIO]:
         stream.flush()
         try:
             # No call gives a file a name that exists.
-            os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor)
+            os.link(_OPENED / str(descriptor), part, src_dir_fd=descriptor)
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _open_unnamed(folder: Path) -> int | None:
+    """Open a file without a name, which is gone with the process, even if that is killed.
+
+    Return None where the file system has no such files, or /proc is missing, through which they are named later.
+    """
+    if not _OPENED.is_dir():
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
+    except OSError as error:
+        if error.errno not in _NO_UNNAMED or not folder.is_dir():
+            raise
+        return None
 
 
 def _replacing_by_name(target: Path) -> Iterator[BinaryIO]:

@@ -120,25 +120,27 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
     return [*(Found(one, root) for one in first), Found(last, root, left_out=tuple(left_out))]
 
 
-def of_other_kind(found: Found, *, follow_links: bool) -> list[Path]:
-    """Return the files in a folder that are not read, as they are neither records nor, if texts are read, texts."""
+def left_out_of(found: Found, *, follow_links: bool) -> list[LeftOut]:
+    """Return what is left out of a folder: what cannot be read, and files that are no records or, if read, texts."""
     if not found.is_folder:
-        return [left_out.path for left_out in found.left_out if left_out.of_other_kind]
+        return list(found.left_out)
+    listed = list(list_files(found.path, follow_links=follow_links))
+    files = [path for path in listed if isinstance(path, Path)]
     if is_saved_dataset(found.path):
-        return []
-    files = [path for path in list_files(found.path, follow_links=follow_links) if isinstance(path, Path)]
-    if any(path.suffix.lower() in TABLES for path in files):
-        return [
-            path
-            for path in files
-            if path.suffix.lower() not in TABLES
-            and path.name not in OF_DATASETS
-            and not path.name.startswith(_HIDDEN)
+        others = []
+    elif any(path.suffix.lower() in TABLES for path in files):
+        others = [
+            path for path in files if path.suffix.lower() not in TABLES and path.name not in OF_DATASETS
         ]
+    else:
+        others = [path for path in files if not is_text(path) and file_type(path) not in _RECORDS]
     return [
-        path
-        for path in files
-        if not is_text(path) and file_type(path) not in _RECORDS and not path.name.startswith(_HIDDEN)
+        *(problem for problem in listed if isinstance(problem, LeftOut)),
+        *(
+            LeftOut(path, _NOT_RECORDS, of_other_kind=True)
+            for path in others
+            if not path.name.startswith(_HIDDEN)
+        ),
     ]
 
 

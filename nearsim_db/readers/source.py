@@ -25,8 +25,8 @@ from nearsim_db.readers.paths import (
     files_of,
     find_paths,
     is_text,
+    left_out_of,
     names_within_all,
-    of_other_kind,
     refuse_repeated,
 )
 from nearsim_db.readers.writers.file_format import file_type
@@ -124,9 +124,9 @@ class Source:
         sizes = [_checked_size(one, self.reading) for one in self._found]
         self.total_bytes: int | None = _sum(sizes)
         self._sizes = sizes
-        self.other_files: tuple[Path, ...] = tuple(
-            path for found in self._found for path in of_other_kind(found, follow_links=follow_links)
-        )
+        left_out = [each for found in self._found for each in left_out_of(found, follow_links=follow_links)]
+        self.other_files: tuple[Path, ...] = tuple(each.path for each in left_out if each.of_other_kind)
+        self._unreadable = [each for each in left_out if not each.of_other_kind]
 
     @property
     def content_bytes(self) -> int | None:
@@ -143,13 +143,10 @@ class Source:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is left out of folders, known before anything is read."""
-        if not self.other_files:
-            return ()
-        names = ", ".join(clean(str(path))[0] for path in self.other_files[:_OTHERS_SHOWN])
-        more = ", ..." if len(self.other_files) > _OTHERS_SHOWN else ""
+        unreadable = [f"{_shown(each.path)} ({each.reason})" for each in self._unreadable]
         return (
-            f"{count_of(len(self.other_files), 'file')} of another kind in the folders given "
-            f"{'is' if len(self.other_files) == 1 else 'are'} not read: {names}{more}",
+            *_not_read("file", "of another kind in the folders given", list(map(_shown, self.other_files))),
+            *_not_read("path", "of the folders given", unreadable),
         )
 
     @property
@@ -226,6 +223,18 @@ class Source:
             elif is_text(found):
                 file = replace(self.file(found), is_regular=True, follow_links=follow_links)
                 yield text_document(file, found.relative_to(folder).as_posix())
+
+
+def _not_read(noun: str, where: str, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        more = ", ..." if len(names) > _OTHERS_SHOWN else ""
+        verb = "is" if len(names) == 1 else "are"
+        yield f"{count_of(len(names), noun)} {where} {verb} not read: {', '.join(names[:_OTHERS_SHOWN])}{more}"
+
+
+def _shown(path: Path) -> str:
+    """Return a path for messages; bytes that are not UTF-8 are replaced by U+FFFD."""
+    return clean(str(path))[0]
 
 
 def _rejected(left_out: LeftOut) -> Reject:

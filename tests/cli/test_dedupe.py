@@ -436,6 +436,20 @@ def test_the_first_day_has_nothing_to_compare_with(
     assert len(unique.read_text().splitlines()) == 1
 
 
+def test_files_that_are_not_read_are_named_first(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    for name in ("new", "old"):
+        (folder := tmp_path / name).mkdir()
+        write_jsonl(folder / "part.jsonl", [{"text": f"{name} {STORM}"}])
+        (folder / f"{name}.md").write_text("About the records.")
+    new, old = tmp_path / "new", tmp_path / "old"
+    said = nearsim.succeed("dedupe", new, "-o", unique, "--against", old).err.splitlines()
+    first = next(at for at, line in enumerate(said) if "reading" in line)
+    assert [name in line for name, line in zip(("new.md", "old.md"), said[:first], strict=True)] == [
+        True,
+        True,
+    ]
+
+
 def test_a_copy_of_the_input_to_compare_with_is_suspected(
     nearsim: CommandLine, tmp_path: Path, unique: Path
 ) -> None:

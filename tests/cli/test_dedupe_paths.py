@@ -186,11 +186,15 @@ def test_a_killed_run_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("os.O_TMPFILE", os.O_DIRECTORY), ("nearsim_db.readers.output._OPENED", Path("/nowhere"))],
+    ids=["network file systems", "no /proc"],
+)
 def test_files_of_killed_runs_are_swept_where_they_need_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object
 ) -> None:
-    """As on network file systems, which have no files without names."""
-    monkeypatch.setattr("os.O_TMPFILE", os.O_DIRECTORY)
+    monkeypatch.setattr(name, value)
     target, left = tmp_path / "unique.jsonl", tmp_path / f".unique.jsonl.{'0' * 16}.part"
     left.write_text("half of the texts")
     with open_output(target) as writing:

@@ -64,7 +64,9 @@ def test_other_files_of_a_folder_of_records_are_rejected(tmp_path: Path) -> None
     assert texts(source) == ["a.jsonl"]
     assert rejected(source) == ["link.jsonl"]
     assert [path.name for path in source.other_files] == ["README.md", "b.bin"]
-    assert "2 files of another kind" in source.notes[0] and "README.md" in source.notes[0]
+    others, links = source.notes
+    assert "2 files of another kind" in others and "README.md" in others
+    assert "is not read: " in links and "link.jsonl (a symbolic link; --follow-links" in links
     assert texts(Source([folder], reading=Reading(follow_links=True))) == ["a.jsonl", "a.jsonl"]
 
 

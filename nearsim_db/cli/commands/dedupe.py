@@ -256,6 +256,7 @@ def dedupe(
         terminal.print_warnings(source.notes)
         folder = stack.enter_context(temporary_copies()) if comparison.against else Path()
         against = comparison.sources(fields, reading, folder, with_vectors=chosen.sketch.input == "vector")
+        terminal.print_warnings(chain.from_iterable(corpus.notes for corpus in against))
         with outcome.progress(None if against else source) as progress:
             summary = (
                 cut_passages(source, chosen, outputs, progress, strict=strict, most_rejected=most_rejected)
