@@ -159,3 +159,14 @@ def test_what_does_not_exist_is_not_asked_about(nearsim: CommandLine) -> None:
     assert "'typo' does not exist" in nearsim.fail("collection", "delete", "typo")
     nearsim.succeed("collection", "create", "news")
     assert "has no profile 'typo'" in nearsim.fail("profile", "delete", "typo", "-c", "news")
+
+
+@pytest.mark.parametrize("command", ["collection delete nope", "detach nope", "delete -c nope d1"])
+def test_a_deletion_asks_only_about_what_exists(
+    nearsim: CommandLine, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    asked: list[object] = []
+    for module in ("collections", "attach", "documents"):
+        monkeypatch.setattr(f"nearsim_db.cli.commands.{module}.confirm", lambda *_, **__: asked.append(1))
+    outcome = nearsim.run(*command.split())
+    assert (outcome.exit_code, "collection 'nope' does not exist" in outcome.err, asked) == (1, True, [])

@@ -148,10 +148,18 @@ def detach(
     """
     from nearsim_db.admin import attach as service
     from nearsim_db.index import Index
+    from nearsim_db.store.access.collection_rows import get_collection
+    from nearsim_db.store.attached.attachments import get_attachment
 
     outcome, collection = options.Outcome(format, quiet), _required(collection)
-    if not keep:
-        confirm(f"Delete collection {collection!r} with its index? The table itself is not changed.", yes=yes)
+    with options.connect() as database:
+        if not keep:
+            with database.transaction() as connection:
+                collection_id = get_collection(connection, collection).collection_id
+                get_attachment(connection, collection_id, collection)
+            confirm(
+                f"Delete collection {collection!r} with its index? The table itself is not changed.", yes=yes
+            )
     with options.connect() as database, outcome.progress() as progress:
         detached = service.detach(database, collection, keep=keep, progress=progress)
         for name in detached.collections if keep else ():

@@ -60,10 +60,14 @@ def delete(
 
     Exits with 1 if any id does not exist; the other documents are deleted.
     """
+    from nearsim_db.store.access.collection_rows import get_collection
+
     if rejects and not purge:
         raise UsageError("--rejects requires --purge")
 
     outcome = options.Outcome(format, quiet)
+    with options.connect() as database, database.transaction() as connection:
+        get_collection(connection, collection)
     verb = "Purge" if purge else "Delete"
     confirm(f"{verb} {count_of(len(ids), 'document')} from collection {collection!r}?", yes=yes)
     with outcome.index(collection) as index:
