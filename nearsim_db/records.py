@@ -209,7 +209,10 @@ class Results(Generator[Row, None, None], Generic[Row]):
         return self._records.throw(*error)
 
     def to_arrow(self) -> "pyarrow.Table":
-        """Return the records as a table with a column for each field, also if there is none. Requires pyarrow."""
+        """Return the records as a table with a column for each field, also if there is none. Requires pyarrow.
+
+        Times that Python cannot hold, such as infinity, are null.
+        """
         return arrow_table(self, self._kind)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -312,7 +315,10 @@ def row_of(record: Any) -> dict[str, Any]:
 
 
 def arrow_table(records: Iterable[Any], kind: type) -> "pyarrow.Table":
-    """Return records of one kind as a table, with times in UTC. Raises ImportError without pyarrow."""
+    """Return records of one kind as a table, with times in UTC, null for those that `datetime` cannot hold.
+
+    Raises ImportError without pyarrow.
+    """
     try:
         import pyarrow
     except ImportError as error:
@@ -340,6 +346,10 @@ def arrow_table(records: Iterable[Any], kind: type) -> "pyarrow.Table":
     schema = pyarrow.schema([(one.name, type_of(hints[one.name])) for one in fields(kind)])
     rows = [[getattr(record, name) for name in schema.names] for record in records]
     columns = [[row[at] for row in rows] for at in range(len(schema))]
+    for at, column_type in enumerate(schema.types):
+        if pyarrow.types.is_timestamp(column_type):
+            # Times such as infinity and those before the year 1 are texts.
+            columns[at] = [value if isinstance(value, datetime) else None for value in columns[at]]
     arrays = [pyarrow.array(values, of) for values, of in zip(columns, schema.types, strict=True)]
     return pyarrow.table(arrays, schema=schema)
 

@@ -109,6 +109,21 @@ def test_tables_have_the_values_of_the_records(filled: Index) -> None:
         ]
 
 
+@pytest.mark.parametrize("moment", ["infinity", "-infinity", "0044-03-15 00:00:00+00 BC"])
+def test_a_date_that_python_cannot_hold_is_null_in_a_table(
+    filled: Index, database_url: str, moment: str
+) -> None:
+    with filled:
+        with psycopg.connect(database_url, autocommit=True) as plain:
+            plain.execute(
+                "UPDATE nearsim.document SET published_at = CAST(%s AS timestamptz) WHERE external_id = 'storm'",
+                (moment,),
+            )
+        table = filled.cluster("storm").to_arrow()
+    dates = {row["external_id"]: row["published_at"] for row in table.to_pylist()}
+    assert dates == {"storm": None, "storm-again": DATE, "storm-twin": DATE}
+
+
 def test_arguments_that_would_mean_something_else_are_refused(filled: Index) -> None:
     with filled:
         for taking_ids in (filled.delete, filled.purge, Deduper(filled).dedupe_external):
