@@ -141,7 +141,12 @@ class CutInput(Input):
     def __init__(self, source: Source, path: Path, cuts: Mapping[int, list[Cut]]) -> None:
         super().__init__(source, path)
         self._cuts = cuts
-        self._names = DocumentMaker(str(path), source.fields).body_names
+        maker = DocumentMaker(str(path), source.fields)
+        # The keys of the text, in groups of which the first with a text is used, joined by line ends.
+        self._key_groups = [
+            *((name,) for name in maker.body_names),
+            *(maker.joined[name] for name in maker.body_names if name in maker.joined),
+        ]
 
     def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
         """Yield lines as `Input.blocks` does."""
@@ -175,13 +180,14 @@ class CutInput(Input):
     def _cut_batch(self, batch: "RecordBatch", begin: int, inside: Sequence[int]) -> "RecordBatch":
         import pyarrow
 
-        for name in dict.fromkeys(name.partition(".")[0] for name in self._names):
+        uncut = batch
+        for name in dict.fromkeys(key.partition(".")[0] for keys in self._key_groups for key in keys):
             if name not in batch.schema.names:
                 continue
-            values = batch.column(name).to_pylist()
+            values = uncut.column(name).to_pylist()
             for position in inside:
                 at = position - begin
-                values[at] = self._cut(position, {**batch.slice(at, 1).to_pylist()[0]})[name]
+                values[at] = self._cut(position, {**uncut.slice(at, 1).to_pylist()[0]})[name]
             field = batch.schema.field(name)
             batch = batch.set_column(
                 batch.schema.get_field_index(name), field, pyarrow.array(values, field.type)
@@ -200,12 +206,30 @@ class CutInput(Input):
             yield one if one is self else CutInput(self._source, one.path, own), begin, end
 
     def _cut(self, position: int, record: Mapping[str, object]) -> Mapping[str, object]:
-        for name in self._names:
-            text = record[name] if name in record else value_at(record, name)
-            if isinstance(text, str) and text:
-                cut = without(text, self._cuts[position])
-                return {**record, name: cut} if name in record else _with_value(record, name, cut)
+        for keys in self._key_groups:
+            values = [(key, record[key] if key in record else value_at(record, key)) for key in keys]
+            texts = [(key, value) for key, value in values if isinstance(value, str) and value]
+            if texts:
+                return _without(record, texts, self._cuts[position])
         raise InputError(f"{self.path} changed between two readings; run the command again")
+
+
+def _without(
+    record: Mapping[str, object], texts: Sequence[tuple[str, str]], cuts: Sequence[Cut]
+) -> Mapping[str, object]:
+    """Return a record without the cuts of its texts, which count characters of the texts joined by line ends."""
+    begin = 0
+    for key, text in texts:
+        end = begin + len(text)
+        own = [
+            Cut(max(cut.start, begin) - begin, min(cut.end, end) - begin, cut.document)
+            for cut in cuts
+            if cut.start < end and cut.end > begin
+        ]
+        left = without(text, own)
+        record = {**record, key: left} if key in record else _with_value(record, key, left)
+        begin = end + 1
+    return record
 
 
 def _with_value(record: Mapping[str, object], path: str, text: str) -> Mapping[str, object]:

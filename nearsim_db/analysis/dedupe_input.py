@@ -141,7 +141,8 @@ class DedupeInput:
         progress("read", total, total)
         if across is not None and self.labels.count and not self.labels.has_values:
             raise InputError(
-                f"no record has '{across}', across which pairs count; name another field with --across"
+                f"no record has '{across}', across which pairs count; name another field with "
+                f"{self._fields.arguments.across}"
             )
 
         if self.labels.count:
@@ -158,7 +159,9 @@ class DedupeInput:
         if summary.read and summary.rejected == summary.read:
             raise InputError(f"{none_usable(summary.read)} ({self.reasons.frequent()})")
         if summary.read and self.reasons.all_are_numbered and self._fields.id != ID:
-            raise InputError(f"no record has the id '{self._fields.id}'; name another field with --id-field")
+            raise InputError(
+                f"no record has the id '{self._fields.id}'; name another field with {self._fields.arguments.id}"
+            )
 
     def _count(self, one: ReadDocument | Reject) -> None:
         summary, is_reject = self.summary, isinstance(one, Reject)

@@ -14,11 +14,13 @@ from nearsim_db.analysis.encoded_records import EncodedRecords
 from nearsim_db.analysis.file_clusters import find
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, RejectWriter, from_documents, open_vectors
+from nearsim_db.readers.contract import ArgumentNames
 from nearsim_db.readers.frames import Rows
 from nearsim_db.records import Document, ReadDocument, Reject, silent
 from nearsim_db.similarity.recipe import Recipe, field_across, override, without_review
 
 _ROWS = Path("rows")
+_PARAMETERS = ArgumentNames("id=", "title=", "text=", "across=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ def dedupe(
     """Find near-duplicates among rows, which no two kept rows are; no database is used.
 
     `rows` are texts, mappings, tuples of id and text or of id, title and text, documents, or a data frame (pandas,
-    polars, pyarrow). `id` to `vector` name the keys or columns; the text is 'text', or else 'body'. A row needs no id.
+    polars, pyarrow). `id` to `vector` name the keys or columns, "a,b" as the text two of them; the text is 'text', or
+    else 'body'. A row needs no id.
     `against`, `only_against`, `across`, `threshold` and `exact` are those of nearsim dedupe, `keep` is `cluster.keep`.
     A row that cannot be used is rejected with the reason. Raises RecipeError for an impossible value, InputError for
     arguments that contradict each other, a data frame that cannot be read, or rows of which none can be used.
@@ -114,7 +117,7 @@ def dedupe(
         raise InputError("only_against requires against")
     if exact and threshold is not None:
         raise InputError("give either exact or threshold, not both")
-    fields = Fields(id, title, text, source, "url", published_at, vector, ids="optional")
+    fields = Fields(id, title, text, source, "url", published_at, vector, "optional", _PARAMETERS)
     given = _held(rows)
     chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep)
     others = [] if against is None else [_Source(against, fields, "against")]

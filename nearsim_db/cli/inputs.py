@@ -204,10 +204,13 @@ class FileOptions:
             "are the id.",
         ),
     ] = "id"
-    title_field: Annotated[str, _field("title")] = "title"
+    title_field: Annotated[str, _field("title; a,b joins two by a line end")] = "title"
     body_field: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="Field that holds the text. (default: text, otherwise body)"),
+        typer.Option(
+            metavar="KEY",
+            help="Field that holds the text; a,b joins two by a line end. (default: text, otherwise body)",
+        ),
     ] = None
     source_field: Annotated[str, _field("source")] = "source"
     url_field: Annotated[str, _field("URL")] = "url"

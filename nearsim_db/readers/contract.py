@@ -14,10 +14,21 @@ ID = "id"  # the field that holds the id unless another one is named
 
 
 @dataclass(frozen=True, slots=True)
+class ArgumentNames:
+    """How messages call the arguments that name fields: options of the command line, or parameters in Python."""
+
+    id: str = "--id-field"
+    title: str = "--title-field"
+    body: str = "--body-field"
+    across: str = "--across"
+
+
+@dataclass(frozen=True, slots=True)
 class Fields:
     """The columns or keys of a file by purpose; without `body` it is 'text', or else 'body'.
 
-    A name with dots, such as 'meta.id', is a path into objects unless a key is called so; 'a,b' as the id joins two.
+    A name with dots, such as 'meta.id', is a path into objects unless a key is called so. 'a,b' joins two keys unless
+    one is called so: the id by ':', title and body by line ends, without those that are missing or empty.
     `ids`: a record without an id is rejected ("required"), also if the first record of its file has one ("whole"), or
     never ("optional"); otherwise its place is its id, as in 'stories.jsonl:7'.
     """
@@ -30,6 +41,7 @@ class Fields:
     published_at: str = "published_at"
     vector: str = "vector"
     ids: Literal["required", "whole", "optional"] = "required"
+    arguments: ArgumentNames = ArgumentNames()
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,7 @@ class RowMaker:
         is_shared = fields.vector in others and fields.vector in header
         self._is_direct = (
             not is_shared
+            and not maker.joined
             and len(bodies) == (1 if fields.body is not None else min(1, len(bodies)))
             and not any(clean(name)[1] for name in header)
         )

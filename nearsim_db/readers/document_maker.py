@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from itertools import chain
 from math import isinf, isnan
 
 from nearsim_db.errors import InputError
@@ -75,7 +76,6 @@ MAX_ID_BYTES = 1024
 ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4  # with any characters
 _KEYS_CHARACTERS, _COLUMNS_CHARACTERS = 200, 500
 _LARGEST_EXACT = 2**53  # beyond it, floats of different integers are equal
-_ID_REMEDY = "name the id with --id-field"
 _ESCAPED = str.maketrans({":": r"\:", "\\": r"\\"})  # in the parts of an id that has several
 
 
@@ -90,8 +90,9 @@ class DocumentMaker:
         self, file: str, fields: Fields, split: tuple[str, int] | None = None, remedy: str | None = None
     ) -> None:
         self._file = file
-        self._id_remedy = remedy or _ID_REMEDY
-        self._text_remedy = remedy or "name one with --title-field or --body-field"
+        names = fields.arguments
+        self._id_remedy = remedy or f"name the id with {names.id}"
+        self._text_remedy = remedy or f"name one with {names.title} or {names.body}"
         self._fields = fields
         self._split, self._rows_before = split or (file, 0)
         self._has_ids: bool | None = None if fields.ids == "whole" else fields.ids == "required"
@@ -101,8 +102,12 @@ class DocumentMaker:
             self.body_names: tuple[str, ...] = tuple(name for name in ("text", "body") if name not in named)
         else:
             self.body_names = (fields.body,)
+        # The keys that a title or body joins, by its name.
+        self.joined: dict[str, tuple[str, ...]] = {
+            name: tuple(name.split(",")) for name in (fields.title, fields.body) if name and "," in name
+        }
         in_id = {name for name in self._id_parts if "." in name}
-        self.named: frozenset[str] = frozenset(named.union(self.body_names, in_id))
+        self.named: frozenset[str] = frozenset(named.union(self.body_names, in_id, *self.joined.values()))
         self._paths = tuple(name for name in self.named if "." in name)
         texts = (fields.id, fields.title, *self.body_names[:1])
         self._texts = texts if len(set(texts)) == 3 else None
@@ -116,13 +121,13 @@ class DocumentMaker:
             self._has_ids = has_id
         if self._has_ids and not has_id:
             raise InputError(
-                f"no column '{self._fields.id}' in {self._file}; name it with --id-field (columns: {_listed(names)})"
+                f"no column '{self._fields.id}' in {self._file}; name it with {self._fields.arguments.id} "
+                f"(columns: {_listed(names)})"
             )
-        texts = (self._fields.title, self._fields.vector, *self.body_names)
+        texts = (self._fields.title, self._fields.vector, *self.body_names, *chain(*self.joined.values()))
         if not any(_is_among(one, names) for one in texts):
             raise InputError(
-                f"{self._missing_text} in {self._file}; name one with --title-field or --body-field "
-                f"(columns: {_listed(names)})"
+                f"{self._missing_text} in {self._file}; {self._text_remedy} (columns: {_listed(names)})"
             )
 
     def make(self, record: Mapping[str, object], line: int, is_clean: bool = False) -> ReadDocument | Reject:
@@ -153,7 +158,7 @@ class DocumentMaker:
         external_id = None
         try:
             external_id, is_numbered = self._id(record, line)
-            made = self._document(record, external_id, line)
+            made = self._document(self._with_joined(record) if self.joined else record, external_id, line)
         except InputError as error:
             return Reject(self._file, line, str(error), external_id)
         made.is_numbered = is_numbered
@@ -170,15 +175,24 @@ class DocumentMaker:
             place = f"{self._split}:{self._rows_before + line}"
             if self._fields.ids == "optional":
                 try:
-                    return _joined_id(record, parts), False
+                    return _joined_id(record, parts, self._id_remedy), False
                 except InputError:
                     return place, True
             return checked_id({"id": place}, "id"), True
-        return _joined_id(record, parts), False
+        return _joined_id(record, parts, self._id_remedy), False
+
+    def _with_joined(self, record: Mapping[str, object]) -> Mapping[str, object]:
+        """Return a record with its title and body under their names if they are joined of several keys."""
+        joined = dict(record)
+        for name, keys in self.joined.items():
+            if name not in record and not record.keys().isdisjoint(keys):
+                texts = [record[key] for key in keys if checked_text(record.get(key), key)[0]]
+                joined[name] = "\n".join(map(str, texts)) or None
+        return joined
 
     def _document(self, record: Mapping[str, object], external_id: str, line: int) -> ReadDocument:
         if self._fields.body is not None and self._fields.body not in record:
-            raise InputError(f"no '{self._fields.body}', which --body-field names")
+            raise InputError(f"no '{self._fields.body}', which {self._fields.arguments.body} names")
         title, in_title = checked_text(record.get(self._fields.title), self._fields.title)
         body_name = self._body_name(record)
         body, in_body = checked_text(record.get(body_name), body_name)
@@ -236,14 +250,14 @@ def _is_among(name: str, columns: list[str]) -> bool:
     return name in columns or name.partition(".")[0] in columns
 
 
-def _joined_id(record: Mapping[str, object], names: tuple[str, ...]) -> str:
+def _joined_id(record: Mapping[str, object], names: tuple[str, ...], remedy: str) -> str:
     if len(names) == 1:
-        return checked_id(record, names[0])
-    joined = ":".join(checked_id(record, name).translate(_ESCAPED) for name in names)
+        return checked_id(record, names[0], remedy)
+    joined = ":".join(checked_id(record, name, remedy).translate(_ESCAPED) for name in names)
     return checked_id({",".join(names): joined}, ",".join(names))
 
 
-def checked_id(record: Mapping[str, object], name: str, remedy: str = _ID_REMEDY) -> str:
+def checked_id(record: Mapping[str, object], name: str, remedy: str = "") -> str:
     value = record.get(name)
     if type(value) is float:
         if isinf(value):

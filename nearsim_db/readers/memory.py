@@ -34,7 +34,7 @@ def from_documents(
     is_table = hasattr(given, "__arrow_c_stream__")
     if isinstance(given, str | bytes | Mapping | Document) or not (is_table or hasattr(given, "__iter__")):
         raise InputError(f"{shown(given)} is {kind(given)}; give a list of rows, or a data frame")
-    maker = DocumentMaker(origin, fields, remedy=_REMEDY)
+    maker = DocumentMaker(origin, fields, remedy=_REMEDY if fields is _FIELDS else None)
     rows = rows_of_frame(given) if is_table else None
     for number, one in enumerate(cast(Iterable[object], given) if rows is None else rows, 1):
         try:

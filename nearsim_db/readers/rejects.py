@@ -150,10 +150,10 @@ def place_of(record: ReadDocument | Reject) -> str:
 
 
 def stopped(record: ReadDocument | Reject, reason: str) -> InputError:
-    """Return the error of a record at which --strict stops."""
+    """Return the error of a record at which strict reading stops."""
     external_id = record.document.external_id if isinstance(record, ReadDocument) else record.external_id
     named = "" if external_id is None else f"document {external_id!r}; "
-    return InputError(f"{place_of(record)}: {reason} ({named}stopped because of --strict)")
+    return InputError(f"{place_of(record)}: {reason} ({named}stopped at the first reject)")
 
 
 _FIRST_KEPT = 5
@@ -305,6 +305,4 @@ class RejectWriter:
         )
 
     def _failure(self, error: OSError) -> NearsimError:
-        return NearsimError(
-            f"cannot write the reject file {self._path}: {error.strerror}; name another with --rejects"
-        )
+        return NearsimError(f"cannot write the reject file {self._path}: {error.strerror}; name another file")

@@ -135,3 +135,23 @@ def test_one_row_is_not_taken_for_rows(given: Any) -> None:
 def test_rows_of_a_stream_come_back_as_a_table() -> None:
     table = pyarrow.table({"text": TEXTS})
     assert dedupe(table.to_reader()).rows().to_pydict() == {"text": [TEXTS[at] for at in (0, 1, 3)]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"text": "story"}, "no 'story', which text= names"),
+        ({"title": "head"}, "no 'head' and no 'text' or 'body'; name one with title= or text="),
+        ({"text": "words", "id": "key"}, "no record has the id 'key'; name another field with id="),
+        ({"text": "words", "across": "lang"}, "name another field with across="),
+    ],
+)
+def test_messages_name_the_parameters(arguments: dict[str, str], reason: str) -> None:
+    with pytest.raises(InputError) as caught:
+        dedupe([{"words": STORM}], **arguments)  # type: ignore[arg-type]
+    assert reason in str(caught.value) and "--" not in str(caught.value)
+
+
+def test_the_text_joins_several_fields() -> None:
+    rows = [{"lead": STORM, "rest": HARVEST}, {"lead": f"{STORM}\n{HARVEST}"}]
+    assert removed_of(dedupe(rows, text="lead,rest", exact=True)) == [(1, 0)]

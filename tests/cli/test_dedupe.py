@@ -364,6 +364,28 @@ def test_repeated_passages_are_cut_out(nearsim: CommandLine, tmp_path: Path, suf
         )
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_passages_are_cut_out_of_the_fields_that_a_text_joins(
+    nearsim: CommandLine, tmp_path: Path, suffix: str
+) -> None:
+    source, output, back = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}", tmp_path / "back.jsonl"
+    first, second = f"{STORM}.", f"{HARVEST}."
+    rows = [
+        {"id": "whole", "lead": first, "rest": second},
+        {"id": "parts", "lead": f"Here. {first}", "rest": f"{second} There."},
+    ]
+    if suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), source)
+    else:
+        write_jsonl(source, rows)
+    fields = ("--body-field", "lead,rest")
+    nearsim.succeed("dedupe", source, "--cut", "-o", output, *fields)
+    nearsim.succeed("dedupe", output, "--exact", "-o", back, *fields)
+    left = [json.loads(line) for line in back.read_text().splitlines()]
+    assert left[0] == rows[0]
+    assert [left[1][name].strip() for name in ("lead", "rest")] == ["Here.", "There."]
+
+
 def test_cuts_go_to_a_folder_and_are_not_combined_with_pairs(nearsim: CommandLine, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()

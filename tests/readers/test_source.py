@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import json
 import lzma
 import os
 import threading
@@ -10,11 +11,13 @@ from _thread import interrupt_main
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 import zstandard
 
 from nearsim_db.errors import InputError
-from nearsim_db.readers import Reading, Source
+from nearsim_db.readers import Fields, Reading, Source
 from nearsim_db.readers.arrow import TABLES
 from nearsim_db.readers.source import READERS
 from nearsim_db.records import ReadDocument, Reject
@@ -217,3 +220,54 @@ def test_binary_files_get_no_advice_on_encodings(tmp_path: Path) -> None:
     assert [type(one) for one in source] == [Reject, ReadDocument]
     (warning,) = source.warnings
     assert warning.startswith(f"{tmp_path / 'latin.txt'} is not UTF-8")
+
+
+JOINED: list[dict[str, str | None]] = [
+    {"id": "both", "summary": "one", "content": "two"},
+    {"id": "first", "summary": "one", "content": ""},
+    {"id": "second", "summary": None, "content": "two"},
+]
+
+
+@pytest.mark.parametrize("kind", [".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow"])
+def test_title_and_body_join_several_fields_by_line_ends(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"a{kind}"
+    rows = pyarrow.Table.from_pylist(JOINED)
+    if kind == ".parquet":
+        pyarrow.parquet.write_table(rows, path)
+    elif kind == ".arrow":
+        with pyarrow.ipc.new_file(path, rows.schema) as writer:
+            writer.write_table(rows)
+    elif kind in (".csv", ".tsv"):
+        mark = "," if kind == ".csv" else "\t"
+        cells = [list(JOINED[0]), *([value or "" for value in record.values()] for record in JOINED)]
+        path.write_text("".join(mark.join(row) + "\n" for row in cells))
+    else:
+        lines = [json.dumps(row) for row in JOINED]
+        path.write_text("\n".join(lines) if kind == ".jsonl" else f"[{','.join(lines)}]")
+
+    reads = list(Source([path], Fields(title="content,summary", body="summary,content")))
+
+    documents = [read.document for read in reads if isinstance(read, ReadDocument)]
+    assert [(each.title, each.body, each.attributes) for each in documents] == [
+        ("two\none", "one\ntwo", {}),
+        ("one", "one", {}),
+        ("two", "two", {}),
+    ]
+
+
+def test_a_field_whose_name_has_a_comma_is_one_field(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('id,"a,b",a,b\n1,whole,x,y\n')
+    (read,) = Source([path], Fields(body="a,b"))
+    assert isinstance(read, ReadDocument) and read.document.body == "whole"
+
+
+def test_a_record_without_any_of_the_joined_fields_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 1, "title": "t"}\n{"id": 2, "a": 5, "b": "x"}\n')
+    reasons = [read.reason for read in Source([path], Fields(body="a,b")) if isinstance(read, Reject)]
+    assert reasons == [
+        "no 'a,b', which --body-field names",
+        "'a' is a number, 5; it must be a string or null",
+    ]
