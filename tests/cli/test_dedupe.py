@@ -443,15 +443,18 @@ def test_a_quotation_is_cut_whole(nearsim: CommandLine, tmp_path: Path, unique: 
     assert json.loads(unique.read_text().splitlines()[1])["text"] == "I agree.\n\nAda wrote:\nYours, Bob"
 
 
-@pytest.mark.parametrize("old", ["absent.jsonl", "empty.jsonl", "absent/", "empty/", "absent-*.jsonl"])
+@pytest.mark.parametrize(
+    "old", ["absent.jsonl", "empty.jsonl", "absent/", "empty/", "absent-*.jsonl", "absent*"]
+)
 def test_the_first_day_has_nothing_to_compare_with(
-    nearsim: CommandLine, tmp_path: Path, unique: Path, old: str
+    nearsim: CommandLine, tmp_path: Path, unique: Path, monkeypatch: pytest.MonkeyPatch, old: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "_SUCCESS").touch()
     new = write_jsonl(tmp_path / "new.jsonl", [{"text": STORM}, {"text": STORM}])
-    command = ("dedupe", new, "-o", unique, "--against", f"{tmp_path}/{old}")
+    command = ("dedupe", new, "-o", unique, "--against", old)
     if not old.startswith("empty"):
         nearsim.fail(*command)
     assert "does not exist or is empty" in nearsim.succeed(*command, "--missing-ok").err
@@ -470,6 +473,16 @@ def test_files_that_are_not_read_are_named_first(nearsim: CommandLine, tmp_path:
         True,
         True,
     ]
+
+
+def test_a_corpus_to_compare_with_may_be_a_pattern(
+    nearsim: CommandLine, tmp_path: Path, unique: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    new = write_jsonl(tmp_path / "new.jsonl", [{"text": STORM}, {"text": BRIDGE}])
+    write_jsonl(tmp_path / "old-1.jsonl", [{"text": STORM}])
+    counts = nearsim.succeed("dedupe", new, "-o", unique, "--against", "old*", "--json").document()
+    assert counts["against"]["duplicates"] == 1
 
 
 def test_a_copy_of_the_input_to_compare_with_is_suspected(

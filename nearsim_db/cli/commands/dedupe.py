@@ -5,7 +5,7 @@ import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from glob import glob
+from glob import glob, has_magic
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,14 +126,13 @@ class _Comparison:
     ) -> "list[Source]":
         """Return what is compared with; collections are written to the folder."""
         from nearsim_db.readers import Fields, Source
-        from nearsim_db.readers.source import READERS
 
         found = []
         for at, name in enumerate(self.against or ()):
             missing = f"--against {name} does not exist or is empty: nothing is compared with it"
-            if self.missing_ok and _is_missing(Path(name)):
+            if self.missing_ok and _is_missing(name):
                 terminal.print_warning(missing)
-            elif "/" in name or Path(name).exists() or name == "-" or file_type(Path(name)) in READERS:
+            elif _names_files(name):
                 found.append(Source([inputs.path(name)], fields, reading=reading))
             else:
                 try:
@@ -147,16 +146,25 @@ class _Comparison:
         return found
 
 
-def _is_missing(path: Path) -> bool:
-    """Whether there is no such file or folder, or it is empty; a name without an ending may be a collection."""
+def _names_files(name: str) -> bool:
+    """Whether a name is of files, not of a collection, by its form or since there is such a file."""
+    from nearsim_db.readers.source import READERS
+
+    has_form = "/" in name or name == "-" or has_magic(name) or file_type(Path(name)) in READERS
+    return has_form or Path(name).exists()
+
+
+def _is_missing(name: str) -> bool:
+    """Whether a name is of files, but there are none, or an empty one."""
     from nearsim_db.readers.folder import LeftOut, list_files
 
+    path = Path(name)
     if path.is_dir():
         # Names such as _SUCCESS are of no records.
         return not any(isinstance(file, LeftOut) or file.name[0] != "_" for file in list_files(path))
     if path.exists():
         return path.is_file() and path.stat().st_size == 0
-    return ("/" in str(path) or file_type(path) != "") and not glob(str(path), recursive=True)  # noqa: PTH207
+    return name != "-" and _names_files(name) and not glob(name, recursive=True)  # noqa: PTH207
 
 
 def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
