@@ -86,6 +86,7 @@ def cut_passages(
     source.refuse_repeated()
     parts = [Input(source, path) for path in source.paths]
     refuse_overwriting_inputs(outputs.lists(), source.files)
+    outputs.refuse_links_to(source.files)
     backend, _ = encoding_from_environment()
     with (
         RecordPlaces() if outputs.cuts else nullcontext() as places,

@@ -1,5 +1,6 @@
 """Remove near-duplicates from files: read, encode, link, verify, cluster, write; no database is used."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -80,6 +81,14 @@ class Outputs:
             f"{self.unique} has {stale[0]}{others} besides what is written now, as of an earlier run; a program that "
             "reads the whole folder reads them, too"
         ]
+
+    def refuse_links_to(self, files: Sequence[Path]) -> None:
+        """Raise InputError if the file of remaining documents is an input, but named by another link."""
+        if self.unique is not None and not self.sharded:
+            # Paths without `..`, whose links are not followed.
+            names = {os.path.abspath(path) for path in files}  # noqa: PTH100
+            if os.path.abspath(self.unique) not in names:  # noqa: PTH100
+                refuse_overwriting_inputs([self.unique], files)
 
     def of_records(self, shards: Sequence[Shard]) -> list[Path | None]:
         """Return the files for the remaining documents."""
@@ -165,6 +174,7 @@ def dedupe(
     shards = outputs.shards(source, parts)
     written = outputs.of_records(shards)
     refuse_overwriting_inputs(written, kept)
+    outputs.refuse_links_to(source.files)
     few = plain_characters(source.content_bytes)
     with (
         EncodedRecords.under(recipe, threads, exact=exact, plain_characters=few) as records,

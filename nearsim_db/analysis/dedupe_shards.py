@@ -39,14 +39,15 @@ def find_shards(
 ) -> list[Shard]:
     """Return the files to write, in a folder: each has the path of the input file below the folder of all of them.
 
-    Arrow files become Parquet. If the folder is the one of all inputs, each file replaces its input; otherwise none
-    does. Raises InputError for inputs without files of records, and for a file that would lie outside of the folder, or
-    replace another input, another shard or one of the `others`, the further outputs of the command.
+    Arrow files become Parquet. If the folder is the one of all inputs, named as they are, each file replaces its input;
+    otherwise none does. Raises InputError for inputs without files of records, and for a file that would lie outside of
+    the folder, or replace another input, another shard or one of the `others`, the further outputs of the command.
     """
     shards, root = dict[Path, Shard](), folder.resolve()
     other_outputs = {path.resolve() for path in others if path != STANDARD_OUTPUT}
-    folder_of_inputs, names_in_folder = source.names_within_all()
-    for number, (part, names) in enumerate(zip(parts, names_in_folder, strict=True)):
+    if root / COMPLETE in other_outputs:
+        raise InputError(f"{folder / COMPLETE} says that the folder is complete; name another output file")
+    for number, (part, names) in enumerate(zip(parts, source.names_within_all(), strict=True)):
         for file, begin, end in part.files():
             path = folder / names / file.path.relative_to(part.path)
             path = path.with_suffix(".parquet") if path.suffix.lower() == ".arrow" else path
@@ -63,14 +64,15 @@ def find_shards(
                 raise InputError(f"{path} would be written twice: for {file.path}, and as another output")
             shards[written] = Shard(path, file, number, begin, end)
 
+    in_place = source.has_all_in(folder)
     inputs = {shard.source.path.resolve(): shard for shard in shards.values()}
     for written, shard in shards.items():
         replaced = inputs.get(written)
-        if replaced is None and root == folder_of_inputs:
+        if replaced is None and in_place:
             raise InputError(
                 f"{shard.path} would lie beside {shard.source.path}, which it does not replace; name another folder"
             )
-        if replaced is not None and (replaced is not shard or root != folder_of_inputs):
+        if replaced is not None and (replaced is not shard or not in_place):
             raise InputError(
                 f"{shard.path}, for {shard.source.path}, would replace the input {replaced.source.path}; "
                 "name another folder"

@@ -106,7 +106,7 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
     for one in list_files(folder, follow_links=reading.follow_links):
         if isinstance(one, LeftOut):
             left_out.append(one)
-        elif reading.format is not None or file_type(one) in suffixes:
+        elif file_type(one) in suffixes or (reading.format and not one.name.startswith(_HIDDEN)):
             files.append(one)
             tables += reading.format is None and one.suffix.lower() in TABLES
         elif not one.name.startswith(_HIDDEN):
@@ -157,15 +157,22 @@ def files_of(found: Found, *, follow_links: bool) -> list[Path]:
     return [path for path in files if isinstance(path, Path)]
 
 
-def names_within_all(found: Sequence[Found]) -> tuple[Path, list[Path]]:
-    """Return the folder that has all files and folders, and the path of each below it, without links and `..`."""
+def names_within_all(found: Sequence[Found]) -> list[Path]:
+    """Return the path of each file or folder below the folder that has all of them, without links and `..`."""
     roots = [source.root.resolve() for source in found]
-    folder = Path(os.path.commonpath(roots))
-    names = [
+    folder = os.path.commonpath(roots)
+    return [
         root.relative_to(folder) / source.path.relative_to(source.root)
         for root, source in zip(roots, found, strict=True)
     ]
-    return folder, names
+
+
+def is_folder_of_all(folder: Path, found: Sequence[Found]) -> bool:
+    """Whether a folder is the one that has all files and folders, and is named as they are, not by another link."""
+    return all(
+        form(folder) == os.path.commonpath([form(source.root) for source in found])
+        for form in (os.path.abspath, os.path.realpath)
+    )
 
 
 def refuse_repeated(files: Sequence[Sequence[Path]]) -> None:

@@ -24,6 +24,7 @@ from nearsim_db.readers.paths import (
     Found,
     files_of,
     find_paths,
+    is_folder_of_all,
     is_text,
     left_out_of,
     names_within_all,
@@ -189,8 +190,12 @@ class Source:
         """Raise InputError if a file is read twice, under any name."""
         refuse_repeated(self._files)
 
-    def names_within_all(self) -> tuple[Path, list[Path]]:
-        """Return the folder that has all paths, and the name of each below it, however they were written.
+    def has_all_in(self, folder: Path) -> bool:
+        """Whether a folder is the one that has all paths, and is named as they are."""
+        return is_folder_of_all(folder, self._found)
+
+    def names_within_all(self) -> list[Path]:
+        """Return the name of each of the paths below the folder that has all of them, however they were written.
 
         Raises InputError for standard input.
         """

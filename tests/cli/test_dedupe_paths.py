@@ -71,6 +71,26 @@ def test_an_input_is_not_replaced_through_a_link_from_another_folder(
     assert written(project / "data") == {"train.jsonl": 2}
 
 
+def test_the_folder_of_the_inputs_is_not_rewritten_by_another_name(
+    nearsim: CommandLine, project: Path
+) -> None:
+    (project / "clean").symlink_to("data")
+    assert "would replace the input" in nearsim.fail("dedupe", "../data", "-o", "../clean/")
+    assert written(project / "data") == {"train.jsonl": 2}
+    nearsim.succeed("dedupe", "../clean", "-o", "../clean/", "-q")
+    assert written(project / "data") == {"train.jsonl": 1}
+
+
+@pytest.mark.parametrize("options", [(), ("--cut",)])
+def test_an_input_is_not_replaced_by_another_name(
+    nearsim: CommandLine, project: Path, options: tuple[str, ...]
+) -> None:
+    Path("link.jsonl").symlink_to("train.jsonl")
+    said = nearsim.fail("dedupe", "train.jsonl", "-o", "link.jsonl", *options)
+    assert "both input and output" in said
+    nearsim.succeed("dedupe", "./train.jsonl", "-o", "../data/train.jsonl", "-q", *options)
+
+
 def test_tables_that_are_only_compared_with_are_not_replaced(nearsim: CommandLine, project: Path) -> None:
     for name, texts in (("old", [ALIKE, "other words"]), ("new", ["new words"])):
         Path(name).mkdir()
@@ -262,6 +282,18 @@ def test_a_mark_says_that_the_folder_is_complete(
         patch.setattr("nearsim_db.analysis.dedupe_shards.copy_unique", fail)
         nearsim.fail("dedupe", "train.jsonl", "-o", "../clean/")
     assert not (project / "clean" / COMPLETE).exists()
+
+
+def test_the_mark_is_no_other_output(nearsim: CommandLine, project: Path) -> None:
+    given = ("-o", "../clean/", "--pairs", f"../clean/{COMPLETE}")
+    assert "name another output file" in nearsim.fail("dedupe", "train.jsonl", *given)
+
+
+def test_the_mark_of_an_earlier_run_is_no_input(nearsim: CommandLine, project: Path) -> None:
+    nearsim.succeed("dedupe", "train.jsonl", "-o", "../clean/", "-q")
+    given = ("--input-format", "jsonl", "-o", "../cleaner/", "-q")
+    assert nearsim.succeed("dedupe", "../clean", *given).err == ""
+    assert written(project / "cleaner") == {"train.jsonl": 1}
 
 
 def test_files_of_an_earlier_run_are_named(nearsim: CommandLine, project: Path) -> None:
