@@ -11,6 +11,7 @@ from nearsim_db.similarity.passages import PassageFinder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.text.code import Lexer
+from tests.builders.cpu_time import cpu_seconds
 
 PRESET = presets.load("code-copies")
 JAVA = """/* 주석 { */
@@ -63,6 +64,15 @@ def test_places_of_words_are_those_of_the_text(end_of_line: str) -> None:
         assert text[begins[at] : ends[at]] == word
     names = [text[begins[at] : ends[at]] for at in range(len(words)) if words[at:].startswith("name")]
     assert names[:4] == ["Summe", "합계", "xs", "total"]
+
+
+@pytest.mark.parametrize("blank", ["", " \t", "\f", "\v", "\u00a0", "\x1c\u2028"])
+def test_blank_lines_of_any_white_space_take_linear_time(blank: str) -> None:
+    text = JAVA + f"{blank}\n" * 20_000 + JAVA
+    assert cpu_seconds(lambda: Lexer("java").written(text)) < 2
+    words, begins, ends = Lexer("java").located(text)
+    last = words.rindex("return")
+    assert text[begins[last] : ends[last + 5]] == "return" and begins[last] == text.rindex("return")
 
 
 @pytest.mark.parametrize("end_of_line", ["\n", "\r\n"])

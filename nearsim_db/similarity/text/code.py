@@ -16,7 +16,7 @@ from nearsim_db.similarity.arrays import Ints
 
 _WORD = re.compile(r"\S+")
 # Blank lines are one line end for lexers, some of which take a time that grows with the square of their number.
-_LINE_ENDS = re.compile(r"(?:\r\n?|\n)(?:[ \t]*+(?:\r\n?|\n))*+")
+_LINE_ENDS = re.compile(r"(?:\r\n?|\n)(?:[^\S\r\n]*+(?:\r\n?|\n))*+")
 
 
 class Lexer:
