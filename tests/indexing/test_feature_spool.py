@@ -246,7 +246,7 @@ def no_features(cache: object, doc_ids: Sequence[int], digests: Sequence[UUID]) 
 def test_what_does_not_fit_is_read(
     database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.statvfs", lambda folder: SimpleNamespace(f_bavail=60_000, f_frsize=1))
+    monkeypatch.setattr("os.statvfs", lambda folder: SimpleNamespace(f_bavail=0, f_frsize=1))
     with Index.connect(database_url) as index:
         create(index, RECIPE)
         index.add(stories(COUNT))
