@@ -174,7 +174,7 @@ def _expected(
         warnings += [short] if short is not None else []
     advice = recipe_warnings.of_candidates(expected, profile.recipe)
     for one in [*warnings, *([advice] if advice else [])]:
-        context.warn(f"profile {context.generation.profile}: {one}")
+        context.warn_of_profile(one)
     return {"expected_candidates_per_document": round(expected, 2)}
 
 

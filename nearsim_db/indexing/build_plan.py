@@ -133,13 +133,13 @@ def _record_common(connection: Connection, context: Context, common: CommonShing
     generation_rows.add_figures(connection, context.generation, figures)
     percent = context.encoder.profile.recipe.match.ignore_common or 0.0
     for message in recipe_warnings.of_common(percent, common):
-        context.warn(f"profile {context.generation.profile}: {message}")
+        context.warn_of_profile(message)
 
 
 def warn_of_texts(context: Context) -> None:
     """Warn if the recipe does not suit the texts that were signed."""
     for message in recipe_warnings.of_texts(context.encoder.profile, context.build.texts):
-        context.warn(f"profile {context.generation.profile}: {message}")
+        context.warn_of_profile(message)
 
 
 def complete_signing(connection: Connection, context: Context) -> None:
@@ -185,7 +185,7 @@ def dated(connection: Connection, context: Context, figures: dict[str, int]) -> 
     """Return the figures of buckets with the time, and warn if many are over the limit."""
     left_out, over_limit = figures["links_left_out"], figures["buckets_over_limit"]
     for message in recipe_warnings.of_limit(context.bucket_limit, left_out, over_limit):
-        context.warn(f"profile {context.generation.profile}: {message}")
+        context.warn_of_profile(message)
     return {
         **figures,
         "buckets_counted_at": queue.server_time(connection).isoformat(timespec="seconds"),

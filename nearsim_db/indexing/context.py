@@ -110,6 +110,10 @@ class Context:
         self.generation = generation
         _freeze(self.encoder, generation)
 
+    def warn_of_profile(self, message: str) -> None:
+        """Warn of something in the generation's profile, with its collection: a build may be one of many."""
+        self.warn(f"profile {self.generation.profile} of collection {self.generation.collection}: {message}")
+
     @property
     def leaves(self) -> Leaves:
         """The generation's own tables."""

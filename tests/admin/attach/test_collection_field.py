@@ -205,6 +205,15 @@ def test_what_is_refused(app: Application, database: Database) -> None:
         Index(database, "story:acme").build()
 
 
+def test_a_warning_names_its_collection_once(app: Application, database: Database) -> None:
+    app.execute("DELETE FROM story")
+    app.execute(
+        "INSERT INTO story SELECT at, 'tenant ' || at % 2, 'only ' || at FROM generate_series(1, 100) AS at"
+    )
+    warned = [warning.partition(": ")[0] for warning in attached(database).warnings]
+    assert sorted(warned) == [f"profile default of collection story:tenant {at}" for at in range(2)]
+
+
 @pytest.mark.slow("hundreds of collections")
 def test_hundreds_of_tenants(app: Application, database: Database) -> None:
     app.execute(
