@@ -240,7 +240,7 @@ def test_sources_corpus_and_documents_without_features(
     ((collection_id,),) = world.ask("SELECT collection_id FROM nearsim.collection")
     found, sources = reports.count_sources(reading, leaves, collection_id, 3)
     documents = Counter(one["source"] for one in given.values())
-    assert sources == 4 and len(found) == 3
+    assert sources == 3 and len(found) == 3
     assert all(one.documents == documents[one.source] for one in found)
     every, _ = reports.count_sources(reading, leaves, collection_id, 9)
     clusters = len(list(reports.stream_cluster_facts(reading, leaves)))

@@ -69,6 +69,20 @@ def test_an_opened_cluster_uses_the_width_and_moves_with_its_row(
 
 
 @pytest.mark.slow("needs Chromium")
+def test_no_column_of_the_clusters_is_cut_on_a_desk(
+    browser: Browser, page_file: Path, complaints: list[str]
+) -> None:
+    page = opened(browser, page_file, complaints, viewport=DESK)
+    for table in ("largest", "suspicious"):
+        cut = page.evaluate(
+            "table => { const box = document.getElementById(table).closest('.scroll'); "
+            "return box.scrollWidth - box.clientWidth; }",
+            f"{table}-table",
+        )
+        assert cut <= 0
+
+
+@pytest.mark.slow("needs Chromium")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_long_report_is_folded(
     browser: Browser, large_page: Path, complaints: list[str], width: int

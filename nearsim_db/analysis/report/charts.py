@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from nearsim_db.analysis.report.contents import Similarities
+from nearsim_db.errors import count_of
 from nearsim_db.store.clusters.reports import OverTime
 
 _MOST_LABELS, _MOST_TICKS = 6, 4
@@ -82,11 +83,11 @@ def draw_over_time(found: OverTime) -> Columns:
     begins = [one.begin for one in found.steps]
     shown = slice(None, -6 if begins[0][:-6] != begins[-1][:-6] else None)  # without the time of day
     return Columns(
-        f"{documents:,} documents with a date by the time of publication, from {begins[0]} to {found.end}; {copies:,} "
-        "of them came after the first of their cluster.",
+        f"{count_of(documents, 'document')} with a date by the time of publication, from {begins[0]} to {found.end}; "
+        f"{copies:,} of them came after the first of their cluster.",
         [
             Bar(
-                f"from {one.begin}: {one.documents:,} documents, {one.copies:,} copies",
+                f"from {one.begin}: {count_of(one.documents, 'document')}, {one.copies:,} copied",
                 one.documents,
                 one.copies,
             )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nearsim_db.analysis.text_diff import Diff
+from nearsim_db.errors import count_of
 from nearsim_db.records import Evidence
 from nearsim_db.store.clusters.reports import (
     Bucket,
@@ -287,5 +288,5 @@ def quoted(text: str) -> str:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    one.__name__: one for one in (number, share, duration, size, short, is_link, quoted)
+    one.__name__: one for one in (number, count_of, share, duration, size, short, is_link, quoted)
 }

@@ -70,9 +70,9 @@ ORDER BY ranked.cluster_id, ranked.place
 
 -- name: count_sources
 -- Sources of a collection by number of clustered documents: documents, clustered, clusters where it published first,
--- survivors, and total number of sources. Of a live generation. Reads documents and members twice.
+-- survivors, and total number of sources without that of NULL. Of a live generation. Reads documents and members twice.
 SELECT document.source, count(*), count(member.doc_id), count(first.first_id),
-    count(*) FILTER (WHERE member.is_survivor), count(*) OVER ()
+    count(*) FILTER (WHERE member.is_survivor), count(document.source) OVER ()
 FROM nearsim.document
 LEFT JOIN {cluster_member} AS member USING (doc_id)
 LEFT JOIN (
