@@ -101,20 +101,22 @@ WRITING: dict[str, LiteralString] = {
     "store_verdicts(text[],bigint[],bigint[],text,text)": (
         "SELECT nearsim.store_verdicts(ARRAY['pinned'], ARRAY[{doc}], ARRAY[{like}], 'why', 'by')"
     ),
-    "pin_survivor(bigint,text,text)": "SELECT nearsim.pin_survivor({doc}, 'why', 'by')",
+    "pin_survivor_by_doc_id(bigint,text,text)": "SELECT nearsim.pin_survivor_by_doc_id({doc}, 'why', 'by')",
     "pin_survivor(text,text,text,text)": "SELECT nearsim.pin_survivor({id}, 'why', 'by')",
-    "unpin_survivor(bigint,text,text)": "SELECT nearsim.unpin_survivor(doc_id, 'why', 'by') "
-    "FROM nearsim.pin_survivor({doc}, 'why', 'by')",
+    "unpin_survivor_by_doc_id(bigint,text,text)": "SELECT nearsim.unpin_survivor_by_doc_id(doc_id, 'why', 'by') "
+    "FROM nearsim.pin_survivor_by_doc_id({doc}, 'why', 'by')",
     "unpin_survivor(text,text,text,text)": "SELECT nearsim.unpin_survivor({id}, 'why', 'by') "
     "FROM nearsim.pin_survivor({id}, 'why', 'by')",
-    "pin_pair(bigint,bigint,text,text)": "SELECT nearsim.pin_pair({doc}, {like}, 'why', 'by')",
+    "pin_pair_by_doc_id(bigint,bigint,text,text)": "SELECT nearsim.pin_pair_by_doc_id({doc}, {like}, 'why', 'by')",
     "pin_pair(text,text,text,text,text)": "SELECT nearsim.pin_pair({id}, {twin_id}, 'why', 'by')",
     "undo_current_verdicts(bigint[],bigint[],text,text)": (
         "SELECT nearsim.undo_current_verdicts(ARRAY[{doc}], ARRAY[{like}], 'why', 'by')"
     ),
-    "undo_verdict(bigint,bigint,text,text)": "SELECT nearsim.undo_verdict({doc}, {like}, 'why', 'by')",
+    "undo_verdict_by_doc_id(bigint,bigint,text,text)": (
+        "SELECT nearsim.undo_verdict_by_doc_id({doc}, {like}, 'why', 'by')"
+    ),
     "undo_verdict(text,text,text,text,text)": "SELECT nearsim.undo_verdict({id}, {twin_id}, 'why', 'by')",
-    "veto_pair(bigint,bigint,text,text)": "SELECT nearsim.veto_pair({doc}, {like}, 'why', 'by')",
+    "veto_pair_by_doc_id(bigint,bigint,text,text)": "SELECT nearsim.veto_pair_by_doc_id({doc}, {like}, 'why', 'by')",
     "veto_pair(text,text,text,text,text)": "SELECT nearsim.veto_pair({id}, {twin_id}, 'why', 'by')",
 }
 # Those that draw a number which tells that others drew some, too.

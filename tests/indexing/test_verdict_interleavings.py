@@ -54,7 +54,7 @@ class JudgedWorld(World):
 
 
 _VETO = """
-SELECT nearsim.veto_pair(left_id, right_id, 'unlike') FROM (
+SELECT nearsim.veto_pair_by_doc_id(left_id, right_id, 'unlike') FROM (
     SELECT one.doc_id AS left_id, other.doc_id AS right_id
     FROM {cluster_member} AS one
     JOIN {cluster_member} AS other ON other.cluster_id = one.cluster_id AND other.doc_id > one.doc_id
@@ -64,12 +64,12 @@ SELECT nearsim.veto_pair(left_id, right_id, 'unlike') FROM (
 ) AS last
 """
 _PIN = """
-SELECT nearsim.pin_pair(min(doc_id), max(doc_id), 'alike') FROM (
+SELECT nearsim.pin_pair_by_doc_id(min(doc_id), max(doc_id), 'alike') FROM (
     SELECT doc_id FROM nearsim.document ORDER BY doc_id * %s %% 17, doc_id LIMIT 2
 ) AS two HAVING count(*) = 2
 """
 _UNDO = """
-SELECT nearsim.undo_verdict(left_id, right_id, 'thought again') FROM (
+SELECT nearsim.undo_verdict_by_doc_id(left_id, right_id, 'thought again') FROM (
     SELECT left_id, right_id FROM nearsim.verdict
     WHERE undone_at IS NULL AND left_id IN (SELECT doc_id FROM nearsim.document)
         AND right_id IN (SELECT doc_id FROM nearsim.document)

@@ -42,12 +42,14 @@ def ledger(session: Session) -> list[tuple[Any, ...]]:
 
 
 def test_new_verdict_replaces_the_current_one_and_history_is_kept(session: Session) -> None:
-    made = session.execute("SELECT * FROM nearsim.pin_pair(3, 1, 'alike', 'anna')").fetchone()
+    made = session.execute("SELECT * FROM nearsim.pin_pair_by_doc_id(3, 1, 'alike', 'anna')").fetchone()
     assert made is not None and made[1:7] == (1, 1, 3, "pinned", "anna", "alike")
-    session.execute("SELECT nearsim.veto_pair(1, 3, why => 'unlike', by => 'bert')")
-    undone = session.execute("SELECT * FROM nearsim.undo_verdict(3, 1, 'who knows', 'carl')").fetchone()
+    session.execute("SELECT nearsim.veto_pair_by_doc_id(1, 3, why => 'unlike', by => 'bert')")
+    undone = session.execute(
+        "SELECT * FROM nearsim.undo_verdict_by_doc_id(3, 1, 'who knows', 'carl')"
+    ).fetchone()
     assert undone is not None and (undone[4], undone[9]) == ("vetoed", "who knows")
-    session.execute("SELECT nearsim.pin_pair(1, 3, 'alike')")
+    session.execute("SELECT nearsim.pin_pair_by_doc_id(1, 3, 'alike')")
     (user,) = session.execute("SELECT current_user").fetchone() or ()
     assert ledger(session) == [
         (1, 3, "pinned", "anna", "alike", "bert", "unlike", False),
@@ -64,18 +66,33 @@ def test_documents_may_be_named_by_external_id(session: Session) -> None:
     assert [row[7] for row in ledger(session)] == [False, True]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "pin_pair(1, 3, 'why')",
+        "veto_pair(1, 'a', 'why')",
+        "undo_verdict('a', 3, 'why')",
+        "pin_survivor(1, 'why')",
+        "unpin_survivor(1, 'why')",
+    ],
+)
+def test_an_integer_is_not_taken_for_a_doc_id(session: Session, call: str) -> None:
+    with pytest.raises(psycopg.errors.UndefinedFunction, match=r"\binteger\b"):
+        session.execute(f"SELECT nearsim.{call}")
+
+
 INVALID = [
-    ("pin_pair(1, 1, 'x')", "about two documents, not about 1 and itself"),
-    ("veto_pair(1, 99, 'x')", "there is no document 99"),
-    ("veto_pair(1, NULL, 'x')", "there is no document null"),
-    ("pin_pair(3, 4, 'x')", "documents 3 and 4 are in different collections"),
-    ("pin_pair(1, 2, ' ')", "needs a reason"),
-    ("pin_pair(1, 2, NULL)", "needs a reason"),
-    ("pin_pair(1, 2, 'x', '')", "an author"),
-    ("pin_survivor(1, ' ')", "the choice of a document to keep needs a reason"),
-    ("unpin_survivor(1, 'x', '')", "needs a reason .* and an author"),
-    ("unpin_survivor(1, 'x')", "document 1 was not chosen to be kept"),
-    ("undo_verdict(1, 2, 'x')", "documents 1 and 2 have no verdict to undo"),
+    ("pin_pair_by_doc_id(1, 1, 'x')", "about two documents, not about 1 and itself"),
+    ("veto_pair_by_doc_id(1, 99, 'x')", "there is no document 99"),
+    ("veto_pair_by_doc_id(1, NULL, 'x')", "there is no document null"),
+    ("pin_pair_by_doc_id(3, 4, 'x')", "documents 3 and 4 are in different collections"),
+    ("pin_pair_by_doc_id(1, 2, ' ')", "needs a reason"),
+    ("pin_pair_by_doc_id(1, 2, NULL)", "needs a reason"),
+    ("pin_pair_by_doc_id(1, 2, 'x', '')", "an author"),
+    ("pin_survivor_by_doc_id(1, ' ')", "the choice of a document to keep needs a reason"),
+    ("unpin_survivor_by_doc_id(1, 'x', '')", "needs a reason .* and an author"),
+    ("unpin_survivor_by_doc_id(1, 'x')", "document 1 was not chosen to be kept"),
+    ("undo_verdict_by_doc_id(1, 2, 'x')", "documents 1 and 2 have no verdict to undo"),
     ("pin_pair('a', 'a', 'x', collection => 'one')", "about two documents, not about 'a' and itself"),
     ("pin_pair('a', 'b', 'x')", "in several collections; name one of: one, two"),
     ("pin_pair('a', 'z', 'x')", "there is no document 'z'"),
@@ -100,8 +117,8 @@ def test_later_of_two_concurrent_verdicts_applies(session: Session, database_url
         psycopg.connect(database_url, autocommit=True) as second,
         ThreadPoolExecutor(1) as pool,
     ):
-        first.execute("SELECT nearsim.pin_pair(1, 2, 'alike', 'anna')")
-        waiting = pool.submit(second.execute, "SELECT nearsim.veto_pair(1, 2, 'unlike', 'bert')")
+        first.execute("SELECT nearsim.pin_pair_by_doc_id(1, 2, 'alike', 'anna')")
+        waiting = pool.submit(second.execute, "SELECT nearsim.veto_pair_by_doc_id(1, 2, 'unlike', 'bert')")
         first.commit()
         waiting.result()
     assert [row[2:] for row in ledger(session)] == [
@@ -112,7 +129,10 @@ def test_later_of_two_concurrent_verdicts_applies(session: Session, database_url
 
 def test_many_concurrent_verdicts_succeed(session: Session, database_url: str) -> None:
     """The pair is given in both orders."""
-    judge = "SELECT nearsim.pin_pair(1, 2, 'alike', %s)", "SELECT nearsim.veto_pair(2, 1, 'unlike', %s)"
+    judge = (
+        "SELECT nearsim.pin_pair_by_doc_id(1, 2, 'alike', %s)",
+        "SELECT nearsim.veto_pair_by_doc_id(2, 1, 'unlike', %s)",
+    )
 
     def decide(name: str) -> None:
         with psycopg.connect(database_url, autocommit=True) as own:
@@ -135,7 +155,7 @@ def test_clusters_are_queued_in_every_generation_and_documents_are_not_signed_ag
         " (1, 'building', '{}', ''), (1, 'live', '{}', ''), (1, 'retired', '{}', ''), (1, 'abandoned', '{}', ''),"
         " (2, 'live', '{}', '')"
     )
-    session.execute("SELECT nearsim.veto_pair(2, 3, 'unlike')")
+    session.execute("SELECT nearsim.veto_pair_by_doc_id(2, 3, 'unlike')")
     engine = open_engine(database_url)
     assert dispatch_changes(engine) == 2
     engine.dispose()
@@ -157,7 +177,7 @@ def test_verdicts_need_no_rights_on_the_queue(session: Session, database_url: st
         with psycopg.connect(database_url, autocommit=True) as judging:
             judging.execute("SET ROLE judge")
             judging.execute("SELECT nearsim.pin_pair('a', 'c', 'alike')")
-            judging.execute("SELECT nearsim.undo_verdict(1, 3, 'not so')")
+            judging.execute("SELECT nearsim.undo_verdict_by_doc_id(1, 3, 'not so')")
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 judging.execute("DELETE FROM nearsim.verdict")
             with pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -139,7 +139,7 @@ def test_numbers_and_choices_decide_the_survivors_of_combined_clusters(url: str)
         )
     assert dict(ask(url, clusters))[numbered]
     with psycopg.connect(url) as connection:
-        connection.execute("SELECT nearsim.pin_survivor(%s, 'the best of them')", (chosen,))
+        connection.execute("SELECT nearsim.pin_survivor_by_doc_id(%s, 'the best of them')", (chosen,))
     assert dict(ask(url, clusters))[chosen]
 
 

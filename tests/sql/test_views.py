@@ -110,9 +110,9 @@ def test_verdicts_without_a_pair_or_document_are_shown(whole: World) -> None:
     pairs = all_pairs(whole)
     unlike = next(pair for pair in combinations(whole.doc_ids, 2) if pair not in pairs)
     (alike, *_) = sorted(pair for pair in pairs if not {*pair} & {*unlike})
-    whole.ask("SELECT nearsim.pin_pair(%s, %s, 'the same event', 'me')", *unlike)
-    whole.ask("SELECT nearsim.veto_pair(%s, %s, 'other years', 'me')", *alike)
-    whole.ask("SELECT nearsim.undo_verdict(%s, %s, 'the same year', 'you')", *alike)
+    whole.ask("SELECT nearsim.pin_pair_by_doc_id(%s, %s, 'the same event', 'me')", *unlike)
+    whole.ask("SELECT nearsim.veto_pair_by_doc_id(%s, %s, 'other years', 'me')", *alike)
+    whole.ask("SELECT nearsim.undo_verdict_by_doc_id(%s, %s, 'the same year', 'you')", *alike)
     assert whole.ask("SELECT FROM nearsim.pairs WHERE verdict IS NOT NULL") == []
     shown = rows(whole, "SELECT * FROM nearsim.verdicts ORDER BY verdict_id")
     assert [

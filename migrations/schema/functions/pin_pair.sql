@@ -1,10 +1,11 @@
--- By doc_id and by external_id.
-CREATE FUNCTION nearsim.pin_pair(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
+-- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
+CREATE FUNCTION nearsim.pin_pair_by_doc_id(a bigint, b bigint, why text, by text DEFAULT current_user)
+RETURNS nearsim.verdict
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT nearsim.store_verdicts(ARRAY['pinned'], ARRAY[a], ARRAY[b], why, by);
 END;
-COMMENT ON FUNCTION nearsim.pin_pair(bigint, bigint, text, text) IS
+COMMENT ON FUNCTION nearsim.pin_pair_by_doc_id(bigint, bigint, text, text) IS
     'Pin two documents: they stay in one cluster from now on, similar or not; returns the verdict';
 
 CREATE FUNCTION nearsim.pin_pair(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)

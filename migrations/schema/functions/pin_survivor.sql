@@ -1,5 +1,5 @@
--- By doc_id and by external_id.
-CREATE FUNCTION nearsim.pin_survivor(document bigint, why text, by text DEFAULT current_user)
+-- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
+CREATE FUNCTION nearsim.pin_survivor_by_doc_id(document bigint, why text, by text DEFAULT current_user)
 RETURNS nearsim.survivor_pin
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -8,8 +8,8 @@ BEGIN
     PERFORM nearsim.require_reason('the choice of a document to keep', why, by);
     -- The lock serialises it with a purge of the document.
     INSERT INTO nearsim.survivor_pin AS chosen (collection_id, doc_id, by, why)
-    SELECT known.collection_id, known.doc_id, pin_survivor.by, pin_survivor.why
-    FROM (SELECT * FROM nearsim.document AS one WHERE one.doc_id = pin_survivor.document FOR KEY SHARE) AS known
+    SELECT known.collection_id, known.doc_id, pin_survivor_by_doc_id.by, pin_survivor_by_doc_id.why
+    FROM (SELECT * FROM nearsim.document AS one WHERE one.doc_id = pin_survivor_by_doc_id.document FOR KEY SHARE) AS known
     RETURNING chosen.* INTO made;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no document %', coalesce(CAST(document AS text), 'null') USING ERRCODE = 'no_data_found';
@@ -17,7 +17,7 @@ BEGIN
     RETURN made;
 END
 $$;
-COMMENT ON FUNCTION nearsim.pin_survivor(bigint, text, text) IS
+COMMENT ON FUNCTION nearsim.pin_survivor_by_doc_id(bigint, text, text) IS
     'Keep a document of its cluster from now on, whatever the keep policy; the newest choice in a cluster counts. Returns the choice';
 
 CREATE FUNCTION nearsim.pin_survivor(
@@ -25,12 +25,12 @@ CREATE FUNCTION nearsim.pin_survivor(
 RETURNS nearsim.survivor_pin
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT nearsim.pin_survivor(nearsim.document_named(document, collection), why, by);
+    SELECT nearsim.pin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);
 END;
 COMMENT ON FUNCTION nearsim.pin_survivor(text, text, text, text) IS
     'pin_survivor by external_id; name the collection if several have the document';
 
-CREATE FUNCTION nearsim.unpin_survivor(document bigint, why text, by text DEFAULT current_user)
+CREATE FUNCTION nearsim.unpin_survivor_by_doc_id(document bigint, why text, by text DEFAULT current_user)
 RETURNS nearsim.survivor_pin
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -38,7 +38,7 @@ DECLARE
 BEGIN
     PERFORM nearsim.require_reason('undoing the choice of a document to keep', why, by);
     UPDATE nearsim.survivor_pin AS chosen
-    SET undone_by = unpin_survivor.by, undone_why = unpin_survivor.why, undone_at = now()
+    SET undone_by = unpin_survivor_by_doc_id.by, undone_why = unpin_survivor_by_doc_id.why, undone_at = now()
     WHERE chosen.doc_id = document AND chosen.undone_at IS NULL
         AND chosen.pin_id = (SELECT max(pin_id) FROM nearsim.survivor_pin AS one WHERE one.doc_id = document AND one.undone_at IS NULL)
     RETURNING chosen.* INTO undone;
@@ -49,7 +49,7 @@ BEGIN
     RETURN undone;
 END
 $$;
-COMMENT ON FUNCTION nearsim.unpin_survivor(bigint, text, text) IS
+COMMENT ON FUNCTION nearsim.unpin_survivor_by_doc_id(bigint, text, text) IS
     'Undo the newest choice of a document to keep, which stays on record; an earlier one or the keep policy counts again. Returns the choice';
 
 CREATE FUNCTION nearsim.unpin_survivor(
@@ -57,7 +57,7 @@ CREATE FUNCTION nearsim.unpin_survivor(
 RETURNS nearsim.survivor_pin
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT nearsim.unpin_survivor(nearsim.document_named(document, collection), why, by);
+    SELECT nearsim.unpin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);
 END;
 COMMENT ON FUNCTION nearsim.unpin_survivor(text, text, text, text) IS
     'unpin_survivor by external_id; name the collection if several have the document';

@@ -1,4 +1,5 @@
-CREATE FUNCTION nearsim.undo_verdict(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
+CREATE FUNCTION nearsim.undo_verdict_by_doc_id(a bigint, b bigint, why text, by text DEFAULT current_user)
+RETURNS nearsim.verdict
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     undone nearsim.verdict;
@@ -10,7 +11,7 @@ BEGIN
     RETURN undone;
 END
 $$;
-COMMENT ON FUNCTION nearsim.undo_verdict(bigint, bigint, text, text) IS
+COMMENT ON FUNCTION nearsim.undo_verdict_by_doc_id(bigint, bigint, text, text) IS
     'Undo the verdict on two documents, which stays on record; returns that verdict';
 
 CREATE FUNCTION nearsim.undo_verdict(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)

@@ -1,9 +1,10 @@
-CREATE FUNCTION nearsim.veto_pair(a bigint, b bigint, why text, by text DEFAULT current_user) RETURNS nearsim.verdict
+CREATE FUNCTION nearsim.veto_pair_by_doc_id(a bigint, b bigint, why text, by text DEFAULT current_user)
+RETURNS nearsim.verdict
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT nearsim.store_verdicts(ARRAY['vetoed'], ARRAY[a], ARRAY[b], why, by);
 END;
-COMMENT ON FUNCTION nearsim.veto_pair(bigint, bigint, text, text) IS
+COMMENT ON FUNCTION nearsim.veto_pair_by_doc_id(bigint, bigint, text, text) IS
     'Veto two documents: they are never in one cluster from now on; returns the verdict';
 
 CREATE FUNCTION nearsim.veto_pair(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)

@@ -98,7 +98,8 @@ BEGIN
             ('nearsim_reader, nearsim_writer',
                 ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'ask_apart', 'check_text', 'check_insert', 'attached_text',
                     'source_text']),
-            ('nearsim_writer', ARRAY['pin_pair', 'veto_pair', 'pin_survivor', 'unpin_survivor', 'undo_verdict',
+            ('nearsim_writer', ARRAY['pin_pair', 'pin_pair_by_doc_id', 'veto_pair', 'veto_pair_by_doc_id', 'pin_survivor',
+                'pin_survivor_by_doc_id', 'unpin_survivor', 'unpin_survivor_by_doc_id', 'undo_verdict', 'undo_verdict_by_doc_id',
                 'undo_current_verdicts', 'store_verdicts', 'require_reason'])
         ) AS granted (role, names)
         JOIN pg_proc ON proname = ANY (CAST(names AS name[]))

@@ -265,7 +265,7 @@ SELECT EXISTS (
 
 -- name: keep_document
 -- Keep a document by doc_id.
-SELECT pin_id FROM nearsim.pin_survivor(CAST(%(doc_id)s AS bigint), %(why)s, %(by)s)
+SELECT pin_id FROM nearsim.pin_survivor_by_doc_id(CAST(%(doc_id)s AS bigint), %(why)s, %(by)s)
 
 -- name: undo_keeps
 -- Undo choices of documents to keep that are in force. Relies on survivor_pin_pkey.

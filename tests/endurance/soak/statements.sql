@@ -76,15 +76,15 @@ FROM (SELECT doc_id FROM nearsim.document WHERE collection_id = %(collection_id)
 HAVING count(*) = 2
 
 -- name: pin
-SELECT collection_id FROM nearsim.pin_pair(
+SELECT collection_id FROM nearsim.pin_pair_by_doc_id(
     CAST(%(left)s AS bigint), CAST(%(right)s AS bigint), 'a reason', 'soak')
 
 -- name: veto
-SELECT collection_id FROM nearsim.veto_pair(
+SELECT collection_id FROM nearsim.veto_pair_by_doc_id(
     CAST(%(left)s AS bigint), CAST(%(right)s AS bigint), 'a reason', 'soak')
 
 -- name: undo
-SELECT collection_id FROM nearsim.undo_verdict(
+SELECT collection_id FROM nearsim.undo_verdict_by_doc_id(
     CAST(%(left)s AS bigint), CAST(%(right)s AS bigint), 'a reason', 'soak')
 
 -- name: upsert_story
