@@ -100,7 +100,7 @@ class World:
     def judge(self, function: str, left: int, right: int) -> None:
         """Pin or veto a pair, or undo that, and process the captured change."""
         self.run(
-            f"SELECT nearsim.{function}(CAST(%s AS bigint), CAST(%s AS bigint), 'a reason', 'somebody')",
+            f"SELECT nearsim.{function}_by_doc_id(CAST(%s AS bigint), CAST(%s AS bigint), 'a reason', 'somebody')",
             *(left, right),
         )
         if function == "undo_verdict":

@@ -120,7 +120,7 @@ def test_strict_stops_at_an_id_of_an_earlier_batch(
     lines = [{"id": id, "text": f"{id} in record {number}"} for number, id in enumerate("abcadefg")]
     with (
         index,
-        pytest.raises(InputError, match=r"line 1: duplicate id \(also on line 4\).*--strict") as raised,
+        pytest.raises(InputError, match=r"line 1: duplicate id \(also on line 4\).*first reject") as raised,
     ):
         index.ingest(Source([write(tmp_path / "in.jsonl", *lines)]), strict=True)
     assert raised.value.summary is not None and raised.value.summary.rejected == 1
@@ -249,7 +249,7 @@ def test_html_under_a_recipe_that_keeps_markup_produces_a_warning(
         index.add([Document("a", body=page(1)), Document("b", body="text")], on_duplicate)
         (warning,) = index.warnings
         assert warning.startswith("profile default: 50% of the texts are HTML")
-        assert "--preset web-pages" in warning
+        assert "normalise.html" in warning and "frames" in warning
 
 
 @pytest.mark.parametrize("preset", ["default", "web-pages"])

@@ -35,7 +35,7 @@ class JudgedWorld(World):
     def clear(self) -> None:
         """Delete the verdicts, too."""
         super().clear()
-        self.run(("TRUNCATE nearsim.verdict", ()))
+        self.run(("TRUNCATE nearsim.verdict, nearsim.review", ()))
 
     def writer(self, seed: str, writes: int) -> Callable[[], None]:
         """A writer that stops if another session was faster."""
