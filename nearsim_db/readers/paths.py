@@ -98,6 +98,7 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
     Its texts are read, too, if it has no tables and more texts than files of records. With a format of records all of
     its files are records.
     """
+    refuse_unreadable(folder, os.R_OK | os.X_OK)
     suffixes = (*_RECORDS, *TABLES) if reading.format is None else (reading.format,)
     whole = [Found(folder, root, is_folder=True)]
     if reading.format not in (None, *_RECORDS) or is_saved_dataset(folder):
@@ -120,41 +121,42 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
     return [*(Found(one, root) for one in first), Found(last, root, left_out=tuple(left_out))]
 
 
-def left_out_of(found: Found, *, follow_links: bool) -> list[LeftOut]:
-    """Return what is left out of a folder: what cannot be read, and files that are no records or, if read, texts."""
+def refuse_unreadable(path: Path, mode: int) -> None:
+    """Raise InputError for a file or folder without some permissions, as of os.access."""
+    if not os.access(path, mode, effective_ids=True):
+        raise InputError(
+            f"cannot read {path}: Permission denied; ask its owner, or change its mode with chmod"
+        )
+
+
+def contents_of(found: Found, *, follow_links: bool) -> tuple[list[Path], list[LeftOut]]:
+    """Return the files that are read, also those of a folder that is read as a whole, and what is left out of it.
+
+    That is what cannot be read, and files that are no records or, if texts are read, neither.
+    """
     if not found.is_folder:
-        return list(found.left_out)
+        return [found.path], list(found.left_out)
+
     listed = list(list_files(found.path, follow_links=follow_links))
     files = [path for path in listed if isinstance(path, Path)]
+    tables = [path for path in files if path.suffix.lower() in TABLES]
     if is_saved_dataset(found.path):
-        others = []
-    elif any(path.suffix.lower() in TABLES for path in files):
-        others = [
-            path for path in files if path.suffix.lower() not in TABLES and path.name not in OF_DATASETS
-        ]
+        named = find_tables(found.path, follow_links=follow_links)
+        return [path for path in named if isinstance(path, Path)], []
+    if tables:
+        read, known = tables, {*tables, *(path for path in files if path.name in OF_DATASETS)}
     else:
-        others = [path for path in files if not is_text(path) and file_type(path) not in _RECORDS]
-    return [
+        read = [path for path in files if is_text(path)]
+        known = {*read, *(path for path in files if file_type(path) in _RECORDS)}
+
+    return read, [
         *(problem for problem in listed if isinstance(problem, LeftOut)),
         *(
             LeftOut(path, _NOT_RECORDS, of_other_kind=True)
-            for path in others
-            if not path.name.startswith(_HIDDEN)
+            for path in files
+            if path not in known and not path.name.startswith(_HIDDEN)
         ),
     ]
-
-
-def files_of(found: Found, *, follow_links: bool) -> list[Path]:
-    """Return the files that are read, also those of a folder that is read as a whole."""
-    if not found.is_folder:
-        return [found.path]
-    tables = find_tables(found.path, follow_links=follow_links)
-    files = tables or [
-        path
-        for path in list_files(found.path, follow_links=follow_links)
-        if isinstance(path, Path) and is_text(path)
-    ]
-    return [path for path in files if isinstance(path, Path)]
 
 
 def names_within_all(found: Sequence[Found]) -> list[Path]:

@@ -22,13 +22,13 @@ from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
 from nearsim_db.readers.paths import (
     TEXT_SUFFIXES,
     Found,
-    files_of,
+    contents_of,
     find_paths,
     is_folder_of_all,
     is_text,
-    left_out_of,
     names_within_all,
     refuse_repeated,
+    refuse_unreadable,
 )
 from nearsim_db.readers.writers.file_format import file_type
 from nearsim_db.records import ReadDocument, Reject
@@ -109,8 +109,8 @@ class Source:
         if given.count(STANDARD_INPUT) > 1:
             raise InputError("standard input can be read once: give - once")
         self._found = find_paths(given, reading)
-        follow_links = reading.follow_links
-        self._files = [files_of(found, follow_links=follow_links) for found in self._found]
+        contents = [contents_of(found, follow_links=reading.follow_links) for found in self._found]
+        self._files = [files for files, _ in contents]
         self.files: tuple[Path, ...] = tuple(path for files in self._files for path in files)
         self.paths: tuple[Path, ...] = tuple(one.path for one in self._found)
         self._folders = {one.path for one in self._found if one.is_folder}
@@ -122,10 +122,13 @@ class Source:
         self.reading = reading
         self._originals = originals or {}
         self._progress = ReadProgress()
-        sizes = [_checked_size(one, self.reading) for one in self._found]
+        sizes = [
+            _checked_size(found, *listed, self.reading)
+            for found, listed in zip(self._found, contents, strict=True)
+        ]
         self.total_bytes: int | None = _sum(sizes)
         self._sizes = sizes
-        left_out = [each for found in self._found for each in left_out_of(found, follow_links=follow_links)]
+        left_out = [each for _, left_out_of_path in contents for each in left_out_of_path]
         self.other_files: tuple[Path, ...] = tuple(each.path for each in left_out if each.of_other_kind)
         self._unreadable = [each for each in left_out if not each.of_other_kind]
 
@@ -279,7 +282,9 @@ def _decompressed_size(path: Path, size: int | None) -> int | None:
     return size if size is None or not is_compressed else size * _COMPRESSION
 
 
-def _checked_size(found: Found, reading: Reading) -> int | None:
+def _checked_size(
+    found: Found, files: Sequence[Path], left_out: Sequence[LeftOut], reading: Reading
+) -> int | None:
     """Return the size of a file or folder, None if unknown. Raises InputError if it cannot be read."""
     path = found.path
     if path == STANDARD_INPUT:
@@ -288,12 +293,9 @@ def _checked_size(found: Found, reading: Reading) -> int | None:
         state = path.stat()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
-    if not os.access(path, os.R_OK):
-        raise InputError(
-            f"cannot read {path}: Permission denied; ask its owner, or change its mode with chmod"
-        )
+    refuse_unreadable(path, os.R_OK)
     if found.is_folder:
-        return _folder_size(path, follow_links=reading.follow_links)
+        return _folder_size(path, files, left_out)
     kind = reading.format or file_type(path)
     if kind not in READERS:
         suffixes = " ".join(suffix for suffix in READERS if suffix not in TABLES)
@@ -311,27 +313,19 @@ def _checked_size(found: Found, reading: Reading) -> int | None:
     return state.st_size if stat.S_ISREG(state.st_mode) else None
 
 
-def _folder_size(folder: Path, *, follow_links: bool) -> int:
-    tables = find_tables(folder, follow_links=follow_links)
-    if tables:
-        files = [one for one in tables if isinstance(one, Path)]
-        for path in files[:1]:
+def _folder_size(folder: Path, files: Sequence[Path], left_out: Sequence[LeftOut]) -> int:
+    """Return the size of the files that are read in a folder. Raises InputError if there are none."""
+    for path in files[:1]:
+        if path.suffix.lower() in TABLES:
             refuse_without_pyarrow(path)
-        return sum(map(_file_size, files))
-    size = texts = links = 0
-    for found in list_files(folder, follow_links=follow_links):
-        if isinstance(found, LeftOut):
-            links += found.reason == LINK
-        elif is_text(found):
-            texts += 1
-            size += _file_size(found)
-    if not texts:
+    if not files:
+        links = sum(each.reason == LINK for each in left_out)
         found_links = f", only {count_of(links, 'symbolic link')}: --follow-links reads them" if links else ""
         raise InputError(
             f"the folder {folder} has no files of records, text ({_TEXT_SUFFIXES}), Parquet or Arrow{found_links}; "
             "rename them, or pass the files by name"
         )
-    return size
+    return sum(map(_file_size, files))
 
 
 def _file_size(path: Path) -> int:

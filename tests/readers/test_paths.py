@@ -104,6 +104,15 @@ def test_a_pattern_names_a_folder_that_cannot_be_read(nobodys: Path, pattern: st
         Source([nobodys / pattern])
 
 
+@pytest.mark.parametrize("name", ["folder", "file.jsonl"])
+def test_what_is_named_and_cannot_be_read_is_an_error(nobodys: Path, name: str) -> None:
+    (nobodys / "folder").mkdir()
+    fill(nobodys, "file.jsonl")
+    (nobodys / name).chmod(0o000)
+    with as_nobody(), pytest.raises(InputError, match=rf"cannot read .*{name}: Permission denied; "):
+        Source([nobodys / name])
+
+
 @pytest.mark.parametrize("pattern", ["o*/*.jsonl", "*.jsonl"])
 def test_a_folder_where_a_pattern_matches_nothing_may_be_closed(nobodys: Path, pattern: str) -> None:
     fill(nobodys, "open/a.jsonl", "a.jsonl")
