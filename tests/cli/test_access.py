@@ -220,5 +220,7 @@ def test_doctor_checks_roles(filled: CommandLine, user: str, url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("REVOKE SELECT ON nearsim.document FROM nearsim_reader")
         connection.execute("CREATE TABLE nearsim.foreign_table (a int)")
-    verdict, _, advice = findings(filled.succeed("doctor", "--json").document())["roles"]
+    found = findings(filled.run("doctor", "--json").document())
+    assert found["objects"][0] == "problem" and "nearsim.document" in found["objects"][1]
+    verdict, _, advice = found["roles"]
     assert verdict == "warning" and "nearsim.grant_rights()" in advice

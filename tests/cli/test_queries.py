@@ -201,7 +201,7 @@ QUERIES = {
     "verdict list --format jsonl": "",
     "stats --json": None,
     "doctor": None,
-    "verify-index": "",
+    "verify-index": None,
     "worker --once": None,
 }
 
