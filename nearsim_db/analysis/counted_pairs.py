@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nearsim_db.readers.values import value_digest
-from nearsim_db.similarity.arrays import Floats, Ints, Mask, are_fresh
+from nearsim_db.similarity.arrays import Ints, Mask, are_fresh
 
 _MISSING = 0
 
@@ -120,34 +120,6 @@ class Nodes:
         if not self.counts_all:
             tied &= is_used[nodes] | self.may_count(nodes, nodes)
         return np.stack((nodes[tied], self.records[tied]), axis=1)
-
-    def pairs_of_records(self, edges: Ints, similarities: Floats, limit: int) -> tuple[Ints, Floats]:
-        """Return the pairs of records of different values that edges of nodes stand for, and their similarities.
-
-        Records of one node and value are no pair, however similar they are. As in the buckets of an index, one record
-        of a pair is among the first `limit` of its node, 0 for no limit.
-        """
-        assert self.labels.values is not None
-        order = np.argsort(self.node_of[self.records], kind="stable")
-        nodes, begins = np.unique(self.node_of[self.records][order], return_index=True)
-        members = dict(zip(nodes.tolist(), np.split(self.records[order], begins[1:]), strict=True))
-        pairs, weights = [np.zeros((0, 2), np.int64)], [np.zeros(0)]
-
-        def add(left: Ints, right: Ints, similarity: float) -> None:
-            places = np.indices((len(left), len(right))).reshape(2, -1)
-            is_linked = (places < limit).any(axis=0) if limit else np.ones(places.shape[1], bool)
-            both = np.stack((left[places[0]], right[places[1]]), axis=1)
-            values = self.labels.values[both] if self.labels.values is not None else both
-            counted = both[is_linked & (values[:, 0] != values[:, 1]) & (both[:, 0] != both[:, 1])]
-            pairs.append(np.unique(np.sort(counted, axis=1), axis=0))
-            weights.append(np.full(len(pairs[-1]), similarity))
-
-        for own in members.values():
-            if len(own) > 1:
-                add(own, own, 1.0)
-        for (left, right), similarity in zip(edges.tolist(), similarities.tolist(), strict=True):
-            add(members[left], members[right], similarity)
-        return np.concatenate(pairs), np.concatenate(weights)
 
     def count(self, edges: Iterable[Ints]) -> int:
         """Return the number of pairs of records of two nodes, tied by an edge, that count."""

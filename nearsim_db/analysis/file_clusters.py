@@ -71,6 +71,8 @@ def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
     record that has a pair there, or with a better record.
     """
     twins = Twins.of(records)
+    if _compares_twins(records, labels):
+        twins = twins.apart()
     records.discard_digests()
     heads = Nodes(labels, twins.head_of)
     pairs, in_review, full = find_pairs(records, twins, heads, progress)
@@ -93,6 +95,16 @@ def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
         match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=False)
     clusters = Clusters(nothing, nothing, np.zeros(0, bool))
     return Found(twins, heads, pairs, in_review, full, clusters, match, matched, rank)
+
+
+def _compares_twins(records: EncodedRecords, labels: Labels) -> bool:
+    """Whether records with the same features are compared like others, as in an index with `match.across`.
+
+    Those of equal values are no pair, which counts where clusters depend on all pairs.
+    """
+    is_across = labels.values is not None and not labels.comparison.against
+    encoder = records.encoder
+    return is_across and encoder.has_sketches and encoder.profile.recipe.cluster.needs_all_ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +166,6 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
     else:
         edges, similarities = _joined(counted)
         bonds = nodes.ties(is_used)
-        if nodes.labels.values is not None:
-            edges, similarities = nodes.pairs_of_records(
-                edges, similarities, profile.recipe.match.bucket_limit
-            )
-            bonds = bonds[:0]
         if linkage == "representative":
             order = records.ranks.order(np.unique(np.concatenate((edges, bonds))))
             numbers, labels[numbers] = star_clusters(edges, similarities, bonds, order)
@@ -169,10 +176,7 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
     cluster_ids = labels[numbers]
     if is_central and linkage != "representative":
         totals = np.zeros(len(records))
-        if linkage == "average" and nodes.labels.values is not None:
-            totals[numbers] = total_similarities(numbers, cluster_ids, edges, similarities)
-        else:
-            totals[numbers] = total_similarities(nodes.node_of[numbers], cluster_ids, *_joined(counted))
+        totals[numbers] = total_similarities(nodes.node_of[numbers], cluster_ids, *_joined(counted))
         records.ranks.rank_by(totals)
     return Clusters(
         numbers, cluster_ids, choose_survivors(numbers, cluster_ids, records.ranks.order(numbers))

@@ -52,6 +52,12 @@ class Twins:
         head_of[present[order]] = firsts[np.cumsum(fresh) - 1]
         return cls(head_of, np.sort(firsts), firsts[:SAMPLE_SIZE].copy())
 
+    def apart(self) -> "Twins":
+        """Return each document as a head of its own, so that those with the same features are compared, too."""
+        has_features = self.head_of >= 0
+        heads = np.flatnonzero(has_features)
+        return Twins(np.where(has_features, np.arange(len(self.head_of)), -1), heads, self.sample)
+
     def sizes(self) -> Ints:
         """Return the number of documents of each head, by number; 0 for others."""
         return np.bincount(self.head_of[self.head_of >= 0], minlength=len(self.head_of))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.steps.ties import GenerationTies, takes_all_ties
+from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.clustering import NO_EDGES, connected_components, find_split_off
 from nearsim_db.store.clusters import clusters
@@ -43,7 +43,7 @@ def lock_clusters(connection: Connection, context: Context) -> None:
 
 def _are_extended(context: Context) -> bool:
     rules = context.encoder.profile.recipe.cluster
-    return not takes_all_ties(rules) and rules.numbers_differ == "link"
+    return not rules.needs_all_ties and rules.numbers_differ == "link"
 
 
 def extend_clusters(connection: Connection, context: Context, edges: Ints) -> None:
@@ -66,7 +66,7 @@ def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[
     changed = np.unique(np.array(doc_ids, np.int64))
     if update.ties.same_numbers:
         changed = np.union1d(changed, clusters.read_first_twins(connection, context.leaves, changed))
-    if takes_all_ties(update.ties.rules):
+    if update.ties.rules.needs_all_ties:
         update.recompute_around(changed)
         return
     known = clusters.read_members_of(connection, context.leaves, changed).doc_ids

@@ -25,11 +25,6 @@ from nearsim_db.store.driver import Connection
 NO_SCORES: Floats = np.zeros(0)
 
 
-def takes_all_ties(rules: ClusterRules) -> bool:
-    """Whether clusters, or their survivors, depend on all ties, and not only on what these connect."""
-    return rules.linkage != "connected" or rules.keep == "central"
-
-
 class GenerationTies:
     """The ties of one generation, read in one transaction.
 
@@ -55,7 +50,7 @@ class GenerationTies:
         read = clusters.stream_ties(
             self._connection, self._leaves, self._collection_id, same_numbers=self.same_numbers
         )
-        if takes_all_ties(self.rules) or self._has_vetoes:
+        if self.rules.needs_all_ties or self._has_vetoes:
             return Ties.joined([NO_TIES, *read])
         forest = NO_EDGES
         for ties in read:

@@ -154,6 +154,11 @@ class ClusterRules(_Section, frozen=True):
     keep: str = "earliest"
     numbers_differ: Literal["link", "keep-apart"] = "link"
 
+    @property
+    def needs_all_ties(self) -> bool:
+        """Whether clusters, or their survivors, depend on all ties, and not only on what these connect."""
+        return self.linkage != "connected" or self.keep == "central"
+
 
 class Retain(_Section, frozen=True):
     """How long documents stay in the index, and with `delete` in the collection: by published_at, else created_at."""
