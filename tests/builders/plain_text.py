@@ -9,7 +9,7 @@ import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Literal
 
 from hypothesis import strategies as st
@@ -179,21 +179,51 @@ def is_of_word(character: str, tokens: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """A walk from mark to mark, where the package has one regular expression."""
-    parts, begin, at = [], 0, 0
+    """A walk from mark to mark, and from line to line, where the package has regular expressions."""
+    ends, at = _quotation_ends(text), 0
     while at < len(text):
         end = _end_of_sentence(text, at)
         if end > at:
-            parts.append(text[begin:end])
-            begin = at = end
+            ends.add(end)
+            at = end
         else:
             at = max(at + 1, _skip(text, at, _STOPS + _CJK_STOPS))
-    return [part for part in (*parts, text[begin:]) if part.strip()]
+    bounds = [0, *sorted(ends), len(text)]
+    parts = [text[begin:end] for begin, end in pairwise(bounds)]
+    return [part for part in parts if part.strip()]
+
+
+def _quotation_ends(text: str) -> set[int]:
+    """Where a line begins that is quoted more or less often than the line above."""
+    ends, begin, before = set(), 0, None
+    for line in text.split("\n"):
+        level = _quote_marks(line).count(">")
+        if before not in (None, level):
+            ends.add(begin)
+        begin, before = begin + len(line) + 1, level
+    return ends
+
+
+def _quote_marks(line: str) -> str:
+    """The spaces and quote marks that a line begins with, up to the last mark."""
+    rest = line.lstrip()
+    while rest.startswith(">"):
+        rest = rest[1:].lstrip()
+    return line.removesuffix(rest).rstrip()
 
 
 def _end_of_sentence(text: str, at: int) -> int:
     """Where the sentence ends whose end marks begin at `at`, or `at` if none does."""
     marks_end = _skip(text, at, _STOPS + _CJK_STOPS)
+    if text[at] in ":：":
+        closed = _skip(text, at + 1, _CLOSERS)
+        spaced = _skip_spaces(text, closed)
+        return spaced if "\n" in text[closed:spaced] else at
+    if text[at] == "\n":
+        line = text[at + 1 :].partition("\n")[0]
+        is_last = at + 1 + len(line) == len(text)
+        if line.strip().startswith(">") and not line.replace(">", "").strip() and not is_last:
+            return at + 1 + len(line)
     if marks_end == at:
         spaces = text[at : _skip_spaces(text, at)]
         return at + spaces.rfind("\n") + 1 if text[at] == "\n" and spaces.count("\n") > 1 else at

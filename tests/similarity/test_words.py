@@ -156,6 +156,12 @@ def test_only_words_of_up_to_256_characters_are_stemmed() -> None:
         ("他说：“好！”她走了。", ["他说：“好！”", "她走了。"]),
         ("什么？！！真的。。。 是", ["什么？！！", "真的。。。 ", "是"]),
         ("안녕하세요. 잘 지내요? 네!", ["안녕하세요. ", "잘 지내요? ", "네!"]),
+        ("At 10:30:\n we left (all):\n\nback", ["At 10:30:\n ", "we left (all):\n\n", "back"]),
+        ("说：\n你好", ["说：\n", "你好"]),
+        (
+            "I wrote\n> yes\n> > no\n> yes,\n>\n> and\nno > yes",
+            [*("I wrote\n", "> yes\n", "> > no\n", "> yes,\n>", "\n> and\n", "no > yes")],
+        ),
     ],
 )
 def test_sentence_examples(text: str, parts: list[str]) -> None:
@@ -163,7 +169,7 @@ def test_sentence_examples(text: str, parts: list[str]) -> None:
 
 
 @examples(300)
-@given(text=st.one_of(any_text, st.text('aB你。！.!?…"”) \n\r\t1', max_size=30)))
+@given(text=st.one_of(any_text, st.text('aB你。！.!?…"”) \n\r\t1:：>', max_size=30)))
 def test_sentences_equal_a_plain_python_splitter(text: str) -> None:
     parts = split(text)
     assert parts == sentences(text)
@@ -180,8 +186,16 @@ def test_sentences_equal_a_plain_python_splitter(text: str) -> None:
         "." + '"' * 500_000 + "x",
         "\n" + " " * 500_000 + "x",
         "x" + "\n \n" * 200_000 + "x",
+        ":)" * 250_000 + "x",
+        ":" + ")" * 500_000 + "x",
+        ": \n" * 200_000 + "x",
+        "x\n" + "> " * 250_000 + "x",
+        "x" + "\n>" * 250_000 + "x",
     ],
-    ids=["dots", "marks", "dot quote", "dot closer", "closers", "spaces", "blank lines"],
+    ids=[
+        *("dots", "marks", "dot quote", "dot closer", "closers", "spaces", "blank lines", "colon closer"),
+        *("colon closers", "colon lines", "quote marks", "quoted lines"),
+    ],
 )
 def test_long_runs_take_linear_time(text: str) -> None:
     # Backing out of a run at each of its marks would take hours here.

@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -143,21 +143,34 @@ _CLOSERS = "\"'”’»)\\]」』）"
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
 # A run of marks, with closing quotes and brackets, ends a sentence before a space. CJK marks need no space; nor do
-# ! and ? before CJK, which NFKC makes of their wide forms. A blank line ends a sentence too. Runs match only from
-# their first mark and without backtracking, so the time is linear also for text of dots alone.
+# ! and ? before CJK, which NFKC makes of their wide forms. A blank line, also a quoted one, and a colon at the end of a
+# line end a sentence too. Runs match only from their first mark and without backtracking, so the time is linear also for
+# text of dots alone.
 _END = re.compile(
     rf"""(?<![{_MARKS}])[{_MARKS}]*[。！？｡][{_MARKS}]*+[{_CLOSERS}]*+\s*+
        | (?<![{_MARKS}])[{_MARKS}]++[{_CLOSERS}]*+\s++
        | (?<![{_MARKS}])[{_MARKS}]*[!?][{_CLOSERS}]*+(?=[{_CJK}])
+       | [:：][{_CLOSERS}]*+[^\S\n]*+\n\s*+
        | \n\s*\n
+       | \n(?:[^\S\n]*+>)++[^\S\n]*+(?=\n)
     """,
     re.VERBOSE,
 )
+_QUOTE_MARKS = re.compile(r"^(?:[^\S\n]*+>)*+", re.MULTILINE)  # of a line, as in mail
 
 
 def sentence_ends(text: str) -> list[int]:
     """Return the places in a text after which a sentence begins, in order."""
-    return [end.end() for end in _END.finditer(text)]
+    ends = [end.end() for end in _END.finditer(text)]
+    return ends if ">" not in text else sorted({*ends, *_quotation_ends(text)})
+
+
+def _quotation_ends(text: str) -> Iterator[int]:
+    """Yield the begin of each line that has more or fewer `>` before it than the line above."""
+    lines = _QUOTE_MARKS.finditer(text)
+    for above, line in pairwise(lines):
+        if above[0].count(">") != line[0].count(">"):
+            yield line.start()
 
 
 _LEVEL = re.compile(r"^[ \t]*((?:>[ \t]*)*)", re.MULTILINE)
