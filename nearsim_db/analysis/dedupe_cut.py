@@ -1,7 +1,8 @@
 """Cut repeated passages out of the records of files: read, cut, write; no database is used."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,8 +108,8 @@ def cut_passages(
         if places is not None:
             write_lines(outputs.cuts, _lines(records, places))
         unique = copy_records(inputs, outputs, shards, given.kept(removed), progress)
-        every = [one for cuts in records.cuts.values() for one in cuts]
-        emptied, characters = len(records.emptied), sum(one.end - one.start for one in every)
+        passages, characters = _totals(records.cuts.values())
+        emptied = len(records.emptied)
         return DedupeSummary(
             given.summary,
             AgainstSummary(0, 0, 0),
@@ -118,8 +119,17 @@ def cut_passages(
             resolve(recipe),
             (*given.warnings(), *outputs.stale_warnings(shards)),
             given.reasons.rejected(),
-            CutCounts(len(records.cuts) - emptied, len(every), characters),
+            CutCounts(len(records.cuts) - emptied, passages, characters),
         )
+
+
+def _totals(cuts_of_records: Iterable[list[Cut]]) -> tuple[int, int]:
+    """Return how many passages and characters are cut; cuts that touch each other are one passage."""
+    passages = characters = 0
+    for cuts in cuts_of_records:
+        passages += len(cuts) - sum(before.end == cut.start for before, cut in pairwise(cuts))
+        characters += sum(cut.end - cut.start for cut in cuts)
+    return passages, characters
 
 
 def _lines(records: CutRecords, places: RecordPlaces) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 A window is a run of `length` tokens. It is repeated if the kept text of an earlier document has it, or the same text at
 an earlier place that is not cut itself. A sentence is cut if it lies in a repeated window or, if it is longer than one,
 if all windows in it are repeated; so no sentence is cut in part. What is left is looked at again until nothing is cut:
-a corpus that was cut stays as it is if it is cut again.
+a corpus that was cut stays as it is if it is cut again. What is cut is divided into spans that a document keeps whole.
 """
 
 from collections.abc import Iterator
@@ -22,56 +22,70 @@ from nearsim_db.similarity.passages import grams
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
-from nearsim_db.similarity.text.words import quotation_bounds, sentence_ends
+from nearsim_db.similarity.text.words import sentence_ends
 
 _RECENT = 1 << 16  # windows in memory
 _MERGED = 1 << 20  # windows in memory while two runs are merged
+_NUMBER_BITS = (
+    32  # of a place: the number of a window in its document, from 1, below the number of the document
+)
 
 
 class WindowIndex:
-    """The document that had each window first, by the ids of windows.
+    """The first and the last place of each window in the texts that are kept, by the ids of windows.
 
-    The latest are in memory, all others in sorted runs in temporary files, of which each is more than twice as long as
-    the next.
+    A place is the document and the number of the window in it, so that places of adjacent windows are consecutive. The
+    latest windows are in memory, all others in sorted runs in temporary files, of which each is more than twice as long
+    as the next.
     """
 
     def __init__(self) -> None:
         self._recent = _Run(np.zeros(0, np.uint64), np.zeros(0, np.int64))
         self._runs: list[_Run] = []
 
-    def find(self, windows: Hashes) -> Ints:
-        """Return the document of each window, int64, -1 for none."""
+    def find(self, windows: Hashes) -> tuple[Ints, Ints]:
+        """Return the first and the last place of each window, int64, -1 for none."""
         order = np.argsort(windows)
-        ordered, found = windows[order], np.full(len(windows), -1, np.int64)
-        for run in (*self._runs, self._recent):
-            if len(run.windows):
-                at = np.minimum(np.searchsorted(run.windows, ordered), len(run.windows) - 1)
-                known = np.flatnonzero(run.windows[at] == ordered)
-                found[order[known]] = run.documents[at[known]]
-        return found
+        ordered = windows[order]
+        first, last = np.full((2, len(windows)), -1, np.int64)
+        for run in (*self._runs, self._recent):  # the oldest places are first
+            begins = np.searchsorted(run.windows, ordered)
+            ends = np.searchsorted(run.windows, ordered, "right")
+            has = ends > begins
+            begins, ends, rows = begins[has], ends[has], order[has]
+            first[rows] = np.where(first[rows] < 0, run.places[begins], first[rows])
+            last[rows] = run.places[ends - 1]
+        return first, last
 
     def add(self, windows: Hashes, document: int) -> None:
-        """Add windows that are not in the index yet. Raises NearsimError if the disk is full."""
-        new, recent = np.unique(windows), self._recent
-        at = np.searchsorted(recent.windows, new)
-        self._recent = _Run(np.insert(recent.windows, at, new), np.insert(recent.documents, at, document))
+        """Add the windows of a document, the latest one. Raises NearsimError if the disk is full."""
+        new, numbers = np.unique(windows, return_index=True)
+        recent = self._recent
+        at = np.searchsorted(recent.windows, new, "right")
+        places = _places(document, numbers)
+        self._recent = _Run(np.insert(recent.windows, at, new), np.insert(recent.places, at, places))
         if len(self._recent.windows) < _RECENT:
             return
         self._runs.append(self._recent)
-        self._recent = _Run(new[:0], recent.documents[:0])
+        self._recent = _Run(new[:0], recent.places[:0])
         while len(self._runs) > 1 and len(self._runs[-2].windows) <= 2 * len(self._runs[-1].windows):
             self._runs[-2:] = [_merged(*self._runs[-2:])]
 
 
+def _places(document: int, numbers: Ints) -> Ints:
+    return (document << _NUMBER_BITS) + numbers + 1
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Sorted windows, uint64, and the document of each, int64."""
+    """Sorted windows, uint64, and a place of each, int64; places of one window are in the order of the documents."""
 
     windows: Hashes
-    documents: Ints
+    places: Ints
 
 
 def _merged(one: _Run, other: _Run) -> _Run:
+    """Merge a run with a later one."""
     size = len(one.windows) + len(other.windows)
     parts = size // _MERGED + 1
     edges = np.array([2**64 * part // parts for part in range(1, parts)], np.uint64)
@@ -79,10 +93,10 @@ def _merged(one: _Run, other: _Run) -> _Run:
     with full_disk(), TemporaryFile(prefix="nearsim-") as ids, TemporaryFile(prefix="nearsim-") as numbers:
         for (begin, end), (first, last) in zip(*map(pairwise, bounds), strict=True):
             windows = np.concatenate((one.windows[begin:end], other.windows[first:last]))
-            documents = np.concatenate((one.documents[begin:end], other.documents[first:last]))
+            places = np.concatenate((one.places[begin:end], other.places[first:last]))
             order = np.argsort(windows, kind="stable")
             ids.write(windows[order].tobytes())
-            numbers.write(documents[order].tobytes())
+            numbers.write(places[order].tobytes())
         ids.flush()
         numbers.flush()
         return _Run(np.memmap(ids, np.uint64, "r", shape=size), np.memmap(numbers, np.int64, "r", shape=size))
@@ -90,7 +104,7 @@ def _merged(one: _Run, other: _Run) -> _Run:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Characters of a text that are cut, the end excluded, and the document that keeps them."""
+    """Characters of a text that are cut, the end excluded, and the document that keeps all their words in a row."""
 
     start: int
     end: int
@@ -122,17 +136,18 @@ class PassageCutter:
         while True:
             tokens = self._tokeniser.tokens(text)
             windows = grams(tokens.ids, self.length)
-            known = self._index.find(windows)
-            found = list(_cuts(text, tokens, _holders(windows, known, self.length, document), self.length))
+            first, last = self._index.find(windows)
+            kept = _kept_places(windows, first, self.length, document)
+            found = list(_cuts(text, tokens, (kept, np.where(first < 0, kept, last)), self.length))
             if not found:
-                self._index.add(windows[known < 0], document)
-                return _joined(given, cuts), text
+                self._index.add(windows, document)
+                return _with_spaces_joined(given, cuts), text
             places = places if cuts else np.arange(len(text))
             cuts += [piece for one in found for piece in _pieces(places, one)]
-            kept = np.ones(len(text), bool)
+            stays = np.ones(len(text), bool)
             for one in found:
-                kept[one.start : one.end] = False
-            places, text = places[kept], without(text, found)
+                stays[one.start : one.end] = False
+            places, text = places[stays], without(text, found)
 
 
 def without(text: str, cuts: list[Cut]) -> str:
@@ -150,14 +165,14 @@ def _pieces(places: Ints, cut: Cut) -> Iterator[Cut]:
         yield Cut(begin, end + 1, cut.document)
 
 
-def _joined(text: str, cuts: list[Cut]) -> list[Cut]:
-    """Join cuts that touch if one document keeps both, or one is of spaces only."""
+def _with_spaces_joined(text: str, cuts: list[Cut]) -> list[Cut]:
+    """Join cuts of spaces only with one that they touch."""
     joined: list[Cut] = []
     for one in sorted(cuts, key=lambda one: one.start):
         last = joined[-1] if joined else None
         if last is None or last.end < one.start:
             joined.append(one)
-        elif last.document == one.document or text[one.start : one.end].isspace():
+        elif text[one.start : one.end].isspace():
             joined[-1] = Cut(last.start, one.end, last.document)
         elif text[last.start : last.end].isspace():
             joined[-1] = Cut(last.start, one.end, one.document)
@@ -166,10 +181,10 @@ def _joined(text: str, cuts: list[Cut]) -> list[Cut]:
     return joined
 
 
-def _holders(windows: Hashes, known: Ints, length: int, document: int) -> Ints:
-    """Return the document that keeps each window: one that is known, the same one, or -1 for none.
+def _kept_places(windows: Hashes, known: Ints, length: int, document: int) -> Ints:
+    """Return where each window is kept: at a known place, at an earlier one of the same document, or -1 for nowhere.
 
-    The same one keeps it at the earlier place if no window that is repeated touches that.
+    The earlier place keeps it if no window that is repeated touches that.
     """
     _, firsts, same = np.unique(windows, return_index=True, return_inverse=True)
     earlier, numbers = firsts[same], np.arange(len(windows))
@@ -180,61 +195,58 @@ def _holders(windows: Hashes, known: Ints, length: int, document: int) -> Ints:
     np.add.at(edges, repeated + length, -1)
     touched = np.concatenate(([0], np.cumsum(np.cumsum(edges) > 0)))
     is_kept = touched[earlier + length] == touched[earlier]
-    return np.where((known < 0) & is_again & is_kept, document, known)
+    return np.where((known < 0) & is_again & is_kept, _places(document, earlier), known)
 
 
-def _cuts(text: str, tokens: Tokens, holders: Ints, length: int) -> Iterator[Cut]:
-    """Yield runs of sentences that other places keep, with the spaces on one side."""
-    repeated = np.flatnonzero(holders >= 0)
+def _cuts(text: str, tokens: Tokens, kept: tuple[Ints, Ints], length: int) -> Iterator[Cut]:
+    """Yield runs of sentences that other places keep, with the spaces on one side, divided by what keeps them.
+
+    `kept` has the first and the last place that keeps each window.
+    """
+    repeated = np.flatnonzero(kept[0] >= 0)
     if not len(repeated):
         return
-    bounds = np.unique([0, *sentence_ends(text), *quotation_bounds(text), len(text)])
+    bounds = np.unique([0, *sentence_ends(text), len(text)])
     firsts = np.searchsorted(tokens.begins, bounds)
     is_between = (firsts == 0) | (tokens.ends[firsts - 1] <= bounds)  # no token is on both sides
     bounds, firsts = bounds[is_between], firsts[is_between]
     begins, ends = firsts[:-1], firsts[1:]
     is_long = ends - begins > length
     low = np.where(is_long, begins, np.maximum(ends - length, 0))
-    high = np.where(is_long, ends - length, np.minimum(begins, len(holders) - 1)) + 1
+    high = np.where(is_long, ends - length, np.minimum(begins, len(kept[0]) - 1)) + 1
     first, last = np.searchsorted(repeated, low), np.searchsorted(repeated, high)
     is_cut = np.where(is_long, last - first == high - low, last > first) & (ends > begins)
-    first_repeated = repeated[np.minimum(first, len(repeated) - 1)]
+    spans, sentence_of = _kept_spans(kept, length), dict(zip(firsts.tolist(), bounds.tolist(), strict=True))
     for begin, end in np.flatnonzero(np.diff(is_cut, prepend=False, append=False)).reshape(-1, 2).tolist():
-        pieces: list[tuple[int, int]] = []  # where each begins, and the document that keeps it
-        for sentence in range(begin, end):
-            place = int(bounds[sentence])
-            if is_long[sentence]:
-                kept = _kept_pieces(holders, int(low[sentence]), int(high[sentence]) - 1, length)
-                pieces += [
-                    (place if number == 0 else int(tokens.ends[token - 1]), document)
-                    for number, (token, document) in enumerate(kept)
-                ]
-            else:
-                pieces.append((place, int(holders[first_repeated[sentence]])))
-
         start, stop = _with_spaces(text, int(bounds[begin]), int(bounds[end]))
-        pieces[0] = start, pieces[0][1]
-        for (place, document), following in zip(
-            pieces, [*(place for place, _ in pieces[1:]), stop], strict=True
-        ):
-            yield Cut(place, following, document)
+        for token, document in _covering(spans, int(firsts[begin]), int(firsts[end])):
+            until = sentence_of.get(token, int(tokens.ends[token - 1])) if token < firsts[end] else stop
+            yield Cut(start, until, document)
+            start = until
 
 
-def _kept_pieces(holders: Ints, low: int, last: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the first token of each piece of a sentence, and a document that has the whole piece.
+def _kept_spans(kept: tuple[Ints, Ints], length: int) -> Ints:
+    """Return the runs of tokens that a document keeps in a row: (m, 3) int64 of begin, end and document.
 
-    All windows from `low` to `last`, which cover the sentence, are repeated, but no document may have all of them.
+    They are in order; a run that lies in another one is left out.
     """
-    token = window = low
-    while True:
-        document = int(holders[window])
-        yield token, document
-        while window < last and holders[window + 1] == document:
-            window += 1
-        if window == last:
-            return
-        token = window + length
-        window = min(token, last)
+    spans = []
+    for places in kept if (kept[0] != kept[1]).any() else kept[:1]:
+        begins = np.flatnonzero((np.diff(places, prepend=-2) != 1) & (places >= 0))
+        breaks = np.flatnonzero((np.diff(places, append=-2) != 1) & (places >= 0))
+        spans.append(np.stack((begins, breaks + length, places[begins] >> _NUMBER_BITS), axis=1))
+    rows = np.concatenate(spans)
+    rows = rows[np.lexsort((-rows[:, 1], rows[:, 0]))]
+    reached = np.concatenate(([0], np.maximum.accumulate(rows[:, 1])[:-1]))
+    return rows[rows[:, 1] > reached]
+
+
+def _covering(spans: Ints, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the ends and documents of as few spans as cover the tokens from `begin` to `end`."""
+    while begin < end:
+        _, reached, document = spans[np.searchsorted(spans[:, 0], begin, "right") - 1].tolist()
+        begin = min(reached, end)
+        yield begin, document
 
 
 def _with_spaces(text: str, start: int, end: int) -> tuple[int, int]:

@@ -51,8 +51,7 @@ def test_what_is_cut_is_kept_elsewhere_and_cutting_again_cuts_nothing(
     for at, (text, own) in enumerate(zip(texts, cuts, strict=True)):
         assert all(one.start < one.end <= other.start for one, other in pairwise(own))
         for one in own:
-            first = words(text[one.start : one.end].strip().partition(".")[0])
-            assert one.document <= at and holds(left[one.document], first)
+            assert one.document <= at and holds(left[one.document], words(text[one.start : one.end]))
     for at, text in enumerate(left):
         for sentence in filter(None, map(str.split, text.split("."))):
             is_whole = len(sentence) >= LENGTH
@@ -95,6 +94,32 @@ def test_a_text_that_repeats_itself_keeps_one_copy() -> None:
     assert cut_all(left)[1] == left
 
 
+def test_a_cut_names_a_document_that_has_all_of_it() -> None:
+    begin, end = (" ".join(story(seed, 1)).removesuffix(".").lower() for seed in (5, 6))
+    texts = [f"First {begin}.", f"Second {begin} {end}.", f"Third. {begin} {end}.", f"{begin}."]
+    cuts, left = cut_all(texts)
+    assert left == [*texts[:2], "Third.", ""]
+    assert [[(one.start, one.document) for one in own] for own in cuts[2:]] == [[(6, 1)], [(0, 0)]]
+
+
+def test_sentences_of_two_documents_are_two_cuts() -> None:
+    one, other = story(7, 1)[0], story(8, 1)[0]
+    cuts, left = cut_all([one, other, f"Third. {one} {other}"])
+    assert left[2] == "Third."
+    assert [(cut.start, cut.end, cut.document) for cut in cuts[2]] == [
+        (6, 7 + len(one) + 1, 0),
+        (7 + len(one) + 1, 7 + len(one) + 1 + len(other), 1),
+    ]
+
+
+def test_a_quotation_is_cut_whole() -> None:
+    sentences = story(9, 3)
+    quoted = "\n".join(f"> {line}" for line in " ".join(sentences).replace(" ", "\n", 9).splitlines())
+    mail = f"I agree.\n\nOn Monday Ada wrote:\n{quoted}\nand so do the others\n> > {sentences[0]}\nBert"
+    _, left = cut_all([" ".join(sentences), mail])
+    assert left[1] == "I agree.\n\nOn Monday Ada wrote:\nand so do the others\nBert"
+
+
 def test_scripts_without_spaces_are_cut_by_characters() -> None:
     recipe = override(RECIPE, ["shingle.scheme=char", "match.passage=8"])
     shared = "敏捷的棕色狐狸跳过了懒狗。然后它回家睡觉了。"
@@ -108,13 +133,16 @@ def test_an_index_in_files_finds_what_one_in_memory_finds(monkeypatch: pytest.Mo
     monkeypatch.setattr(repetition, "_RECENT", 50)
     monkeypatch.setattr(repetition, "_MERGED", 64)
     rng = np.random.default_rng(5)
-    index, known = WindowIndex(), dict[int, int]()
+    index, first, last = WindowIndex(), dict[int, int](), dict[int, int]()
     for document in range(120):
-        windows = rng.integers(0, 2**64, rng.integers(0, 30), np.uint64)
-        asked = np.concatenate((windows, np.array(list(known)[::3], np.uint64)))
-        assert index.find(asked).tolist() == [known.get(one, -1) for one in asked.tolist()]
+        again = np.array(list(first)[document % 7 :: 9], np.uint64)
+        windows = np.concatenate((rng.integers(0, 2**64, rng.integers(0, 30), np.uint64), again))
+        asked = np.concatenate((windows, np.array(list(first)[::3], np.uint64)))
+        places = [(first.get(window, -1), last.get(window, -1)) for window in asked.tolist()]
+        assert list(zip(*map(np.ndarray.tolist, index.find(asked)), strict=True)) == places
         index.add(windows, document)
-        known |= dict.fromkeys(windows.tolist(), document)
+        added = {window: (document << 32) + number for number, window in enumerate(windows.tolist(), 1)}
+        first, last = added | first, last | added
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,9 @@ _CLOSERS = "\"'”’»)\\]」』）"
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
 # A run of marks, with closing quotes and brackets, ends a sentence before a space. CJK marks need no space; nor do
-# ! and ? before CJK, which NFKC makes of their wide forms. A blank line, also a quoted one, and a colon at the end of a
-# line end a sentence too. Runs match only from their first mark and without backtracking, so the time is linear also for
-# text of dots alone.
+# ! and ? before CJK, which NFKC makes of their wide forms. A blank line, also a quoted one, and a colon at the end of
+# a line end a sentence too. Runs match only from their first mark and without backtracking, so the time is linear also
+# for text of dots alone.
 _END = re.compile(
     rf"""(?<![{_MARKS}])[{_MARKS}]*[。！？｡][{_MARKS}]*+[{_CLOSERS}]*+\s*+
        | (?<![{_MARKS}])[{_MARKS}]++[{_CLOSERS}]*+\s++
@@ -171,19 +171,6 @@ def _quotation_ends(text: str) -> Iterator[int]:
     for above, line in pairwise(lines):
         if above[0].count(">") != line[0].count(">"):
             yield line.start()
-
-
-_LEVEL = re.compile(r"^[ \t]*((?:>[ \t]*)*)", re.MULTILINE)
-_COLON = re.compile(r":[ \t]*+\n\s*+")
-
-
-def quotation_bounds(text: str) -> list[int]:
-    """Return the places at which quotations begin or end: after a colon at a line end, where the depth of > changes."""
-    bounds = [colon.end() for colon in _COLON.finditer(text)]
-    if ">" in text:
-        lines = [(line.start(), line[1].count(">")) for line in _LEVEL.finditer(text)]
-        bounds += [place for (_, level), (place, following) in pairwise(lines) if level != following]
-    return bounds
 
 
 def split(text: str) -> list[str]:
