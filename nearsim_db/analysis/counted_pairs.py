@@ -2,7 +2,7 @@
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,15 @@ class Labels:
         if against == 2 or (self.comparison.only_against and not against):
             return False
         return self.values is None or bool(self.values[left] != self.values[right])
+
+    def firsts(self, records: Sequence[int]) -> list[int]:
+        """Return the first records of either corpus, up to two of different values: a pair with any has one of them."""
+        firsts: dict[bool, dict[int, int]] = {True: {}, False: {}}
+        for record in records:
+            same_corpus = firsts[record < self.against]
+            if len(same_corpus) < 2:
+                same_corpus.setdefault(0 if self.values is None else int(self.values[record]), record)
+        return [*firsts[True].values(), *firsts[False].values()]
 
 
 def _code(value: object) -> int:

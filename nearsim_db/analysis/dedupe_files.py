@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearsim_db.analysis.counted_pairs import Comparison
+from nearsim_db.analysis.counted_pairs import Comparison, Labels
 from nearsim_db.analysis.dedupe_input import REPORT_EVERY, DedupeInput
 from nearsim_db.analysis.dedupe_output import (
     MAX_LISTED_COPIES,
@@ -199,8 +199,8 @@ def dedupe(
             *_against_warnings(given, against, found),
             *of_recipe,
             *_warnings(records, found),
-            *_removal_warnings(records, found),
-            *_listing_warnings(outputs, found),
+            *_removal_warnings(records, given.labels, found),
+            *_listing_warnings(outputs, given.labels, found),
             *outputs.stale_warnings(shards),
         )
         return _summary(given, found, unique, records.encoder.profile, warnings)
@@ -276,26 +276,29 @@ def write_lines(path: Path | None, lines: Iterable[bytes]) -> None:
                 target.write(line)
 
 
-def _removal_warnings(records: EncodedRecords, found: Found) -> list[str]:
-    """Warn if most records are removed, or one cluster has many of them."""
+def _removal_warnings(records: EncodedRecords, labels: Labels, found: Found) -> list[str]:
+    """Return a warning if most records are removed, or one cluster has many of them."""
+    if not records.encoder.has_sketches:
+        return []  # whole texts were compared, which no setting changes
     sizes = np.unique(found.clusters.cluster_ids, return_counts=True)[1]
     return recipe_warnings.of_removed(
         records.encoder.profile.recipe,
-        len(found.match),
+        labels.count - labels.against,
         int((found.match >= 0).sum()),
         int(sizes.max(initial=0)),
     )
 
 
-def _listing_warnings(outputs: Outputs, found: Found) -> list[str]:
-    """Warn of copies that are not listed with each other."""
-    copies = found.twins.sizes()
-    if outputs.pairs is None or copies.max(initial=0) <= MAX_LISTED_COPIES:
+def _listing_warnings(outputs: Outputs, labels: Labels, found: Found) -> list[str]:
+    """Return a warning about copies that are not all listed with each other."""
+    sizes = found.twins.sizes()
+    copies = int(sizes[sizes > MAX_LISTED_COPIES].sum())
+    if outputs.pairs is None or not copies:
         return []
-    count = int((copies - MAX_LISTED_COPIES).clip(min=0).sum())
+    instead = "" if labels.comparison.against else "; --clusters lists them all"
     return [
-        f"{outputs.pairs} lists {count:,} copies of records only with the first of them, not with each "
-        "other: equal records have too many pairs; --clusters lists all of them once"
+        f"{outputs.pairs} lists each of {copies:,} records with the first of its copies only, as their texts have more "
+        f"than {MAX_LISTED_COPIES} copies, too many for all pairs{instead}"
     ]
 
 

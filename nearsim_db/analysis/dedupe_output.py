@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import combinations, product, repeat
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -182,7 +182,7 @@ def _schema_of(source: Input) -> "Schema":
     return pyarrow.schema([(name, pyarrow.string()) for name in _columns(source)])
 
 
-MAX_LISTED_COPIES = 100  # of one record in all pairs; more are listed with the first of them only
+MAX_LISTED_COPIES = 100  # of one text, all of whose pairs are listed; of more copies each is listed once
 _ESTIMATE_DIGITS = 6  # more than any sketch resolves; of 32-bit floats, as an index stores them
 
 Figures = dict[str, object]
@@ -217,14 +217,11 @@ class PairLines:
                     "verified": is_exact,
                     **({"distance": float(row["distance"])} if pairs.has_distances else {}),
                 }
-                left, right = (self._documents(row[end])[:MAX_LISTED_COPIES] for end in ("left", "right"))
-                yield from self._lines(product(left, right), figures)
+                ends = self._between(self._documents(row["left"]), self._documents(row["right"]))
+                yield from self._lines(ends, figures)
 
     def of_twins(self, pairs: SortedPairs) -> Iterator[bytes]:
-        """Yield pairs of records with the same features, with the figures that `pairs` have.
-
-        Of more than MAX_LISTED_COPIES such records, which have too many pairs, the others are listed with the first.
-        """
+        """Yield pairs of records with the same features, with the figures that `pairs` have."""
         has_features = self.records.encoder.has_sketches
         for head in np.flatnonzero(self.twins.sizes() > 1).tolist():
             count = int(self.records.counts[head]) if pairs.has_counts and has_features else None
@@ -232,9 +229,7 @@ class PairLines:
             same |= {"shared_bands": self._bands_of(head) if has_features else 0, "verified": True}
             if pairs.has_distances:
                 same["distance"] = 0.0
-            documents = self._documents(head)
-            yield from self._lines(combinations(documents[:MAX_LISTED_COPIES], 2), same)
-            yield from self._lines(zip(repeat(head), documents[MAX_LISTED_COPIES:], strict=False), same)
+            yield from self._lines(self._within(self._documents(head)), same)
 
     def _bands_of(self, head: int) -> int:
         """Return how many bands twins share; under containment a text has as many as it has fingerprints."""
@@ -247,6 +242,28 @@ class PairLines:
     def _documents(self, head: int) -> list[int]:
         found: list[int] = self._order[self._bounds[head] : self._bounds[head + 1]].tolist()
         return found
+
+    def _between(self, left: list[int], right: list[int]) -> Iterable[tuple[int, int]]:
+        """Return pairs of copies of two texts; of many copies each with one of the other text."""
+        if max(len(left), len(right)) <= MAX_LISTED_COPIES:
+            return product(left, right)
+        lines = [*self._with_first(right, left), *self._with_first(left, right)]
+        return dict.fromkeys((min(ends), max(ends)) for ends in lines)
+
+    def _within(self, copies: list[int]) -> Iterable[tuple[int, int]]:
+        """Return pairs of copies of a text; of many copies each with one of the first."""
+        if len(copies) <= MAX_LISTED_COPIES:
+            return combinations(copies, 2)
+        return dict.fromkeys((min(ends), max(ends)) for ends in self._with_first(copies, copies))
+
+    def _with_first(self, records: list[int], copies: list[int]) -> Iterator[tuple[int, int]]:
+        """Yield each record with the first of some copies that it is a pair with."""
+        firsts = self.labels.firsts(copies)
+        for record in records:
+            for first in firsts:
+                if first != record and self.labels.counts(first, record):
+                    yield first, record
+                    break
 
     def _lines(self, ends: Iterable[tuple[int, int]], figures: Figures) -> Iterator[bytes]:
         for one, other in ends:

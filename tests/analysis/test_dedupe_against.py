@@ -10,6 +10,7 @@ from typing import Any
 import networkx
 import pytest
 
+from nearsim_db.analysis import dedupe_output
 from nearsim_db.analysis.dedupe_files import DedupeSummary, Outputs, dedupe
 from nearsim_db.readers import Fields, Source
 from nearsim_db.similarity.recipe import from_mapping
@@ -117,6 +118,31 @@ def test_clusters_are_made_of_pairs_across(tmp_path: Path, linkage: str, seed: i
     assert summary.pairs == len(pairs) == graph.number_of_edges()
     if linkage == "connected":
         assert kept == sorted(min(one) for one in networkx.connected_components(graph))
+
+
+@pytest.mark.parametrize("across", [None, "source"])
+@pytest.mark.parametrize("only_against", [False, True])
+@pytest.mark.parametrize("seed", some(range(5), "every seed"))
+def test_of_many_copies_each_is_listed_once_for_each_text_that_it_matches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, across: str | None, only_against: bool, seed: int
+) -> None:
+    old, new = draw_records(random.Random(seed))
+    old, new = old[:20] * 2, new[:20] * 4 + old[:5]
+    comparison: dict[str, Any] = {"across": across, "only_against": only_against}
+    _, kept, every = run(tmp_path, new, old, **comparison)
+    monkeypatch.setattr(dedupe_output, "MAX_LISTED_COPIES", 1)
+    _, still_kept, listed = run(tmp_path, new, old, **comparison)
+
+    bodies = {("old", at): one["text"] for at, one in enumerate(old)}
+    bodies |= {("new", at): one["text"] for at, one in enumerate(new)}
+    matches, listed_matches = (
+        {(one, bodies[other]) for pair in pairs for one, other in (ends(pair), ends(pair)[::-1])}
+        for pairs in (every, listed)
+    )
+    assert still_kept == kept and listed_matches == matches
+    pairs_of_records, listed_pairs = ([frozenset(ends(pair)) for pair in pairs] for pairs in (every, listed))
+    assert set(listed_pairs) <= set(pairs_of_records)
+    assert len(set(listed_pairs)) == len(listed_pairs) < len(pairs_of_records)
 
 
 def test_records_of_other_numbers_are_kept_apart_from_another_corpus(tmp_path: Path) -> None:
