@@ -199,7 +199,7 @@ def dedupe(
             *_against_warnings(given, against, found),
             *of_recipe,
             *_warnings(records, found),
-            *_removal_warnings(records, given.labels, found),
+            *_duplicate_warnings(records, given.labels, found),
             *_listing_warnings(outputs, given.labels, found),
             *outputs.stale_warnings(shards),
         )
@@ -276,16 +276,17 @@ def write_lines(path: Path | None, lines: Iterable[bytes]) -> None:
                 target.write(line)
 
 
-def _removal_warnings(records: EncodedRecords, labels: Labels, found: Found) -> list[str]:
+def _duplicate_warnings(records: EncodedRecords, labels: Labels, found: Found) -> list[str]:
     """Return a warning if most records are removed, or one cluster has many of them."""
     if not records.encoder.has_sketches:
         return []  # whole texts were compared, which no setting changes
     sizes = np.unique(found.clusters.cluster_ids, return_counts=True)[1]
-    return recipe_warnings.of_removed(
+    return recipe_warnings.of_duplicates(
         records.encoder.profile.recipe,
         labels.count - labels.against,
         int((found.match >= 0).sum()),
         int(sizes.max(initial=0)),
+        noun="record",
     )
 
 

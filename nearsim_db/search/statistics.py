@@ -1,5 +1,6 @@
 """Statistics of an index, what to expect of a profile, and what suggests another recipe."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
 from nearsim_db.errors import DEFAULT, count_of
@@ -19,7 +20,7 @@ from nearsim_db.store.work import backlog, leases, queue
 # Pairs of heads that a bucket links, and those of them whose shared bands satisfy the recipe, for each head.
 _PER_HEAD = {"linked_pairs_per_document": "linked", "candidates_per_document": "candidates"}
 
-Kind = Literal["numbers-apart", "within-source", "few-pairs"]
+Kind = Literal["numbers-apart", "numbers-differ", "many-duplicates", "within-source", "few-pairs"]
 
 _LEAST_DOCUMENTS = 100  # from which the absence of pairs says something
 _LEAST_PAIRS = 20
@@ -67,8 +68,9 @@ def stats(
         limit = profile.recipe.match.bucket_limit
         found |= _sizes(connection, generation)
         sample = query_rows.sample_pairs(connection, generation.leaves, collection_id)
+        found["hints"] = [*_numbers_hints(profile.recipe, sample), *_cluster_hints(profile.recipe, found)]
         signed = found["indexed"] - found["no_features"]
-        found["hints"] = hints_of(profile.recipe, signed, found["pairs"] + found["twins"], sample)
+        found["hints"] += _pair_hints(profile.recipe, signed, found["pairs"] + found["twins"], sample)
         found |= {
             name: generation.figures.get(name) for name in (*bands.BUCKET_FIGURES, "buckets_counted_at")
         }
@@ -139,11 +141,23 @@ def describe(profile: Profile) -> dict[str, Any]:
     }
 
 
-def hints_of(recipe: Recipe, documents: int, found: int, sample: PairSample) -> list[Hint]:
-    """Return the hints of an index of so many documents with features, and pairs and twins found among them."""
-    is_apart = recipe.cluster.numbers_differ == "keep-apart"
-    apart = recipe_warnings.of_numbers(recipe, sample.numbers_differ, sample.pairs) if is_apart else []
-    hints = [Hint(kind="numbers-apart", preset=None, message=one) for one in apart]
+def _numbers_hints(recipe: Recipe, sample: PairSample) -> list[Hint]:
+    """Return a hint if most pairs have other numbers."""
+    kind: Kind = "numbers-differ" if recipe.cluster.numbers_differ == "link" else "numbers-apart"
+    warnings = recipe_warnings.of_numbers(recipe, sample.numbers_differ, sample.pairs)
+    return [Hint(kind=kind, preset=None, message=warning) for warning in warnings]
+
+
+def _cluster_hints(recipe: Recipe, sizes: Mapping[str, int]) -> list[Hint]:
+    """Return a hint if most documents are duplicates, or one cluster has many of them."""
+    duplicates = sizes["clustered_documents"] - sizes["clusters"]
+    warnings = recipe_warnings.of_duplicates(recipe, sizes["indexed"], duplicates, sizes["largest_cluster"])
+    return [Hint(kind="many-duplicates", preset=None, message=warning) for warning in warnings]
+
+
+def _pair_hints(recipe: Recipe, documents: int, found: int, sample: PairSample) -> list[Hint]:
+    """Return a hint if few of so many documents with features are pairs or twins, or all pairs are of one source."""
+    hints: list[Hint] = []
     if recipe.sketch.input == "vector":
         return hints
     preset = "records" if sample.features < _SHORT_FEATURES else "reworded"

@@ -214,7 +214,7 @@ def of_numbers(recipe: Recipe, differing: int, pairs: int) -> list[str]:
     if recipe.cluster.numbers_differ == "link":
         return [
             f"the numbers of {differing:,} of {count_of(pairs, 'pair')} differ, as in invoices or prices of one "
-            "template, and all but one of such texts are removed as duplicates; to keep them: "
+            "template, and all but one of such texts are duplicates; to keep them: "
             "cluster.numbers_differ = keep-apart"
         ]
     return [
@@ -224,20 +224,25 @@ def of_numbers(recipe: Recipe, differing: int, pairs: int) -> list[str]:
     ]
 
 
-_MIN_REMOVED_RECORDS, _MIN_CLUSTERED_RECORDS = 100, 1_000
+# Of fewer documents, a family of copies may well be most of them, or 5 %.
+_MIN_DOCUMENTS_FOR_DUPLICATES, _MIN_DOCUMENTS_FOR_CLUSTERS = 100, 1_000
 _MAX_CLUSTER_SHARE = 0.05
 
 
-def of_removed(recipe: Recipe, records: int, removed: int, largest_cluster: int) -> list[str]:
-    """Return a warning if most records are duplicates of others, or one cluster has many of them."""
-    is_most = records >= _MIN_REMOVED_RECORDS and 2 * removed > records
-    is_large = records >= _MIN_CLUSTERED_RECORDS and largest_cluster > _MAX_CLUSTER_SHARE * records
+def of_duplicates(
+    recipe: Recipe, documents: int, duplicates: int, largest_cluster: int, noun: str = "document"
+) -> list[str]:
+    """Return a warning if most documents are duplicates of others, or one cluster has many of them."""
+    is_most = documents >= _MIN_DOCUMENTS_FOR_DUPLICATES and 2 * duplicates > documents
+    is_large = documents >= _MIN_DOCUMENTS_FOR_CLUSTERS and largest_cluster > _MAX_CLUSTER_SHARE * documents
     if not is_most and not is_large:
         return []
+    cluster = f", and the largest cluster has {largest_cluster:,}" if largest_cluster else ""
+    rules = recipe.cluster
     return [
-        f"{removed:,} of {count_of(records, 'record')} are duplicates, and the largest cluster has "
-        f"{largest_cluster:,}; if these are no copies, raise match.threshold (now {recipe.match.threshold:g}), or set "
-        "cluster.linkage = average or cluster.numbers_differ = keep-apart"
+        f"{duplicates:,} of {count_of(documents, noun)} are duplicates{cluster}; if they are no copies, set a stricter "
+        f"match.threshold (now {recipe.match.threshold:g}), cluster.linkage = average (now {rules.linkage}) or "
+        f"cluster.numbers_differ = keep-apart (now {rules.numbers_differ})"
     ]
 
 

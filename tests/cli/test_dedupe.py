@@ -561,6 +561,20 @@ def test_texts_of_one_template_are_named_before_they_are_lost(
     assert len(unique.read_text().splitlines()) == 4 and "to keep them" not in apart.err
 
 
+def test_few_records_copies_and_a_corpus_read_before_are_not_questioned(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    many = write_jsonl(tmp_path / "many.jsonl", [{"text": STORM}] * 150)
+    other = [{"text": f"{HARVEST} {number}"} for number in range(60)]
+    half = write_jsonl(tmp_path / "half.jsonl", [{"text": STORM}] * 50 + other)
+    for options in (
+        (write_jsonl(tmp_path / "few.jsonl", [{"text": STORM}] * 99),),
+        (many, "--exact"),
+        (half, "--set", "match.threshold=1", "--against", many),
+    ):
+        assert "are duplicates" not in nearsim.succeed("dedupe", *options, "-o", unique).err
+
+
 def test_a_run_that_removes_most_records_is_questioned(
     nearsim: CommandLine, tmp_path: Path, unique: Path
 ) -> None:

@@ -68,6 +68,38 @@ def test_numbers_that_keep_most_pairs_apart(nearsim: CommandLine, database_url: 
     assert "keep-apart leaves" not in linked and "to keep them: cluster.numbers_differ = keep-apart" in linked
 
 
+def test_texts_of_one_template_are_named(nearsim: CommandLine, database_url: str, tmp_path: Path) -> None:
+    bodies = [f"{STORM} The harbour charges {number} euros for each berth." for number in range(4)]
+    path = write_jsonl(
+        tmp_path / "in.jsonl", [{"id": str(at), "text": body} for at, body in enumerate(bodies)]
+    )
+    said = nearsim.succeed("ingest", path).out
+    assert "hint: profile default: the numbers of 6 of 6 pairs differ" in said
+    assert "cluster.numbers_differ = keep-apart" in said
+    with Index.connect(database_url) as index:
+        assert [hint["kind"] for hint in hints(index)] == ["numbers-differ"]
+
+
+def test_an_index_of_mostly_duplicates_is_questioned(nearsim: CommandLine, tmp_path: Path) -> None:
+    copies = [{"id": str(at), "text": STORM} for at in range(60)]
+    others = [{"id": f"other {at}", "text": text(20)} for at in range(40)]
+    assert "hint" not in nearsim.succeed("ingest", write_jsonl(tmp_path / "few.jsonl", copies)).out
+    said = nearsim.succeed("ingest", write_jsonl(tmp_path / "all.jsonl", copies + others)).out
+    assert "59 of 100 documents are duplicates, and the largest cluster has 60" in said
+    for setting in ("match.threshold", "cluster.linkage = average", "cluster.numbers_differ = keep-apart"):
+        assert setting in said
+
+
+@pytest.mark.slow("a thousand documents")
+def test_a_cluster_of_more_than_a_twentieth_is_questioned(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.add((f"copy {at}", STORM) for at in range(51))
+        index.add((f"other {at}", text(20)) for at in range(948))
+        assert hints(index) == []
+        index.add([("last", text(20))])
+        assert [hint["kind"] for hint in hints(index)] == ["many-duplicates"]
+
+
 BY_SOURCE = ("--set", "cluster.keep=source:wire,blog")
 NO_SOURCE = "error: cluster.keep is 'source:wire,blog', but no document has a source"
 

@@ -14,7 +14,6 @@ from nearsim_db.analysis.tuning.pair_sample import Histogram
 from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
 from nearsim_db.errors import NearsimError, RecipeError
-from nearsim_db.similarity import presets
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, override, to_toml
 from nearsim_db.similarity.recipe_warnings import MANY_CANDIDATES
@@ -25,7 +24,6 @@ THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 _LARGER = (128, 256, 512, 1024)
 LEAST_THRESHOLD, MOST_THRESHOLD = 0.5, 0.95
 LEAST_LABELLED = 0.1
-_WEB_PAGES = f"--preset web-pages ({presets.load('web-pages').match.threshold:g})"
 _STEPS = 20  # thresholds are proposed in steps of 0.05
 RECALL = 0.995
 _WIDTH = 100
@@ -121,8 +119,8 @@ def choose_threshold(
     if value < LEAST_THRESHOLD <= own:
         return LEAST_THRESHOLD, (
             f"near and random pairs separate at {lowest:.2f}, but texts that share less than half of their shingles "
-            f"are rarely near-duplicates, and cost more; for web pages with menus and comments use {_WEB_PAGES}, or "
-            "set --threshold"
+            "are rarely near-duplicates, and cost more; for extracts of the same pages with different menus or "
+            "comments use --preset web-pages, or set --threshold"
         )
     value = min(value, MOST_THRESHOLD)
     return value, f"the valley between near and random pairs, at about {lowest:.2f}"

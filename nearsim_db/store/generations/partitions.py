@@ -21,7 +21,7 @@ _ROWS_AT_ONCE = 20_000
 _ANALYZE_ONLY_SINCE = 18_00_00
 _COUNTS = (
     *("indexed", "no_features", "twins", "pairs", "review_pairs", "stored_pairs", "clusters"),
-    *("clustered_documents", "signature_bytes", "band_bytes", "pair_bytes"),
+    *("clustered_documents", "largest_cluster", "signature_bytes", "band_bytes", "pair_bytes"),
 )
 
 

@@ -113,7 +113,7 @@ SELECT count(*) / greatest(count(*), 1, (
 FROM {rows} AS own
 
 -- name: count_generation
--- Row counts of a generation, and sizes but that of bands; pairs, and those to be reviewed, with twins expanded, as in
+-- Row counts of a generation, of its largest cluster, and sizes but that of bands; pairs, and those to be reviewed, with twins expanded, as in
 -- answers. Relies on the index on head_id.
 WITH family AS MATERIALIZED (
     SELECT head_id, count(*) + 1 AS members FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
@@ -124,11 +124,14 @@ WITH family AS MATERIALIZED (
     FROM {stored_pair} AS pair
     LEFT JOIN family AS l ON l.head_id = pair.left_id
     LEFT JOIN family AS r ON r.head_id = pair.right_id
+), cluster AS (
+    SELECT count(*) AS members FROM {cluster_member} AS cluster_member GROUP BY cluster_id
 )
 SELECT count(*), count(*) FILTER (WHERE feature_count = 0), count(*) FILTER (WHERE head_id <> doc_id),
     (SELECT coalesce(pairs, 0) + (SELECT coalesce(sum(members * (members - 1) / 2), 0) FROM family) FROM expanded),
     (SELECT review_pairs FROM expanded), (SELECT stored FROM expanded),
-    (SELECT count(DISTINCT cluster_id) FROM {cluster_member} AS cluster_member), (SELECT count(*) FROM {cluster_member} AS cluster_member),
+    (SELECT count(*) FROM cluster), (SELECT coalesce(sum(members), 0) FROM cluster),
+    (SELECT coalesce(max(members), 0) FROM cluster),
     pg_total_relation_size(CAST(%(signature)s AS regclass)), pg_total_relation_size(CAST(%(pair)s AS regclass))
 FROM {signature} AS signature
 
