@@ -33,8 +33,8 @@ from nearsim_db.store.embedded.cluster import Cluster
 
 COLLECTION = "lookups"
 CALLS: Mapping[str, LiteralString] = {
-    "similar_to": "SELECT * FROM nearsim.similar_to(CAST(%(doc_id)s AS bigint), max_matches => %(limit)s)",
-    "why": "SELECT * FROM nearsim.why(CAST(%(doc_id)s AS bigint), CAST(%(other_id)s AS bigint))",
+    "similar_to": "SELECT * FROM nearsim.similar_to_by_doc_id(CAST(%(doc_id)s AS bigint), max_matches => %(limit)s)",
+    "why": "SELECT * FROM nearsim.why_by_doc_id(CAST(%(doc_id)s AS bigint), CAST(%(other_id)s AS bigint))",
     "view pairs": "SELECT * FROM nearsim.pairs WHERE left_id = %(doc_id)s",
     "view documents": "SELECT * FROM nearsim.documents WHERE doc_id = %(doc_id)s",
     "table document": "SELECT * FROM nearsim.document WHERE doc_id = %(doc_id)s",

@@ -44,7 +44,7 @@ def test_a_reader_sees_its_own_tenant(world: World) -> None:
         and len(seen["collection_access"]) == 1
         and len(seen["probe"]) == 1
     )
-    assert len(seen["similar_to(bigint,double precision,integer,text,integer)"]) == 2
+    assert len(seen["similar_to_by_doc_id(bigint,double precision,integer,text,integer)"]) == 2
     assert len(seen["dedupe(bigint[],double precision,text)"]) == 2
     assert len(seen["candidates(text,text)"]) == 1
 

@@ -54,7 +54,7 @@ TRIALS: dict[str, LiteralString] = {
     "pairs_of(integer,bigint,double precision,integer)": "SELECT * FROM nearsim.pairs_of({generation}, {doc}, 0, 0) "
     "ORDER BY 1",
     "reason_of(pair_evidence,double precision,boolean)": "SELECT nearsim.reason_of("
-    "(SELECT nearsim.why({doc}, {like})), 0.5, true)",
+    "(SELECT nearsim.why_by_doc_id({doc}, {like})), 0.5, true)",
     "similar_in_buckets(integer,integer,bigint,double precision,double precision,integer,integer)": "SELECT * "
     "FROM nearsim.similar_in_buckets({generation}, {collection_id}, {doc}, 0, 0, 1, NULL) ORDER BY 1",
     "may_see_collection(integer)": "SELECT nearsim.may_see_collection({collection_id})",
@@ -62,10 +62,12 @@ TRIALS: dict[str, LiteralString] = {
     "live_generation(integer,text,bigint)": "SELECT * FROM nearsim.live_generation({collection_id})",
     "live_generations_of(integer,text[],bigint)": "SELECT * FROM nearsim.live_generations_of({collection_id}, NULL)",
     "report_unindexed(integer,bigint,boolean)": "SELECT nearsim.report_unindexed({generation}, {doc}, true)",
-    "similar_by_profiles(bigint,text[],integer)": "SELECT * FROM nearsim.similar_by_profiles({doc})",
+    "similar_by_profiles_by_doc_id(bigint,text[],integer)": "SELECT * "
+    "FROM nearsim.similar_by_profiles_by_doc_id({doc})",
     "similar_by_profiles(text,text[],text,integer)": "SELECT * FROM nearsim.similar_by_profiles({id})",
-    "similar_to(bigint,double precision,integer,text,integer)": "SELECT * FROM nearsim.similar_to({doc})",
-    "nearest(bigint,integer,double precision,text)": "SELECT * FROM nearsim.nearest({doc})",
+    "similar_to_by_doc_id(bigint,double precision,integer,text,integer)": "SELECT * "
+    "FROM nearsim.similar_to_by_doc_id({doc})",
+    "nearest_by_doc_id(bigint,integer,double precision,text)": "SELECT * FROM nearsim.nearest_by_doc_id({doc})",
     "nearest(text,integer,double precision,text,text)": "SELECT * FROM nearsim.nearest({id})",
     "similar_to(text,double precision,integer,text,text,integer)": "SELECT * FROM nearsim.similar_to({id})",
     "source_text(attachment,text)": "SELECT nearsim.source_text("
@@ -76,9 +78,10 @@ TRIALS: dict[str, LiteralString] = {
     "'a text', collection => {collection}, deadline => '0 seconds')",
     "combined_clusters(text,text[])": "SELECT * FROM nearsim.combined_clusters({collection}, ARRAY[{profile}])",
     "commit_request()": "CALL nearsim.commit_request()",
-    "contained_in(bigint,double precision,text,integer)": "SELECT * FROM nearsim.contained_in({doc})",
+    "contained_in_by_doc_id(bigint,double precision,text,integer)": "SELECT * "
+    "FROM nearsim.contained_in_by_doc_id({doc})",
     "contained_in(text,double precision,text,text,integer)": "SELECT * FROM nearsim.contained_in({id})",
-    "contains(bigint,double precision,text,integer)": "SELECT * FROM nearsim.contains({doc})",
+    "contains_by_doc_id(bigint,double precision,text,integer)": "SELECT * FROM nearsim.contains_by_doc_id({doc})",
     "contains(text,double precision,text,text,integer)": "SELECT * FROM nearsim.contains({id})",
     "document_state(integer,bigint)": "SELECT nearsim.document_state({generation}, {doc})",
     "granted_generation_ids()": "SELECT nearsim.granted_generation_ids()",
@@ -91,9 +94,9 @@ TRIALS: dict[str, LiteralString] = {
     "visible_among(bigint[])": "SELECT * FROM nearsim.visible_among(ARRAY[{doc}, {twin}])",
     "pairs_of_step(integer,double precision,integer)": "SELECT * FROM nearsim.pairs_of_step({generation}, 0.5, 10)",
     "review_end(text,text,text,double precision,double precision)": "SELECT nearsim.review_end({collection})",
-    "why(bigint,bigint,text)": "SELECT * FROM nearsim.why({doc}, {like})",
+    "why_by_doc_id(bigint,bigint,text)": "SELECT * FROM nearsim.why_by_doc_id({doc}, {like})",
     "why(text,text,text,text)": "SELECT * FROM nearsim.why({id}, {twin_id})",
-    "why_not(bigint,bigint,text)": "SELECT * FROM nearsim.why_not({doc}, {like})",
+    "why_not_by_doc_id(bigint,bigint,text)": "SELECT * FROM nearsim.why_not_by_doc_id({doc}, {like})",
     "why_not(text,text,text,text)": "SELECT * FROM nearsim.why_not({id}, {twin_id})",
 }
 # Those of writers.

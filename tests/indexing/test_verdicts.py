@@ -66,21 +66,6 @@ def test_documents_may_be_named_by_external_id(session: Session) -> None:
     assert [row[7] for row in ledger(session)] == [False, True]
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "pin_pair(1, 3, 'why')",
-        "veto_pair(1, 'a', 'why')",
-        "undo_verdict('a', 3, 'why')",
-        "pin_survivor(1, 'why')",
-        "unpin_survivor(1, 'why')",
-    ],
-)
-def test_an_integer_is_not_taken_for_a_doc_id(session: Session, call: str) -> None:
-    with pytest.raises(psycopg.errors.UndefinedFunction, match=r"\binteger\b"):
-        session.execute(f"SELECT nearsim.{call}")
-
-
 INVALID = [
     ("pin_pair_by_doc_id(1, 1, 'x')", "about two documents, not about 1 and itself"),
     ("veto_pair_by_doc_id(1, 99, 'x')", "there is no document 99"),

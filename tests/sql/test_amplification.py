@@ -118,7 +118,7 @@ def check_reasons(known: World) -> None:
         if not (known.features[left] and known.features[right]):
             continue
         found = known.row(
-            "SELECT * FROM nearsim.why_not(CAST(%s AS bigint), CAST(%s AS bigint))", left, right
+            "SELECT * FROM nearsim.why_not_by_doc_id(CAST(%s AS bigint), CAST(%s AS bigint))", left, right
         )
         chance = known.profile.match_probability(known.estimate(left, right))
         assert found["probability"] == pytest.approx(chance, rel=1e-9, abs=1e-12)
@@ -131,7 +131,7 @@ def check_reasons(known: World) -> None:
 
 def check_similar(known: World) -> None:
     """With a lower threshold similar_to adds compared pairs; with a minimum of bands, all that share it."""
-    command = "SELECT doc_id FROM nearsim.similar_to(CAST(%s AS bigint), %s, %s)"
+    command = "SELECT doc_id FROM nearsim.similar_to_by_doc_id(CAST(%s AS bigint), %s, %s)"
     added = 0
     for asked in known.doc_ids[::9]:
         others = [one for one in known.doc_ids if one != asked]

@@ -89,7 +89,10 @@ def test_hidden_documents_are_reported_as_missing(known: World) -> None:
     with stranger(known) as connection:
         found = connection.execute("SELECT keep, indexed FROM nearsim.dedupe(%s)", (known.doc_ids[:2],))
         assert found.fetchall() == [(True, False), (True, False)]
-        for call in ("similar_to({0})", "why({0}, {1})", "why_not({0}, {1})", "buckets_of({0})"):
+        for call in (
+            *("similar_to_by_doc_id({0})", "why_by_doc_id({0}, {1})", "why_not_by_doc_id({0}, {1})"),
+            "buckets_of({0})",
+        ):
             command = f"SELECT nearsim.{call.format(*known.doc_ids)}"
             refused = pytest.raises(psycopg.errors.NoDataFound, match=f"no document {known.doc_ids[0]}")
             with refused, connection.transaction():
@@ -114,11 +117,11 @@ def test_retired_generations_are_not_read(known: World, engine: Engine) -> None:
     # A session of its own: what another one read before may be counted there later.
     with engine.begin() as connection:
         for call in (
-            "similar_to(%s::bigint, 0.1)",
+            "similar_to_by_doc_id(%s::bigint, 0.1)",
             "buckets_of(%s)",
             "dedupe(ARRAY[%s, 1])",
-            "why(%s, 1)",
-            "why_not(%s, 1)",
+            "why_by_doc_id(%s, 1)",
+            "why_not_by_doc_id(%s, 1)",
         ):
             connection.execute(f"SELECT nearsim.{call}".encode(), (two,))
         assert one == 1

@@ -30,7 +30,7 @@ def test_the_first_of_all_matches_are_returned(whole: World) -> None:
     doc_id = max(whole.doc_ids, key=lambda one: len(expected(whole, one, None, None)))
     ids = [row[0] for row in expected(whole, doc_id, None, None)]
     whole.ask("DELETE FROM nearsim.document WHERE doc_id = ANY(%s)", ids[:2])
-    found = whole.ask("SELECT doc_id FROM nearsim.similar_to(%s::bigint, max_matches => 3)", doc_id)
+    found = whole.ask("SELECT doc_id FROM nearsim.similar_to_by_doc_id(%s::bigint, max_matches => 3)", doc_id)
     assert len(ids) > 4 and [one for (one,) in found] == ids[2:5]
 
 
@@ -59,8 +59,8 @@ def test_texts_have_the_matches_of_the_package(whole: World) -> None:
 
 
 CALLS = (
-    "SELECT * FROM nearsim.similar_to(1, max_matches => 0)",
-    "SELECT * FROM nearsim.similar_by_profiles(1, max_matches => 0)",
+    "SELECT * FROM nearsim.similar_to_by_doc_id(1, max_matches => 0)",
+    "SELECT * FROM nearsim.similar_by_profiles_by_doc_id(1, max_matches => 0)",
     "SELECT nearsim.ask('a text', max_matches => -3)",
     "SELECT * FROM nearsim.similar_to_text(1, max_matches => 0)",
     "CALL nearsim.similar_to_text('a text', max_matches => 0)",

@@ -150,7 +150,7 @@ def check_similar(index: Index, words: Words, expected: set[tuple[int, int]]) ->
     for doc_id in list(words.texts)[::16]:
         others = [one for one in words.texts if one != doc_id]
         paired = {one for one in others if tuple(sorted((one, doc_id))) in expected}
-        rows = ask(index, "SELECT * FROM nearsim.similar_to(%s::bigint)", doc_id)
+        rows = ask(index, "SELECT * FROM nearsim.similar_to_by_doc_id(%s::bigint)", doc_id)
         assert {row["doc_id"] for row in rows} == paired and all(row["verified"] for row in rows)
         for row in rows:
             assert figures(row) == words.reported(doc_id, row["doc_id"])
@@ -159,11 +159,11 @@ def check_similar(index: Index, words: Words, expected: set[tuple[int, int]]) ->
         ]
         by_name = {row["external_id"]: pytest.approx(row["similarity"]) for row in rows}
         assert {one.external_id: one.similarity for one in index.similar(name)} == by_name
-        closer = ask(index, "SELECT * FROM nearsim.similar_to(%s::bigint, 0.9)", doc_id)
+        closer = ask(index, "SELECT * FROM nearsim.similar_to_by_doc_id(%s::bigint, 0.9)", doc_id)
         assert {row["doc_id"] for row in closer} == {
             one for one in paired if words.similarity(doc_id, one) >= 0.9
         }
-        more = ask(index, "SELECT * FROM nearsim.similar_to(%s::bigint, 0, 1)", doc_id)
+        more = ask(index, "SELECT * FROM nearsim.similar_to_by_doc_id(%s::bigint, 0, 1)", doc_id)
         met = {one for one in others if words.shared(doc_id, one) and words.estimate(doc_id, one) >= 0}
         assert {row["doc_id"] for row in more} == met | paired
         for row in more:
@@ -176,8 +176,8 @@ def check_why(index: Index, words: Words, expected: set[tuple[int, int]]) -> Non
     """why and why_not of pairs, of twins and of other documents, in terms of the metric."""
     match, reasons = words.profile.recipe.match, set()
     for pair in list(combinations(words.texts, 2))[::31]:
-        (why,) = ask(index, "SELECT * FROM nearsim.why(%s::bigint, %s::bigint)", *pair)
-        (why_not,) = ask(index, "SELECT * FROM nearsim.why_not(%s::bigint, %s::bigint)", *pair)
+        (why,) = ask(index, "SELECT * FROM nearsim.why_by_doc_id(%s::bigint, %s::bigint)", *pair)
+        (why_not,) = ask(index, "SELECT * FROM nearsim.why_not_by_doc_id(%s::bigint, %s::bigint)", *pair)
         assert why["is_pair"] == why_not["is_pair"] == (pair in expected)
         assert why["threshold"] == why_not["threshold"] == match.threshold
         estimate = words.estimate(*pair)

@@ -13,7 +13,7 @@ from tests.builders.sql_world import ALONE, EMPTY, MINIMUM, RULES, THRESHOLD, Wo
 
 SIMILAR = (
     "SELECT doc_id, similarity, estimate, shared_bands, intersection_size, union_size, verified "
-    "FROM nearsim.similar_to(CAST(%s AS bigint), %s, %s)"
+    "FROM nearsim.similar_to_by_doc_id(CAST(%s AS bigint), %s, %s)"
 )
 
 NEAREST = SIMILAR.replace("similar_to", "nearest")
@@ -98,7 +98,9 @@ def check_numbers_and_verdicts(known: World) -> None:
     decide(known, doc_id, vetoed, "vetoed")
     decide(known, doc_id, undone, "vetoed", "now")
     verdicts = {pinned: "pinned", vetoed: "vetoed"}
-    found = known.ask("SELECT doc_id, numbers_differ, verdict FROM nearsim.similar_to(%s::bigint)", doc_id)
+    found = known.ask(
+        "SELECT doc_id, numbers_differ, verdict FROM nearsim.similar_to_by_doc_id(%s::bigint)", doc_id
+    )
     assert found == [
         (other, known.numbers(doc_id) != known.numbers(other), verdicts.get(other)) for other in others
     ]
@@ -149,7 +151,7 @@ def test_bucket_limit_bounds_additional_candidates(database_url: str) -> None:
                 and (min(head, heads[other]), max(head, heads[other])) not in stored
             }
             found = known.ask(
-                "SELECT doc_id FROM nearsim.similar_to(%s::bigint, 0, 1) WHERE NOT verified", doc_id
+                "SELECT doc_id FROM nearsim.similar_to_by_doc_id(%s::bigint, 0, 1) WHERE NOT verified", doc_id
             )
             assert {other for (other,) in found} == (wanted if known.features[doc_id] else set())
 
@@ -166,7 +168,7 @@ def check_without_similar_ones(known: World) -> None:
 
 
 REFUSED = [
-    ("similar_to(4711)", psycopg.errors.NoDataFound),
+    ("similar_to_by_doc_id(4711)", psycopg.errors.NoDataFound),
     ("similar_to('gone')", psycopg.errors.NoDataFound),
     ("similar_to('a', collection => 'third')", psycopg.errors.NoDataFound),
     ("similar_to('a')", psycopg.errors.AmbiguousParameter),

@@ -18,8 +18,8 @@ from tests.builders.sql_world import ALONE, EMPTY, RULES, THRESHOLD, World, worl
 
 MINIMUM = 5  # of shared bands, so that every reason is met
 
-WHY = "SELECT * FROM nearsim.why(CAST(%s AS bigint), CAST(%s AS bigint))"
-WHY_NOT = "SELECT * FROM nearsim.why_not(CAST(%s AS bigint), CAST(%s AS bigint))"
+WHY = "SELECT * FROM nearsim.why_by_doc_id(CAST(%s AS bigint), CAST(%s AS bigint))"
+WHY_NOT = "SELECT * FROM nearsim.why_not_by_doc_id(CAST(%s AS bigint), CAST(%s AS bigint))"
 
 
 @pytest.mark.usefixtures("either_tables")
@@ -230,7 +230,10 @@ def test_null_documents_are_refused(connection: Connection) -> None:
         "INSERT INTO nearsim.document (doc_id, collection_id, external_id) OVERRIDING SYSTEM VALUE "
         "SELECT 5, collection_id, '5' FROM nearsim.collection"
     )
-    commands = [*(WHY, WHY_NOT), *(one.replace("bigint", "text") for one in (WHY, WHY_NOT))]
+    commands = [
+        *(WHY, WHY_NOT),
+        *(one.replace("_by_doc_id", "").replace("bigint", "text") for one in (WHY, WHY_NOT)),
+    ]
     for command, pair in product(commands, ((None, 5), (5, None), (None, None))):
         with pytest.raises(psycopg.errors.NullValueNotAllowed), connection.backend.transaction():
             connection.execute(command.encode(), pair)

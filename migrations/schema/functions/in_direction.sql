@@ -18,7 +18,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY
-        SELECT found.* FROM nearsim.similar_to(document, profile => in_direction.profile) AS found
+        SELECT found.* FROM nearsim.similar_to_by_doc_id(document, profile => in_direction.profile) AS found
         CROSS JOIN LATERAL (SELECT CASE WHEN held THEN found.right_in_left ELSE found.left_in_right END) AS decisive (share)
         WHERE decisive.share >= coalesce(min_share, CAST(live.recipe #>> '{match,threshold}' AS double precision))
         ORDER BY decisive.share DESC, found.doc_id LIMIT in_direction.max_matches;

@@ -6,7 +6,7 @@ BEGIN ATOMIC
     SELECT nearsim.store_verdicts(ARRAY['pinned'], ARRAY[a], ARRAY[b], why, by);
 END;
 COMMENT ON FUNCTION nearsim.pin_pair_by_doc_id(bigint, bigint, text, text) IS
-    'Pin two documents: they stay in one cluster from now on, similar or not; returns the verdict';
+    'pin_pair by doc_id';
 
 CREATE FUNCTION nearsim.pin_pair(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
 RETURNS nearsim.verdict
@@ -16,4 +16,4 @@ BEGIN ATOMIC
     FROM nearsim.documents_named(a, b, collection);
 END;
 COMMENT ON FUNCTION nearsim.pin_pair(text, text, text, text, text) IS
-    'pin_pair by external_id; name the collection if several have both documents';
+    'Pin two documents: they stay in one cluster from now on, similar or not; returns the verdict. Name the collection if several have both documents';

@@ -18,7 +18,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.pin_survivor_by_doc_id(bigint, text, text) IS
-    'Keep a document of its cluster from now on, whatever the keep policy; the newest choice in a cluster counts. Returns the choice';
+    'pin_survivor by doc_id';
 
 CREATE FUNCTION nearsim.pin_survivor(
     document text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
@@ -28,7 +28,7 @@ BEGIN ATOMIC
     SELECT nearsim.pin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);
 END;
 COMMENT ON FUNCTION nearsim.pin_survivor(text, text, text, text) IS
-    'pin_survivor by external_id; name the collection if several have the document';
+    'Keep a document of its cluster from now on, whatever the keep policy; the newest choice in a cluster counts. Returns the choice. Name the collection if several have the document';
 
 CREATE FUNCTION nearsim.unpin_survivor_by_doc_id(document bigint, why text, by text DEFAULT current_user)
 RETURNS nearsim.survivor_pin
@@ -50,7 +50,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.unpin_survivor_by_doc_id(bigint, text, text) IS
-    'Undo the newest choice of a document to keep, which stays on record; an earlier one or the keep policy counts again. Returns the choice';
+    'unpin_survivor by doc_id';
 
 CREATE FUNCTION nearsim.unpin_survivor(
     document text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
@@ -60,4 +60,4 @@ BEGIN ATOMIC
     SELECT nearsim.unpin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);
 END;
 COMMENT ON FUNCTION nearsim.unpin_survivor(text, text, text, text) IS
-    'unpin_survivor by external_id; name the collection if several have the document';
+    'Undo the newest choice of a document to keep, which stays on record; an earlier one or the keep policy counts again. Returns the choice. Name the collection if several have the document';

@@ -1,5 +1,6 @@
+-- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
 -- Relies on the partitions' keys, as pairs_of does.
-CREATE FUNCTION nearsim.similar_by_profiles(
+CREATE FUNCTION nearsim.similar_by_profiles_by_doc_id(
     doc_id bigint, profiles text[] DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.combined_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET jit = off AS $$
@@ -13,7 +14,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT array_agg(live.generation_id) INTO generations
-    FROM nearsim.live_generations_of(home, similar_by_profiles.profiles, similar_by_profiles.doc_id) AS live;
+    FROM nearsim.live_generations_of(
+        home, similar_by_profiles_by_doc_id.profiles, similar_by_profiles_by_doc_id.doc_id) AS live;
     RETURN QUERY
         SELECT named.doc_id, named.external_id, named.title, found.names, found.similarities, found.highest, found.lowest,
             said.verdict, found.are_verified
@@ -23,7 +25,8 @@ BEGIN
                 max(alike.similarity) AS highest, min(alike.similarity) AS lowest,
                 bool_and(alike.verified) AS are_verified
             FROM nearsim.generation JOIN nearsim.profile AS live USING (profile_id)
-            CROSS JOIN LATERAL nearsim.pairs_of(generation.generation_id, similar_by_profiles.doc_id, NULL, 1) AS alike
+            CROSS JOIN LATERAL nearsim.pairs_of(
+                generation.generation_id, similar_by_profiles_by_doc_id.doc_id, NULL, 1) AS alike
             WHERE generation.generation_id = ANY (generations)
             GROUP BY alike.doc_id
         ) AS found
@@ -33,26 +36,26 @@ BEGIN
         ) AS named
         LEFT JOIN LATERAL (
             SELECT verdict.verdict FROM nearsim.verdict
-            WHERE verdict.left_id = least(similar_by_profiles.doc_id, found.other_id)
-                AND verdict.right_id = greatest(similar_by_profiles.doc_id, found.other_id)
+            WHERE verdict.left_id = least(similar_by_profiles_by_doc_id.doc_id, found.other_id)
+                AND verdict.right_id = greatest(similar_by_profiles_by_doc_id.doc_id, found.other_id)
                 AND verdict.undone_at IS NULL LIMIT 1
         ) AS said ON true
-        ORDER BY found.highest DESC, found.other_id LIMIT similar_by_profiles.max_matches;
+        ORDER BY found.highest DESC, found.other_id LIMIT similar_by_profiles_by_doc_id.max_matches;
     is_empty := NOT FOUND;
     PERFORM nearsim.report_unindexed(one, doc_id, is_empty) FROM unnest(generations) AS one;
 END
 $$;
-COMMENT ON FUNCTION nearsim.similar_by_profiles(bigint, text[], integer) IS
-    'The documents that are a pair with one under any of some profiles, or of all live profiles, each once with its profiles; the most similar first, then by doc_id; with max_matches only the first so many. A notice says if the present text of the document is not indexed yet';
+COMMENT ON FUNCTION nearsim.similar_by_profiles_by_doc_id(bigint, text[], integer) IS
+    'similar_by_profiles by doc_id';
 
 CREATE FUNCTION nearsim.similar_by_profiles(
     external_id text, profiles text[] DEFAULT NULL, collection text DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.combined_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY SELECT * FROM nearsim.similar_by_profiles(
+    RETURN QUERY SELECT * FROM nearsim.similar_by_profiles_by_doc_id(
         nearsim.document_named(external_id, collection), profiles, max_matches);
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_by_profiles(text, text[], text, integer) IS
-    'similar_by_profiles by external_id; name the collection if several have such a document';
+    'The documents that are a pair with one under any of some profiles, or of all live profiles, each once with its profiles; the most similar first, then by doc_id; with max_matches only the first so many. A notice says if the present text of the document is not indexed yet. Name the collection if several have such a document';

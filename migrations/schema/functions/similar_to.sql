@@ -1,5 +1,6 @@
+-- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
 -- Relies on document_pkey and verdict_one_current, and on the function that every generation has (create_lookup).
-CREATE FUNCTION nearsim.similar_to(
+CREATE FUNCTION nearsim.similar_to_by_doc_id(
     doc_id bigint, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,
     profile text DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.similar_document
@@ -25,8 +26,9 @@ BEGIN
         RAISE EXCEPTION 'a maximum of % matches is out of range; choose 1 or more', max_matches
             USING ERRCODE = 'invalid_parameter_value';
     ELSIF alike < least_alike OR min_shared_bands IS NOT NULL THEN
-        RETURN QUERY SELECT * FROM nearsim.similar_in_buckets(live.generation_id, home, similar_to.doc_id, alike,
-            min_similarity, min_shared_bands, similar_to.max_matches);
+        RETURN QUERY SELECT * FROM nearsim.similar_in_buckets(
+            live.generation_id, home, similar_to_by_doc_id.doc_id, alike,
+            min_similarity, min_shared_bands, similar_to_by_doc_id.max_matches);
     ELSE
         RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, $4, 1, $5, $6, $7)',
             nearsim.leaf_of('pairs_of', live.generation_id))
@@ -35,8 +37,8 @@ BEGIN
     PERFORM nearsim.report_unindexed(live.generation_id, doc_id, NOT FOUND);
 END
 $$;
-COMMENT ON FUNCTION nearsim.similar_to(bigint, double precision, integer, text, integer) IS
-    'The documents that are similar to one, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are pairs, verified unless the recipe takes estimates (match.verify). With lower values it adds pairs to be reviewed (match.review), and other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. A notice says if the present text of the document is not indexed yet: the answer is then empty, or that of the text before';
+COMMENT ON FUNCTION nearsim.similar_to_by_doc_id(bigint, double precision, integer, text, integer) IS
+    'similar_to by doc_id';
 
 CREATE FUNCTION nearsim.similar_to(
     external_id text, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,
@@ -47,7 +49,8 @@ DECLARE
     meant bigint;
 BEGIN
     meant := nearsim.document_named(external_id, collection);
-    RETURN QUERY SELECT * FROM nearsim.similar_to(meant, min_similarity, min_shared_bands, profile, max_matches);
+    RETURN QUERY SELECT * FROM nearsim.similar_to_by_doc_id(
+        meant, min_similarity, min_shared_bands, profile, max_matches);
 EXCEPTION WHEN no_data_found THEN
     IF meant IS NOT NULL OR NOT EXISTS (
         SELECT FROM nearsim_index.visible_changes AS change JOIN nearsim.collection AS place USING (collection_id)
@@ -60,4 +63,4 @@ EXCEPTION WHEN no_data_found THEN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(text, double precision, integer, text, text, integer) IS
-    'similar_to by external_id; name the collection if several have such a document. No rows and a notice for a row of an attached table that was written, by this transaction for example, and is not indexed yet';
+    'The documents that are similar to one, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are pairs, verified unless the recipe takes estimates (match.verify). With lower values it adds pairs to be reviewed (match.review), and other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. A notice says if the present text of the document is not indexed yet: the answer is then empty, or that of the text before. Name the collection if several have such a document. No rows and a notice for a row of an attached table that was written, by this transaction for example, and is not indexed yet';

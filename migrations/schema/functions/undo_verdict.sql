@@ -12,7 +12,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_verdict_by_doc_id(bigint, bigint, text, text) IS
-    'Undo the verdict on two documents, which stays on record; returns that verdict';
+    'undo_verdict by doc_id';
 
 CREATE FUNCTION nearsim.undo_verdict(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
 RETURNS nearsim.verdict
@@ -32,4 +32,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_verdict(text, text, text, text, text) IS
-    'undo_verdict by external_id; name the collection if several have both documents';
+    'Undo the verdict on two documents, which stays on record; returns that verdict. Name the collection if several have both documents';

@@ -5,7 +5,7 @@ BEGIN ATOMIC
     SELECT nearsim.store_verdicts(ARRAY['vetoed'], ARRAY[a], ARRAY[b], why, by);
 END;
 COMMENT ON FUNCTION nearsim.veto_pair_by_doc_id(bigint, bigint, text, text) IS
-    'Veto two documents: they are never in one cluster from now on; returns the verdict';
+    'veto_pair by doc_id';
 
 CREATE FUNCTION nearsim.veto_pair(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
 RETURNS nearsim.verdict
@@ -15,4 +15,4 @@ BEGIN ATOMIC
     FROM nearsim.documents_named(a, b, collection);
 END;
 COMMENT ON FUNCTION nearsim.veto_pair(text, text, text, text, text) IS
-    'veto_pair by external_id; name the collection if several have both documents';
+    'Veto two documents: they are never in one cluster from now on; returns the verdict. Name the collection if several have both documents';

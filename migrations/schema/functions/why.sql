@@ -1,5 +1,7 @@
+-- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
 -- Relies on document_pkey and on the function that every generation has (create_evidence).
-CREATE FUNCTION nearsim.why(a bigint, b bigint, profile text DEFAULT NULL) RETURNS SETOF nearsim.pair_evidence
+CREATE FUNCTION nearsim.why_by_doc_id(a bigint, b bigint, profile text DEFAULT NULL)
+RETURNS SETOF nearsim.pair_evidence
 LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     live record;
@@ -14,16 +16,16 @@ BEGIN
             nearsim.metric_of(live.recipe);
 END
 $$;
-COMMENT ON FUNCTION nearsim.why(bigint, bigint, text) IS
-    'The evidence for two documents as a pair, the smaller doc_id on the left: scores, shared bands (from 0), differing numbers (numbers_only_left and numbers_only_right are NULL while a text is newer than the index), verdict and recipe. similarity is NULL beside estimate for documents that are no pair: the command nearsim why computes it from the texts. is_pair says whether they are a pair; if not, why_not() explains it';
+COMMENT ON FUNCTION nearsim.why_by_doc_id(bigint, bigint, text) IS
+    'why by doc_id';
 
 CREATE FUNCTION nearsim.why(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
 RETURNS SETOF nearsim.pair_evidence
 LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY SELECT * FROM nearsim.why(
+    RETURN QUERY SELECT * FROM nearsim.why_by_doc_id(
         nearsim.document_named(a, collection), nearsim.document_named(b, collection), profile);
 END
 $$;
 COMMENT ON FUNCTION nearsim.why(text, text, text, text) IS
-    'why by external_id; name the collection if several have both documents';
+    'The evidence for two documents as a pair, the smaller doc_id on the left: scores, shared bands (from 0), differing numbers (numbers_only_left and numbers_only_right are NULL while a text is newer than the index), verdict and recipe. similarity is NULL beside estimate for documents that are no pair: the command nearsim why computes it from the texts. is_pair says whether they are a pair; if not, why_not() explains it. Name the collection if several have both documents';

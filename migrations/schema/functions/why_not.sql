@@ -1,4 +1,6 @@
-CREATE FUNCTION nearsim.why_not(a bigint, b bigint, profile text DEFAULT NULL) RETURNS SETOF nearsim.pair_absence
+-- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
+CREATE FUNCTION nearsim.why_not_by_doc_id(a bigint, b bigint, profile text DEFAULT NULL)
+RETURNS SETOF nearsim.pair_absence
 LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     first_id constant bigint := least(a, b);
@@ -20,21 +22,22 @@ BEGIN
             nearsim.match_probability(nearsim.collision_probability(live.recipe, said.estimate),
                 nearsim.amplification_of(live.recipe, live.bands, live.rows)),
             pair.threshold, live.min_shared_bands, pair.verdict, nearsim.reason_of(pair, said.estimate, said.are_linked)
-        FROM nearsim.why(first_id, second_id, why_not.profile) AS pair
-        CROSS JOIN nearsim.live_generation(nearsim.collection_of(first_id), why_not.profile, first_id) AS live
+        FROM nearsim.why_by_doc_id(first_id, second_id, why_not_by_doc_id.profile) AS pair
+        CROSS JOIN nearsim.live_generation(
+            nearsim.collection_of(first_id), why_not_by_doc_id.profile, first_id) AS live
         LEFT JOIN nearsim.compare_sketches(live.generation_id, first_id, second_id) AS said ON true;
 END
 $$;
-COMMENT ON FUNCTION nearsim.why_not(bigint, bigint, text) IS
-    'Why two documents are not a pair: shared bands, estimated similarity, the probability that this recipe finds a pair of that similarity, and the reason as a sentence';
+COMMENT ON FUNCTION nearsim.why_not_by_doc_id(bigint, bigint, text) IS
+    'why_not by doc_id';
 
 CREATE FUNCTION nearsim.why_not(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
 RETURNS SETOF nearsim.pair_absence
 LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY SELECT * FROM nearsim.why_not(
+    RETURN QUERY SELECT * FROM nearsim.why_not_by_doc_id(
         nearsim.document_named(a, collection), nearsim.document_named(b, collection), profile);
 END
 $$;
 COMMENT ON FUNCTION nearsim.why_not(text, text, text, text) IS
-    'why_not by external_id; name the collection if several have both documents';
+    'Why two documents are not a pair: shared bands, estimated similarity, the probability that this recipe finds a pair of that similarity, and the reason as a sentence. Name the collection if several have both documents';

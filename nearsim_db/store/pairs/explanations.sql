@@ -6,7 +6,7 @@ SELECT pair.is_pair, pair.are_twins, pair.similarity, pair.estimate, pair.shared
     pair.same_cluster, nearsim.is_candidate(pair.recipe, pair.bands), said.are_linked,
     nearsim.document_state(pair.generation_id, pair.left_id), nearsim.document_state(pair.generation_id, pair.right_id),
     pair.verified
-FROM nearsim.why(CAST(%(left_id)s AS bigint), CAST(%(right_id)s AS bigint), CAST(%(profile)s AS text)) AS pair
+FROM nearsim.why_by_doc_id(CAST(%(left_id)s AS bigint), CAST(%(right_id)s AS bigint), CAST(%(profile)s AS text)) AS pair
 LEFT JOIN nearsim.compare_sketches(pair.generation_id, pair.left_id, pair.right_id) AS said ON true
 
 -- name: read_shared_buckets

@@ -18,7 +18,8 @@ from tests.builders.workers import Application, ask
 
 BODY = "SELECT nearsim.body_of(doc_id) FROM nearsim.document WHERE external_id = '3'"
 WHY = """
-SELECT why.* FROM nearsim.document AS one, nearsim.document AS other, nearsim.why(one.doc_id, other.doc_id)
+SELECT why.*
+FROM nearsim.document AS one, nearsim.document AS other, nearsim.why_by_doc_id(one.doc_id, other.doc_id) AS why
 WHERE one.external_id = '1' AND other.external_id = '3'
 """
 WHY_NOT = WHY.replace("why", "why_not")

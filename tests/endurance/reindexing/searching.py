@@ -11,7 +11,7 @@ import psycopg
 from nearsim_db.index import Index
 from tests.endurance.reindexing.texts import Family
 
-_SIMILAR = "SELECT external_id FROM nearsim.similar_to(CAST(%s AS bigint))"
+_SIMILAR = "SELECT external_id FROM nearsim.similar_to_by_doc_id(CAST(%s AS bigint))"
 _GENERATIONS = """
 SELECT array_agg(generation_id) FROM (
     SELECT generation_id FROM nearsim.pairs WHERE left_id = ANY(%(ids)s)
