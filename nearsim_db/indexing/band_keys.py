@@ -18,7 +18,6 @@ from nearsim_db.similarity.candidates import are_by_band
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import from_bigint, to_bigint
-from nearsim_db.store.signatures import signatures
 from nearsim_db.store.signatures.bands import FullBuckets, Links
 
 _SKETCHES_PER_BATCH = 20_000
@@ -49,7 +48,7 @@ class BandKeys:
         `heads` is the number of heads, if it is known.
         """
         if heads is None:
-            heads = signatures.count_heads(connection, context.leaves)
+            heads = context.tables(connection).signatures.count_heads()
         if context.encoder.family.ordered:
             return cls(*_ragged_keys(connection, context))
 
@@ -158,7 +157,7 @@ def _find_complete_spool(
         return None, no_ids
 
     parts, halves = [no_ids], [np.zeros(0, np.uint64)]
-    for doc_ids, digests in signatures.stream_head_digests(connection, context.leaves, _HEADS_PER_BATCH):
+    for doc_ids, digests in context.tables(connection).signatures.stream_head_digests(_HEADS_PER_BATCH):
         if not spool.has_all(doc_ids, digests):
             return None, no_ids
         parts.append(doc_ids)
@@ -179,8 +178,8 @@ def _stream_sketches(
             yield batch.doc_ids, batch.sketches
         return
     with closing(
-        signatures.stream_head_sketches(
-            connection, context.leaves, context.encoder.family, _SKETCHES_PER_BATCH
+        context.tables(connection).signatures.stream_head_sketches(
+            context.encoder.family, _SKETCHES_PER_BATCH
         )
     ) as batches:
         yield from batches

@@ -26,7 +26,6 @@ from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import signatures
 from nearsim_db.store.work import build_slices
 from nearsim_db.store.work.build_slices import SlicedStage
 
@@ -208,7 +207,7 @@ def _sign_few(connection: Connection, context: Context) -> None:
     batch = list(chain.from_iterable(unsigned))
     context.build.sample_texts(batch)
     rows = steps.labelled(connection, context, steps.sign_documents(context, batch))
-    signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
+    context.tables(connection).signatures.write(rows, rows.doc_ids)
 
 
 def _count_documents(connection: Connection, context: Context) -> int | None:

@@ -19,7 +19,7 @@ from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.generations import generation_rows
-from nearsim_db.store.signatures import bands, signatures
+from nearsim_db.store.signatures import bands
 from nearsim_db.store.signatures.bands import BandRows, FullBuckets, LoadedBuckets
 from nearsim_db.store.work import build_slices
 from nearsim_db.store.work.build_slices import Slice
@@ -106,10 +106,11 @@ class FewHeads:
 
 def load_few(connection: Connection, context: Context) -> FewHeads:
     """Find the heads among few signed documents, and load their band rows, without a commit."""
-    heads, totals = signatures.count_features(connection, context.leaves)
-    read = signatures.sample_sketches(connection, context.leaves, context.encoder.family, heads)
+    tables = context.tables(connection)
+    heads, totals = tables.signatures.count_features()
+    read = tables.signatures.sample_sketches(context.encoder.family, heads)
     if len(set(read.digests)) < heads:  # twins are signed as heads
-        signatures.index_signatures(connection, context.leaves)
+        tables.signatures.index()
         return load_few(connection, context)
     rows = BandRows.of(read.doc_ids, context.encoder.band_keys(read.sketches))
     bands.load_bands(connection, context.leaves, rows)
@@ -143,17 +144,16 @@ def _stream(
     connection: Connection, context: Context, *doc_ids: tuple[int, int]
 ) -> Generator[tuple[Ints, Sketches], None, None]:
     """Yield doc_ids and sketches of the heads, of a range if it is given, some at a time."""
-    return signatures.stream_head_sketches(
-        connection, context.leaves, context.encoder.family, _SKETCHES_PER_BATCH, *doc_ids
+    return context.tables(connection).signatures.stream_head_sketches(
+        context.encoder.family, _SKETCHES_PER_BATCH, *doc_ids
     )
 
 
 def _forecast(connection: Connection, context: Context) -> tuple[int, dict[str, Any]]:
     """Return the number of heads, and that of expected candidates as a figure; warn of it before the long stage."""
-    heads, totals = signatures.count_features(connection, context.leaves)
-    sample = signatures.sample_sketches(
-        connection, context.leaves, context.encoder.family, recipe_warnings.SAMPLE_SIZE
-    )
+    tables = context.tables(connection)
+    heads, totals = tables.signatures.count_features()
+    sample = tables.signatures.sample_sketches(context.encoder.family, recipe_warnings.SAMPLE_SIZE)
     return heads, _expected(connection, context, heads, totals, sample)
 
 

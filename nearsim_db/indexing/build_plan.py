@@ -22,7 +22,7 @@ from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.signatures import bands, signatures
+from nearsim_db.store.signatures import bands
 from nearsim_db.store.signatures.bands import LoadedBuckets
 from nearsim_db.store.work import build_slices, queue
 
@@ -146,7 +146,7 @@ def complete_signing(connection: Connection, context: Context) -> None:
     """Do what follows the slices of the stage sign."""
     generation = context.generation
     warn_of_texts(context)
-    signatures.index_signatures(connection, context.leaves)
+    context.tables(connection).signatures.index()
     if attachments.find_attachment(connection, generation.collection_id) is not None:
         # Texts that differ from the recorded revision were left out; compare them again.
         queue.queue_work(connection, context.leaves, "compare", [queue.WHOLE])
@@ -159,7 +159,7 @@ def plan_pairs(connection: Connection, context: Context) -> None:
     if build_slices.read_progress(connection, context.leaves, "pairs").slices:
         connection.rollback()
         return
-    add_pair_slices(connection, context, signatures.count_heads(connection, context.leaves))
+    add_pair_slices(connection, context, context.tables(connection).signatures.count_heads())
     commit(connection, context.generation)
 
 
@@ -194,8 +194,8 @@ def dated(connection: Connection, context: Context, figures: dict[str, int]) -> 
 
 def _sample_keys(connection: Connection, context: Context) -> Ints:
     """Return the bucket hashes of a sample of heads, in order."""
-    sample = signatures.sample_sketches(
-        connection, context.leaves, context.encoder.family, recipe_warnings.SAMPLE_SIZE
+    sample = context.tables(connection).signatures.sample_sketches(
+        context.encoder.family, recipe_warnings.SAMPLE_SIZE
     )
     return np.sort(to_bigint(flat(context.encoder.band_keys(sample.sketches))))
 

@@ -17,8 +17,10 @@ from nearsim_db.similarity.profile import restore
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store.documents.documents import StoredDocument
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.settings import BUILD_MEGABYTES, Settings
 
 if TYPE_CHECKING:
@@ -116,8 +118,12 @@ class Context:
 
     @property
     def leaves(self) -> Leaves:
-        """The generation's own tables."""
+        """The names of the generation's tables."""
         return self.generation.leaves
+
+    def tables(self, connection: Connection) -> GenerationTables:
+        """Return the generation's tables, as the transaction of a connection reads and writes them."""
+        return GenerationTables(connection, self.generation.leaves)
 
     @property
     def collection_id(self) -> CollectionId:

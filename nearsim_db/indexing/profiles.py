@@ -23,7 +23,6 @@ from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.signatures import signatures
 
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
@@ -176,7 +175,7 @@ def warn_of_index(
     """Return a warning for a profile and the documents that a generation has signed, None if there is none."""
     if not k_rule.applies(profile):
         return None
-    heads = signatures.sample_heads(connection, generation.leaves, k_rule.SAMPLE_SIZE)
+    heads = generation.tables(connection).signatures.sample_heads(k_rule.SAMPLE_SIZE)
     return warn_of_documents(connection, generation.collection_id, heads, profile, backend)
 
 

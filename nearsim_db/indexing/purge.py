@@ -23,7 +23,7 @@ from nearsim_db.store.driver.driver_errors import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.signatures import lookup_requests, signatures
+from nearsim_db.store.signatures import lookup_requests
 from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.queue import STAGES, WHOLE
 
@@ -260,7 +260,7 @@ def _is_unfinished(generation: Generation) -> bool:
 
 def _remove_exactly(connection: Connection, context: Context, ids: Ints) -> Traces:
     """Remove documents as after a deletion, and update the clusters at once instead of queueing them."""
-    heads = signatures.read_sketches(connection, context.leaves, ids, context.encoder.family)
+    heads = context.tables(connection).signatures.read_sketches(ids, context.encoder.family)
     keys = context.encoder.band_keys(heads.sketches)
     traces = purges.count_traces(connection, context.leaves, ids, heads.doc_ids, keys)
     steps.store_signatures(connection, context, ids.tolist(), steps.sign_documents(context, []))

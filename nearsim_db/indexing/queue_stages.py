@@ -19,7 +19,6 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import signatures
 from nearsim_db.store.work import batches, queue
 from nearsim_db.store.work.queue import WHOLE, Batch, Task
 
@@ -63,7 +62,7 @@ def _sign_changed(
 ) -> tuple[list[int], SignatureRows]:
     """Return those of some documents whose signature is missing or outdated, and the signatures of those that exist."""
     collection_id, age = context.collection_id, context.retained_seconds
-    current = signatures.find_current(connection, context.leaves, collection_id, doc_ids, age)
+    current = context.tables(connection).signatures.find_current(collection_id, doc_ids, age)
     changed = [doc_id for doc_id in doc_ids if doc_id not in current]
     with closing(
         documents.stream_documents(
@@ -165,7 +164,7 @@ def _requeue_stale(connection: Connection, context: Context) -> None:
 
     A signed document that was deleted is queued for removal; one that is no longer signed is already removed.
     """
-    signed = signatures.read_signed(connection, context.leaves, sorted(context.found.stale))
+    signed = context.tables(connection).signatures.read_signed(sorted(context.found.stale))
     existing = documents.find_existing(connection, context.collection_id, sorted(signed))
     queue.queue_work(connection, context.leaves, "search", sorted(existing), _RETRY_SECONDS)
     queue.queue_work(connection, context.leaves, "sign", sorted(signed.keys() - existing), _RETRY_SECONDS)

@@ -21,7 +21,6 @@ from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.generations import generation_states, partitions
-from nearsim_db.store.signatures import signatures
 
 _SIGNING_THREADS = 2  # one encodes, in the threads of the context, while the other writes
 _BATCHES_WAITING = 4
@@ -117,7 +116,7 @@ class EarlySigning:
             with self._engine.connect() as connection:
                 if generation_states.lock_signing(connection, context.generation):
                     context.build.sample_texts(documents)
-                    signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
+                    context.tables(connection).signatures.write(rows, rows.doc_ids)
                     context.build.count_signed_early(len(documents))
                 connection.commit()
 

@@ -20,7 +20,7 @@ from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import bands, signatures
+from nearsim_db.store.signatures import bands
 from nearsim_db.store.signatures.bands import FullBuckets, Links
 from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.build_slices import Slice, SlicedStage
@@ -85,7 +85,7 @@ class Taker:
             for batch in batches:
                 context.build.sample_texts(batch)
                 rows = steps.labelled(self._writing, context, steps.sign_documents(context, batch))
-                signatures.write_signatures(self._writing, context.leaves, rows, rows.doc_ids)
+                context.tables(self._writing).signatures.write(rows, rows.doc_ids)
                 self._check()
 
     def _load_bands(self, part: Slice) -> None:

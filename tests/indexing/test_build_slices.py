@@ -19,7 +19,6 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import run
 from nearsim_db.store.generations import generation_rows, partitions
-from nearsim_db.store.signatures import signatures
 from nearsim_db.store.work import build_slices as stored_slices
 from nearsim_db.store.work.build_slices import SlicedStage
 from tests.builders.interleaving import Actor, Schedule, step_through
@@ -66,7 +65,7 @@ def sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> No
     partitions.create(connection, context.leaves)
     for batch in documents.stream_documents(connection, context.collection_id, doc_ids):
         rows = steps.sign_documents(context, batch)
-        signatures.write_signatures(connection, context.leaves, rows, rows.doc_ids)
+        context.tables(connection).signatures.write(rows, rows.doc_ids)
 
 
 def test_a_resumed_build_does_not_lock_tables_that_helpers_read(own_tables: None, database_url: str) -> None:
@@ -75,7 +74,7 @@ def test_a_resumed_build_does_not_lock_tables_that_helpers_read(own_tables: None
         context, engine = context_of(index), index.database.engine
         with engine.connect() as helper, engine.connect() as leader:
             build_plan.plan_signing(leader, context)
-            signatures.count_heads(helper, context.leaves)
+            context.tables(helper).signatures.count_heads()
             leader.execute("SET lock_timeout = '1s'")
             build_plan.plan_signing(leader, context)
 

@@ -19,7 +19,7 @@ from nearsim_db.similarity.arrays import flat, lengths
 from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.signatures import bands, signatures
+from nearsim_db.store.signatures import bands
 from tests.builders.selection import some
 from tests.sql.test_families import RECIPES as FAMILIES
 
@@ -114,8 +114,9 @@ def heads_of(index: Index) -> tuple[Encoder, list[int], NDArray[Any]]:
     live = index.serving()
     encoder = live.context.encoder
     with index.database.engine.begin() as connection:
-        ((doc_ids, _),) = signatures.stream_head_digests(connection, live.context.leaves, 1_000_000)
-        found = signatures.read_sketches(connection, live.context.leaves, doc_ids, encoder.family)
+        tables = live.context.tables(connection)
+        ((doc_ids, _),) = tables.signatures.stream_head_digests(1_000_000)
+        found = tables.signatures.read_sketches(doc_ids, encoder.family)
     return encoder, found.doc_ids.tolist(), found.sketches
 
 

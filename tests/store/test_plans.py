@@ -17,8 +17,9 @@ from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
 from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import bands, neighbours, signatures
+from nearsim_db.store.signatures import bands, neighbours
 from nearsim_db.store.work import build_slices
 from tests.builders.plan_log import explained
 from tests.builders.selection import some
@@ -274,7 +275,7 @@ def test_slices_with_few_documents_for_their_range_are_read_by_age(loaded: Conne
 
 def serve(connection: Connection) -> None:
     """Make the generation live, with all its indexes."""
-    signatures.index_signatures(connection, LEAVES)
+    GenerationTables(connection, LEAVES).signatures.index()
     pairs.finish_pairs(connection, LEAVES)
     connection.execute(
         "INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'c')"

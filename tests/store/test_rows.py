@@ -18,8 +18,8 @@ from nearsim_db.similarity.screening import VerifiedPairs
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.statements import Leaves, run
+from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import signatures
 from nearsim_db.store.signatures.bands import BandRows
 
 _EXTREMES: list[tuple[Any, NDArray[np.generic]]] = [
@@ -142,7 +142,7 @@ def leaves(database_url: str) -> Iterator[Leaves]:
 
 def pairs_of(connection: Connection, leaves: Leaves, *ends: tuple[int, int]) -> VerifiedPairs:
     """Pairs as verification returns them."""
-    signed = signatures.read_signed(connection, leaves, [1, 2, 3])
+    signed = GenerationTables(connection, leaves).signatures.read_signed([1, 2, 3])
     connection.commit()
     left, right = np.array(ends, np.int64).T
     ones, alike = np.ones(len(ends), np.int64), Scores(np.ones(len(ends)))

@@ -14,7 +14,7 @@ from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import diffs
-from nearsim_db.store.generations.diffs import ClusterCounts, DocumentTotals, GenerationTables, PairCounts
+from nearsim_db.store.generations.diffs import ClusterCounts, ComparedTables, DocumentTotals, PairCounts
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import backlog, queue
 
@@ -109,7 +109,7 @@ def compare(
 ) -> Difference:
     """Count the differences and draw samples of each kind; `connection` is in a snapshot."""
     began = time.monotonic()
-    both = GenerationTables(live.leaves, new.leaves)
+    both = ComparedTables(live.leaves, new.leaves)
     progress("diff", 0, _STEPS)
     documents = Documents(
         diffs.count_documents(connection, live.leaves), diffs.count_documents(connection, new.leaves)

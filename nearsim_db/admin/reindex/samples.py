@@ -25,9 +25,9 @@ from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.generations import diffs
 from nearsim_db.store.generations.diffs import (
     ChangedCluster,
+    ComparedTables,
     DiffDocument,
     DiffPair,
-    GenerationTables,
     PairInGeneration,
 )
 from nearsim_db.store.generations.generation_rows import Generation
@@ -84,7 +84,7 @@ def read_samples(
     """Draw at most `amount` of each kind, after pairs and clusters were counted in the same transaction."""
     if not amount:
         return Samples((), (), (), (), ())
-    both = GenerationTables(live.leaves, new.leaves)
+    both = ComparedTables(live.leaves, new.leaves)
 
     def completed(chosen: list[DiffPair]) -> tuple[SampledPair, ...]:
         return tuple(_complete(connection, live, new, chosen, backend)) if chosen else ()

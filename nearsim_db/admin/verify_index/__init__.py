@@ -28,7 +28,7 @@ from nearsim_db.store.generations import index_checks, partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.generations.generation_states import MAINTAINED
 from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import neighbours, signatures
+from nearsim_db.store.signatures import neighbours
 from nearsim_db.store.work import queue
 
 __all__ = ["DEFAULT_SAMPLE", "Fault", "IndexCheck", "Kind", "VerifyResult", "verify_index"]
@@ -254,7 +254,7 @@ def _repair_documents(connection: Connection, context: Context, findings: Findin
     faulty = sorted(findings.documents)
     removed = sorted({*faulty, *index_checks.read_families(connection, leaves, faulty)})
     pairs.delete_pairs_of(connection, leaves, np.array(removed, np.int64))
-    signatures.delete_signatures(connection, leaves, removed)
+    context.tables(connection).signatures.delete(removed)
     buckets = index_checks.delete_all_bands(connection, leaves, removed)
     # A document that replaces a removed anchor has to search the whole bucket.
     anchors, full = neighbours.read_anchors(connection, leaves, context.bucket_limit, buckets)

@@ -18,7 +18,7 @@ from nearsim_db.similarity.screening import Screened, VerifiedPairs, are_pairs, 
 from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.signatures import neighbours, signatures
+from nearsim_db.store.signatures import neighbours
 from nearsim_db.store.signatures.neighbours import Neighbours
 
 
@@ -43,12 +43,13 @@ def search_candidates(connection: Connection, context: Context, doc_ids: Sequenc
 
     Also returns those of the documents that are anchors of buckets over the limit; `search_full_buckets` searches them.
     """
-    heads = signatures.read_sketches(connection, context.leaves, doc_ids, context.encoder.family)
+    tables = context.tables(connection)
+    heads = tables.signatures.read_sketches(doc_ids, context.encoder.family)
     if not len(heads.doc_ids):
         none = np.zeros(0, np.int64)
         return Neighbours(none.reshape(0, 2), none, none)
     # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
-    context.found.duplicate_digests.update(signatures.find_duplicate_heads(connection, context.leaves, heads))
+    context.found.duplicate_digests.update(tables.signatures.find_duplicate_heads(heads))
     keys = context.encoder.band_keys(heads.sketches)
     found = neighbours.look_up_candidates(
         connection, context.leaves, context.bucket_limit, heads.doc_ids, keys
@@ -70,7 +71,7 @@ def search_full_buckets(
 
     At most `batch`; fewer are the last.
     """
-    head = signatures.read_sketches(connection, context.leaves, [anchor], context.encoder.family)
+    head = context.tables(connection).signatures.read_sketches([anchor], context.encoder.family)
     if not len(head.doc_ids):
         return np.zeros((0, 2), np.int64)
     keys = context.encoder.band_keys(head.sketches)
@@ -169,7 +170,7 @@ def current_features(
 def _signatures_of(connection: Connection, context: Context, candidates: Ints) -> tuple[Signatures, Ints]:
     """Return signatures, and the rows of candidates in them, (m, 2), -1 for those that are no longer heads."""
     doc_ids = np.unique(candidates)
-    signed = signatures.read_sketches(connection, context.leaves, doc_ids, context.encoder.family)
+    signed = context.tables(connection).signatures.read_sketches(doc_ids, context.encoder.family)
     if not len(signed.doc_ids):
         return signed, np.full(candidates.shape, -1, np.int64)
     rows = np.searchsorted(signed.doc_ids, candidates).clip(max=len(signed.doc_ids) - 1)

@@ -19,7 +19,7 @@ from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import bands, neighbours, signatures
+from nearsim_db.store.signatures import bands, neighbours
 from nearsim_db.store.work import batches, queue
 from nearsim_db.store.work.queue import Batch
 
@@ -137,7 +137,8 @@ def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID
 
 
 def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows: SignatureRows) -> _Plan:
-    signed = signatures.read_signed(connection, context.leaves, doc_ids)
+    tables = context.tables(connection)
+    signed = tables.signatures.read_signed(doc_ids)
     same, outdated = np.zeros((2, len(rows.doc_ids)), bool)
     for row, (doc_id, revision) in enumerate(
         zip(rows.doc_ids.tolist(), rows.revisions.tolist(), strict=True)
@@ -151,7 +152,7 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
     removed = [doc_id for doc_id in doc_ids if doc_id in signed and doc_id not in settled]
     orphaned = {signed[one].digest for one in removed if signed[one].head_id == one}
     # Otherwise, of many deleted twins, each batch would give those of the next batches another head.
-    gone = signatures.list_deleted(connection, context.leaves, [one for one in orphaned if one is not None])
+    gone = tables.signatures.list_deleted([one for one in orphaned if one is not None])
     removed = list({*removed, *gone})
     heads, preceded = _find_heads(connection, context, fresh, orphaned)
     changing = [digest for digest in orphaned | preceded if digest is not None]
@@ -166,8 +167,8 @@ def _find_heads(
     Where a digest gets another head, every document is its own head until heads are chosen.
     """
     digests = [fresh.digest(row) for row in range(len(fresh.doc_ids))]
-    first = signatures.read_first_documents(
-        connection, context.leaves, list({one for one in digests if one is not None})
+    first = context.tables(connection).signatures.read_first_documents(
+        list({one for one in digests if one is not None})
     )
     digested = [
         (doc_id, digest) for doc_id, digest in zip(fresh.doc_ids.tolist(), digests, strict=True) if digest
@@ -184,10 +185,11 @@ def _find_heads(
 
 def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch | None) -> Batch | None:
     leaves, fresh = context.leaves, plan.fresh
-    signatures.update_revisions(connection, leaves, plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
+    tables = context.tables(connection)
+    tables.signatures.update_revisions(plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
     old = _read_heads(connection, context, plan.changing)
-    signatures.delete_signatures(connection, leaves, plan.removed)
-    signatures.write_signatures(connection, leaves, fresh, plan.heads)
+    tables.signatures.delete(plan.removed)
+    tables.signatures.write(fresh, plan.heads)
     lost, gained = _choose_heads(connection, context, plan.changing, old)
     unchanged = _has_other_digest(fresh, set(plan.changing))
     own = unchanged & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
@@ -215,7 +217,7 @@ def _choose_heads(
     connection: Connection, context: Context, digests: Sequence[UUID], old: Signatures
 ) -> tuple[Signatures, Signatures]:
     """Make the smallest doc_id of each digest its head; return the heads it lost and gained."""
-    signatures.reassign_digests(connection, context.leaves, digests)
+    context.tables(connection).signatures.reassign_digests(digests)
     new = _read_heads(connection, context, digests)
     before = set(zip(old.doc_ids.tolist(), old.digests, strict=True))
     after = set(zip(new.doc_ids.tolist(), new.digests, strict=True))
@@ -225,7 +227,7 @@ def _choose_heads(
 
 
 def _read_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> Signatures:
-    return signatures.read_heads(connection, context.leaves, digests, context.encoder.family)
+    return context.tables(connection).signatures.read_heads(digests, context.encoder.family)
 
 
 def _exchange_bands(

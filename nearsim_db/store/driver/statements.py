@@ -311,3 +311,21 @@ def stream_rows(
     ) as cursor:
         cursor.itersize = _ROWS_AT_ONCE
         yield from cursor.execute(statement(name, leaves), parameters or None)
+
+
+@dataclass(frozen=True)
+class GenerationStatements:
+    """Statements bound to a connection and to a generation's tables: the base of GenerationTables and its parts."""
+
+    connection: Connection
+    leaves: Leaves
+
+    def run(
+        self, query: str | bytes | sql.Composed, mode: Mode = "text", /, **parameters: object
+    ) -> "Result":
+        """Execute the statement of a name on the generation's tables, or SQL, with its parameters."""
+        return run(self.connection, query, self.leaves, mode, **parameters)
+
+    def stream(self, make: Callable[..., Row], name: str, /, **parameters: object) -> Iterator[Row]:
+        """Yield rows of the statement of a name, from a server-side cursor."""
+        return stream_rows(self.connection, make, name, self.leaves, **parameters)

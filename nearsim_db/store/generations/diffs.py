@@ -30,7 +30,7 @@ _OTHER: dict[Side, Side] = {"live": "new", "new": "live"}
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationTables:
+class ComparedTables:
     """The tables of two generations: the live one, and the one compared with it."""
 
     live: Leaves
@@ -187,7 +187,7 @@ def count_documents(connection: Connection, leaves: Leaves) -> DocumentTotals:
     return DocumentTotals(documents, with_features, documents - with_features, with_features - twins)
 
 
-def count_pairs(connection: Connection, both: GenerationTables) -> PairCounts:
+def count_pairs(connection: Connection, both: ComparedTables) -> PairCounts:
     """Group documents into classes, find the common pairs, and count."""
     parts = both.parts
     run(connection, statement("create_diff_classes", None, **parts))
@@ -199,12 +199,12 @@ def count_pairs(connection: Connection, both: GenerationTables) -> PairCounts:
     return PairCounts(live, new, common, *changed, *(_share(count, live) for count in changed))
 
 
-def _count_pairs(connection: Connection, both: GenerationTables, side: Side) -> int:
+def _count_pairs(connection: Connection, both: ComparedTables, side: Side) -> int:
     parts = {"pair": both.parts[f"{side}_pair"], "family": sql.Identifier(f"diff_{side}")}
     return int(run(connection, statement("count_diff_pairs", None, **parts)).value())
 
 
-def count_clusters(connection: Connection, both: GenerationTables) -> ClusterCounts:
+def count_clusters(connection: Connection, both: ComparedTables) -> ClusterCounts:
     """Find the clusters that share documents, and count."""
     run(connection, statement("create_diff_overlaps", None, **both.parts))
     command = statement("count_diff_clusters", None, **both.parts)
@@ -218,7 +218,7 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def sample_absent(connection: Connection, both: GenerationTables, own: Side, amount: int) -> list[DiffPair]:
+def sample_absent(connection: Connection, both: ComparedTables, own: Side, amount: int) -> list[DiffPair]:
     """Sample pairs of one generation that the other one lacks, after `count_pairs`; repeatable."""
     other = _OTHER[own]
     parts = {
@@ -239,7 +239,7 @@ def sample_absent(connection: Connection, both: GenerationTables, own: Side, amo
     return found
 
 
-def sample_rescored(connection: Connection, both: GenerationTables, amount: int) -> list[DiffPair]:
+def sample_rescored(connection: Connection, both: ComparedTables, amount: int) -> list[DiffPair]:
     """Sample common pairs with another similarity, like `sample_absent`."""
     command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **both.parts)
     rows = run(connection, command, amount=amount).rows()
@@ -256,7 +256,7 @@ def sample_rescored(connection: Connection, both: GenerationTables, amount: int)
 
 
 def sample_clusters(
-    connection: Connection, both: GenerationTables, whole: Side, amount: int
+    connection: Connection, both: ComparedTables, whole: Side, amount: int
 ) -> list[ChangedCluster]:
     """Sample clusters of one generation that are several in the other one, after `count_clusters`."""
     part = _OTHER[whole]

@@ -13,6 +13,7 @@ from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, run, statement
 from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations.tables import GenerationTables
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.arrays import Hashes
@@ -66,6 +67,10 @@ class Generation:
     def leaves(self) -> Leaves:
         """Return the names of its own tables."""
         return Leaves(self.generation_id, self.distributed)
+
+    def tables(self, connection: Connection) -> GenerationTables:
+        """Return its tables, as the transaction of a connection reads and writes them."""
+        return GenerationTables(connection, self.leaves)
 
     @property
     def is_first_build(self) -> bool:

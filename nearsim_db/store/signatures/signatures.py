@@ -13,10 +13,9 @@ from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.similarity.sketch.family import Family
-from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import copy_rows, sketch_bytes, sketches_from, to_bigint
-from nearsim_db.store.driver.statements import Leaves, run, statement
+from nearsim_db.store.driver.statements import GenerationStatements, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,169 +27,146 @@ class Signed:
     head_id: int | None
 
 
-def write_signatures(connection: Connection, leaves: Leaves, rows: SignatureRows, heads: Ints) -> None:
-    """Load signature rows; those with features get their heads: int64 of n."""
-    for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
-        if not chosen.any():
-            continue
-        columns = [
-            ("doc_id", rows.doc_ids[chosen]),
-            ("revision", rows.revisions[chosen]),
-            ("feature_count", rows.counts[chosen]),
-            ("numbers_digest", to_bigint(rows.numbers[chosen])),
-        ]
-        if with_features:
-            columns += [
-                ("feature_digest", rows.digests[chosen]),
-                ("sketch", sketch_bytes(rows.sketches[chosen])),
-                ("head_id", heads[chosen]),
+class SignatureTable(GenerationStatements):
+    """Signatures of a generation."""
+
+    def write(self, rows: SignatureRows, heads: Ints) -> None:
+        """Load signature rows; those with features get their heads: int64 of n."""
+        for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
+            if not chosen.any():
+                continue
+            columns = [
+                ("doc_id", rows.doc_ids[chosen]),
+                ("revision", rows.revisions[chosen]),
+                ("feature_count", rows.counts[chosen]),
+                ("numbers_digest", to_bigint(rows.numbers[chosen])),
             ]
-        copy_rows(connection, leaves, "signature", columns)
+            if with_features:
+                columns += [
+                    ("feature_digest", rows.digests[chosen]),
+                    ("sketch", sketch_bytes(rows.sketches[chosen])),
+                    ("head_id", heads[chosen]),
+                ]
+            copy_rows(self.connection, self.leaves, "signature", columns)
 
+    def count_heads(self) -> int:
+        """Return the number of heads."""
+        return int(self.run("count_heads").value())
 
-def count_heads(connection: Connection, leaves: Leaves) -> int:
-    """Return the number of heads."""
-    return int(run(connection, "count_heads", leaves).value())
+    def stream_head_digests(self, most: int) -> Iterator[tuple[Ints, NDArray[np.void]]]:
+        """Yield the heads in order, `most` at a time: doc_ids, int64, and digests, void of 16 bytes."""
+        after = -(2**63)
+        while content := self.run("read_head_digests", "binary", after=after, most=most).value():
+            found = np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
+            doc_ids = found["doc_id"].astype(np.int64)
+            yield doc_ids, np.ascontiguousarray(found["digest"])
+            after = int(doc_ids[-1])
 
+    def count_features(self) -> tuple[int, FeatureTotals]:
+        """Return the number of heads, and the totals of all documents."""
+        heads, *totals = map(int, self.run("count_features").row())
+        return heads, FeatureTotals(*totals)
 
-def stream_head_digests(
-    connection: Connection, leaves: Leaves, most: int
-) -> Iterator[tuple[Ints, NDArray[np.void]]]:
-    """Yield the heads in order, `most` at a time: doc_ids, int64, and digests, void of 16 bytes."""
-    after = -(2**63)
-    while content := run(connection, "read_head_digests", leaves, "binary", after=after, most=most).value():
-        found = np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
-        doc_ids = found["doc_id"].astype(np.int64)
-        yield doc_ids, np.ascontiguousarray(found["digest"])
-        after = int(doc_ids[-1])
+    def index(self) -> None:
+        """Create the indexes of loaded signatures, assign twins their heads, and have triggers follow changes."""
+        if not self.leaves.are_shared:
+            self.run("index_signatures")
+        self.run("assign_heads")
+        if not self.leaves.are_shared:
+            self.run("copy_signatures")
 
+    def stream_head_sketches(
+        self,
+        family: Family,
+        batch: int,
+        doc_ids: tuple[int, int] = (-(2**63), 2**63 - 1),
+    ) -> Generator[tuple[Ints, Sketches], None, None]:
+        """Yield doc_ids and sketches of the heads in a range, with both ends, in order, `batch` at a time."""
+        with self.connection.backend.cursor(name="nearsim_sketches", binary=True) as cursor:
+            cursor.execute(
+                statement("read_head_sketches", self.leaves), {"low": doc_ids[0], "high": doc_ids[1]}
+            )
+            while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
+                blobs = [row[1] for row in rows]
+                yield np.array([row[0] for row in rows], np.int64), sketches_from(blobs, family)
 
-def count_features(connection: Connection, leaves: Leaves) -> tuple[int, FeatureTotals]:
-    """Return the number of heads, and the totals of all documents."""
-    heads, *totals = map(int, run(connection, "count_features", leaves).row())
-    return heads, FeatureTotals(*totals)
+    def stream_heads(self, family: Family, batch: int) -> Generator[Signatures, None, None]:
+        """Yield the signatures of all heads in order, `batch` at a time."""
+        with self.connection.backend.cursor(name="nearsim_heads", binary=True) as cursor:
+            cursor.execute(statement("stream_heads", self.leaves))
+            while rows := cursor.fetchmany(batch):
+                yield _signatures(rows, family)
 
+    def sample_sketches(self, family: Family, size: int) -> Signatures:
+        """Return the signatures of a random sample of up to `size` heads, in the order of their digests."""
+        return _signatures(self.run("sample_sketches", "binary", size=size).rows(), family)
 
-def index_signatures(connection: Connection, leaves: Leaves) -> None:
-    """Create the indexes of loaded signatures, assign twins their heads, and have triggers follow changes."""
-    if not leaves.are_shared:
-        run(connection, "index_signatures", leaves)
-    run(connection, "assign_heads", leaves)
-    if not leaves.are_shared:
-        run(connection, "copy_signatures", leaves)
+    def sample_heads(self, size: int) -> list[int]:
+        """Return the doc_ids of the sample that `sample_sketches` returns."""
+        return self.run("sample_heads", size=size).values()
 
+    def read_sketches(self, doc_ids: Sequence[int] | Ints, family: Family) -> Signatures:
+        """Return the signatures of the heads among some documents."""
+        rows = self.run("read_sketches", "binary", doc_ids=packed_ids(doc_ids)).rows()
+        return _signatures(rows, family)
 
-def stream_head_sketches(
-    connection: Connection,
-    leaves: Leaves,
-    family: Family,
-    batch: int,
-    doc_ids: tuple[int, int] = (-(2**63), 2**63 - 1),
-) -> Generator[tuple[Ints, Sketches], None, None]:
-    """Yield doc_ids and sketches of the heads in a range, with both ends, in order, `batch` at a time."""
-    with connection.backend.cursor(name="nearsim_sketches", binary=True) as cursor:
-        cursor.execute(statement("read_head_sketches", leaves), {"low": doc_ids[0], "high": doc_ids[1]})
-        while rows := cast(list[tuple[int, bytes]], cursor.fetchmany(batch)):
-            blobs = [row[1] for row in rows]
-            yield np.array([row[0] for row in rows], np.int64), sketches_from(blobs, family)
+    def read_heads(self, digests: Sequence[UUID], family: Family) -> Signatures:
+        """Return the heads of some digests."""
+        if not digests:
+            return _signatures([], family)
+        rows = self.run("read_heads", "binary", digests=list(digests)).rows()
+        return _signatures(rows, family)
 
+    def read_signed(self, doc_ids: Sequence[int]) -> dict[int, Signed]:
+        """Return the signatures of some documents, by doc_id."""
+        rows = self.run("read_signatures", "binary", doc_ids=packed_ids(doc_ids)).rows()
+        return {doc_id: Signed(*values) for doc_id, *values in rows}
 
-def stream_heads(
-    connection: Connection, leaves: Leaves, family: Family, batch: int
-) -> Generator[Signatures, None, None]:
-    """Yield the signatures of all heads in order, `batch` at a time."""
-    with connection.backend.cursor(name="nearsim_heads", binary=True) as cursor:
-        cursor.execute(statement("stream_heads", leaves))
-        while rows := cursor.fetchmany(batch):
-            yield _signatures(rows, family)
+    def read_first_documents(self, digests: Sequence[UUID]) -> dict[UUID, int]:
+        """Return the first document of each digest that has any."""
+        return dict(self.run("read_first_documents", digests=list(digests)).rows())
 
+    def list_deleted(self, digests: Sequence[UUID]) -> list[int]:
+        """Return the signed documents with these digests that were deleted."""
+        return self.run("list_deleted", digests=list(digests)).values() if digests else []
 
-def sample_sketches(connection: Connection, leaves: Leaves, family: Family, size: int) -> Signatures:
-    """Return the signatures of a random sample of up to `size` heads, in the order of their digests."""
-    return _signatures(run(connection, "sample_sketches", leaves, "binary", size=size).rows(), family)
+    def find_duplicate_heads(self, heads: Signatures) -> list[UUID]:
+        """Return the digests of heads that have another head as well."""
+        parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}
+        return self.run("find_duplicate_heads", **parameters).values()
 
+    def find_current(
+        self,
+        collection_id: CollectionId,
+        doc_ids: Sequence[int],
+        age_seconds: int | None,
+    ) -> set[int]:
+        """Return the documents, within the retention age, whose signature is of their present revision."""
+        parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
+        return set(self.run("find_current", **parameters).values())
 
-def sample_heads(connection: Connection, leaves: Leaves, size: int) -> list[int]:
-    """Return the doc_ids of the sample that `sample_sketches` returns."""
-    return run(connection, "sample_heads", leaves, size=size).values()
+    def update_revisions(self, doc_ids: Ints, revisions: Ints, numbers: Hashes) -> None:
+        """Update the revisions of documents whose features did not change."""
+        if not len(doc_ids):
+            return
+        parameters = {
+            "doc_ids": packed(doc_ids),
+            "revisions": packed(revisions),
+            "numbers": packed(to_bigint(numbers)),
+        }
+        self.run("update_revisions", **parameters)
 
+    def delete(self, doc_ids: Sequence[int]) -> None:
+        """Delete signatures and, by cascade, their pairs."""
+        if len(doc_ids):
+            self.run("delete_signatures", doc_ids=packed_ids(doc_ids))
 
-def read_sketches(
-    connection: Connection, leaves: Leaves, doc_ids: Sequence[int] | Ints, family: Family
-) -> Signatures:
-    """Return the signatures of the heads among some documents."""
-    rows = run(connection, "read_sketches", leaves, "binary", doc_ids=packed_ids(doc_ids)).rows()
-    return _signatures(rows, family)
-
-
-def read_heads(connection: Connection, leaves: Leaves, digests: Sequence[UUID], family: Family) -> Signatures:
-    """Return the heads of some digests."""
-    if not digests:
-        return _signatures([], family)
-    rows = run(connection, "read_heads", leaves, "binary", digests=list(digests)).rows()
-    return _signatures(rows, family)
+    def reassign_digests(self, digests: Sequence[UUID]) -> None:
+        """Make the smallest doc_id of each digest its head."""
+        if digests:
+            self.run("reassign_digests", digests=list(digests))
 
 
 def _signatures(rows: list[tuple[Any, ...]], family: Family) -> Signatures:
     doc_ids = np.array([row[0] for row in rows], np.int64)
     return Signatures(doc_ids, sketches_from([row[1] for row in rows], family), [row[2] for row in rows])
-
-
-def read_signed(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, Signed]:
-    """Return the signatures of some documents, by doc_id."""
-    rows = run(connection, "read_signatures", leaves, "binary", doc_ids=packed_ids(doc_ids)).rows()
-    return {doc_id: Signed(*values) for doc_id, *values in rows}
-
-
-def read_first_documents(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> dict[UUID, int]:
-    """Return the first document of each digest that has any."""
-    return dict(run(connection, "read_first_documents", leaves, digests=list(digests)).rows())
-
-
-def list_deleted(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> list[int]:
-    """Return the signed documents with these digests that were deleted."""
-    return run(connection, "list_deleted", leaves, digests=list(digests)).values() if digests else []
-
-
-def find_duplicate_heads(connection: Connection, leaves: Leaves, heads: Signatures) -> list[UUID]:
-    """Return the digests of heads that have another head as well."""
-    parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}
-    return run(connection, "find_duplicate_heads", leaves, **parameters).values()
-
-
-def find_current(
-    connection: Connection,
-    leaves: Leaves,
-    collection_id: CollectionId,
-    doc_ids: Sequence[int],
-    age_seconds: int | None,
-) -> set[int]:
-    """Return the documents, within the retention age, whose signature is of their present revision."""
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    return set(run(connection, "find_current", leaves, **parameters).values())
-
-
-def update_revisions(
-    connection: Connection, leaves: Leaves, doc_ids: Ints, revisions: Ints, numbers: Hashes
-) -> None:
-    """Update the revisions of documents whose features did not change."""
-    if not len(doc_ids):
-        return
-    parameters = {
-        "doc_ids": packed(doc_ids),
-        "revisions": packed(revisions),
-        "numbers": packed(to_bigint(numbers)),
-    }
-    run(connection, "update_revisions", leaves, **parameters)
-
-
-def delete_signatures(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> None:
-    """Delete signatures and, by cascade, their pairs."""
-    if len(doc_ids):
-        run(connection, "delete_signatures", leaves, doc_ids=packed_ids(doc_ids))
-
-
-def reassign_digests(connection: Connection, leaves: Leaves, digests: Sequence[UUID]) -> None:
-    """Make the smallest doc_id of each digest its head."""
-    if digests:
-        run(connection, "reassign_digests", leaves, digests=list(digests))

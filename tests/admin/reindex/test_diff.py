@@ -17,8 +17,8 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves
 from nearsim_db.store.generations import diffs, partitions
-from nearsim_db.store.generations.diffs import DiffPair, GenerationTables
-from nearsim_db.store.signatures import signatures
+from nearsim_db.store.generations.diffs import ComparedTables, DiffPair
+from nearsim_db.store.generations.tables import GenerationTables
 
 Ids = tuple[int, int]
 
@@ -78,7 +78,7 @@ class Written:
             [(one, 1, 5, 0, UUID(int=head), b"", head) for one, head in self.heads.items()]
             + [(one, 1, 0, 0, None, None, None) for one in self.featureless],
         )
-        signatures.index_signatures(connection, leaves)
+        GenerationTables(connection, leaves).signatures.index()
         insert(
             "similar_pair",
             "left_id, right_id, shared_bands, estimate, similarity, verified_at",
@@ -176,7 +176,7 @@ def test_random_generations(
         live, new = (Written.random(rng, documents) for _ in range(2))
         before, after = live.expanded(), new.expanded()
         with diffs.comparing(engine) as connection:
-            both = GenerationTables(*map(leaves, numbers))
+            both = ComparedTables(*map(leaves, numbers))
             live.write(connection, both.live)
             new.write(connection, both.new)
             counted = diffs.count_documents(connection, both.live)

@@ -1,0 +1,26 @@
+"""The tables of one generation as a value: statements of all subjects of the store that work on them."""
+
+from typing import TYPE_CHECKING
+
+from nearsim_db.store.driver.statements import GenerationStatements
+
+if TYPE_CHECKING:
+    from nearsim_db.store.signatures.signatures import SignatureTable
+
+
+class GenerationTables(GenerationStatements):
+    """The tables of a generation, as one transaction reads and writes them.
+
+    Made once a transaction, by `generation.tables(connection)` or `context.tables(connection)`, and passed on instead
+    of the connection and the names of the tables. Each subject of the store is a part, whose methods take only what
+    they work on: `tables.signatures.read_heads(digests, family)`. A part is a subclass of GenerationStatements in the
+    module of its subject, whose functions on a generation are its methods; it is imported here when it is first used,
+    as many commands do without NumPy. Like all functions of the store, parts never commit.
+    """
+
+    @property
+    def signatures(self) -> "SignatureTable":
+        """Signatures: writing, reading, assigning heads."""
+        from nearsim_db.store.signatures.signatures import SignatureTable
+
+        return SignatureTable(self.connection, self.leaves)
