@@ -14,10 +14,10 @@ from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.build import MOST_DOCUMENTS
 from nearsim_db.indexing.catch_up import CatchUp
-from nearsim_db.indexing.dispatch import dispatch_changes
 from nearsim_db.indexing.ingest import Ingest, measure
 from nearsim_db.indexing.ingest_checked import CheckedIngest
 from nearsim_db.indexing.purge import Purged
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.readers import RejectWriter, VectorLengthCheck, from_documents
 from nearsim_db.readers.frames import Rows
 from nearsim_db.records import (

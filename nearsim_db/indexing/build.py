@@ -14,8 +14,8 @@ from typing import Any
 from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import discard_indexed
 from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.indexing.queue.dispatch import discard_indexed
 from nearsim_db.indexing.slice_taker import NOTHING_FOUND, Taker, take_slices
 from nearsim_db.records import Progress
 from nearsim_db.store.access import collection_rows

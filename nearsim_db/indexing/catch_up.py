@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
-from nearsim_db.indexing import build, build_plan, profiles, retention, work_queue
+from nearsim_db.indexing import build, build_plan, profiles, retention
 from nearsim_db.indexing.context import Context, ContextFactory
+from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.indexing.signing import EarlySigning, is_suitable
 from nearsim_db.records import CollectionId, GenerationId, Progress
 from nearsim_db.similarity.backend import FEW_CHARACTERS, plain_characters
@@ -39,7 +40,7 @@ class CatchUp:
             if has_work:
                 # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
                 with self._database.lease() as lease_id:
-                    work_queue.drain(engine, context, lease_id, self._progress)
+                    Runner(engine, context).drain(lease_id, self._progress)
         if generation.state == "catching_up":
             with self._database.transaction() as connection:
                 generation_states.mark_ready(connection)

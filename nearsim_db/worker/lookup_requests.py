@@ -9,7 +9,7 @@ from threading import Event
 
 from nearsim_db.errors import DatabaseError, EmptyIndexError, NearsimError
 from nearsim_db.indexing.context import ContextFactory
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.records import CollectionId, Document
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.matching import Lookups, Wanted, encode

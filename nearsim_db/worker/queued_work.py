@@ -3,14 +3,13 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from nearsim_db.errors import count_of
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import dispatch_leased
-from nearsim_db.indexing.work_queue import search_batch, sign_batch, work_batch
+from nearsim_db.indexing.queue.dispatch import dispatch_leased
+from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.records import WorkStage
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch
@@ -80,24 +79,27 @@ class QueuedWork:
         self._work_log = work_log
 
     def run(self, between: Callable[[], None]) -> bool:
-        """Dispatch changes, then take a batch of each stage that has work; return whether anything was done.
+        """Dispatch changes, then do a batch of each stage that has work; return whether anything was done.
 
-        `between` is called after each batch.
+        `between` is called after each.
         """
         scope = self._scope
-        done = self._dispatch(between)
+        is_done = self._dispatch(between)
         with scope.engine.connect() as connection:
             queued = queue.find_work(connection, scope.collection_id)
-            batches = [(scope.contexts.find(connection, id), stage) for id, stage in queued]
+            works = [(scope.contexts.find(connection, id), stage) for id, stage in queued]
 
-        for context, stage in batches:
+        for context, stage in works:
             if scope.stopping():
                 break
-            if context is not None:
-                done |= self._work(context, stage) > 0
-                between()
+            if context is None:
+                continue
+            for batch in Runner(scope.engine, context).take(stage, self._lease.lease_id):
+                self._run(context, batch)
+                is_done = True
+            between()
 
-        return done
+        return is_done
 
     def _dispatch(self, between: Callable[[], None]) -> bool:
         """Dispatch a batch of changes, and sign and search what is put under the lease by that."""
@@ -111,7 +113,7 @@ class QueuedWork:
         for id, batch in batches.items():
             if scope.stopping():
                 break
-            self._sign(contexts[id], batch)
+            self._run(contexts[id], batch)
             between()
         return dispatched > 0
 
@@ -120,40 +122,28 @@ class QueuedWork:
         self._lease.keep_alive()
         self.run(self._lease.keep_alive)
 
-    def _work(self, context: Context, stage: WorkStage) -> int:
-        engine, lease_id = self._scope.engine, self._lease.lease_id
-        if stage == "sign":
-            return self._sign(context)
-        return self._measured(context, stage, lambda own: work_batch(engine, own, stage, lease_id))
+    def _run(self, context: Context, batch: Batch) -> None:
+        """Do a batch, and search what it signed while its features are at hand; count and log both."""
+        following: Batch | None = batch
+        while following is not None:
+            stage, documents, warnings = following.stage, len(following.doc_ids), list[str]()
+            before, began = context.totals.copy(), time.monotonic()
+            with self._monitor.batch(stage):
+                runner = Runner(self._scope.engine, replace(context, warn=warnings.append))
+                following = runner.run(following)
+            counts = context.totals - before
+            self._monitor.count_batch(stage, documents, counts)
+            self._work_log.log_batch(context, stage, documents, counts, time.monotonic() - began)
+            _report(context, stage, counts, warnings)
 
-    def _sign(self, context: Context, batch: Batch | None = None) -> int:
-        """Sign a batch, and search it with its features at hand; return how many documents were signed."""
-        engine, lease_id, searching = self._scope.engine, self._lease.lease_id, list[Batch]()
-        taken = self._measured(
-            context, "sign", lambda own: sign_batch(engine, own, lease_id, searching, batch)
-        )
-        for signed in searching:
-            search = partial(search_batch, engine, lease_id=lease_id, batch=signed)
-            self._measured(context, "search", search)
-        return taken
 
-    def _measured(self, context: Context, stage: WorkStage, work: Callable[[Context], int]) -> int:
-        """Do a batch of a stage, count and log it; return how many documents were taken."""
-        before, began = context.totals.copy(), time.monotonic()
-        warnings: list[str] = []
-        with self._monitor.batch(stage):
-            collecting = replace(context, warn=warnings.append)
-            taken = work(collecting)
-        counts = context.totals - before
-        self._monitor.count_batch(stage, taken, counts)
-        self._work_log.log_batch(context, stage, taken, counts, time.monotonic() - began)
-        if counts["set aside"]:
-            # One error that includes the warnings, which name the cause.
-            place = place_of(context.generation)
-            shown = [*(f"{place}: {one}" for one in warnings), "see: nearsim work list --failed"]
-            facts = facts_of(context.generation) | {"stage": stage, "documents": counts["set aside"]}
-            log(logging.ERROR, "set_aside", "; ".join(shown), facts)
-        else:
-            for message in warnings:
-                context.warn(message)
-        return taken
+def _report(context: Context, stage: WorkStage, counts: Mapping[str, int], warnings: Sequence[str]) -> None:
+    """Log the warnings of a batch; if documents were set aside, as one error, as the warnings name the cause."""
+    if not counts["set aside"]:
+        for message in warnings:
+            context.warn(message)
+        return
+    place = place_of(context.generation)
+    shown = [*(f"{place}: {message}" for message in warnings), "see: nearsim work list --failed"]
+    facts = facts_of(context.generation) | {"stage": stage, "documents": counts["set aside"]}
+    log(logging.ERROR, "set_aside", "; ".join(shown), facts)

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from nearsim_db.index import Index
-from nearsim_db.indexing import build_bands, build_plan, ingest, queue_stages, slice_taker, work_queue
+from nearsim_db.indexing import build_bands, build_plan, ingest, slice_taker
+from nearsim_db.indexing.queue import runner, stages
 from nearsim_db.readers import Source
 from nearsim_db.store.documents import documents
 
@@ -18,8 +19,8 @@ def make_batches_small() -> None:
     build_bands._BAND_ROWS_PER_COPY = build_bands._SKETCHES_PER_BATCH = 50
     slice_taker._CANDIDATES_PER_BATCH = build_plan._DOCUMENTS_PER_SLICE = 50
     build_plan._LEAST_ROWS_PER_SLICE = 500
-    work_queue._BATCH_SIZES.update({"sign": 40, "search": 40, "link": 40})
-    queue_stages._MEMBERS_PER_BATCH = 40
+    runner._BATCH_DOCUMENTS.update({"sign": 40, "search": 40, "link": 40})
+    stages._MEMBERS_PER_BATCH = 40
 
 
 def main(url: str, file: str, kill_at: str) -> None:

@@ -9,13 +9,13 @@ import psycopg
 from psycopg import sql
 
 from nearsim_db import Index
-from nearsim_db.indexing import work_queue
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
+from nearsim_db.indexing.queue.dispatch import dispatch_changes, dispatch_leased
+from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.statements import PARENTS
-from nearsim_db.store.work.queue import STAGES, Batch
+from nearsim_db.store.work.queue import STAGES
 from tests.builders.interleaving import step_through
 
 Statement = tuple[str, tuple[object, ...]]
@@ -97,6 +97,7 @@ class World:
         def action() -> None:
             rng = random.Random(seed)
             context = self.context()
+            runner = Runner(self.engine, context)
             with self.index.database.lease() as lease_id:
                 for _ in range(amount):
                     stage = rng.choice(_STAGES)
@@ -105,20 +106,12 @@ class World:
                     elif stage is None:
                         ids = [context.generation.generation_id]
                         for batch in dispatch_leased(self.engine, lease_id, ids)[1].values():
-                            self._sign(context, lease_id, batch)
-                    elif stage == "sign" and rng.random() < 0.5:
-                        self._sign(context, lease_id, None)
+                            if (signed := runner.run(batch)) is not None:
+                                runner.run(signed)
                     else:
-                        work_queue.work_batch(self.engine, context, stage, lease_id)
+                        runner.work(stage, lease_id)
 
         return action
-
-    def _sign(self, context: Context, lease_id: int, dispatched: Batch | None) -> None:
-        """Sign a batch and search it."""
-        searching: list[Batch] = []
-        work_queue.sign_batch(self.engine, context, lease_id, searching, dispatched)
-        for batch in searching:
-            work_queue.search_batch(self.engine, context, lease_id, batch)
 
     def drain(self) -> None:
         """Process all remaining work in one process, retries included."""
@@ -127,7 +120,7 @@ class World:
             dispatch_changes(self.engine)
             while self.run(("UPDATE nearsim.work SET due_at = now() RETURNING doc_id", ())):
                 for stage in STAGES:
-                    while work_queue.work_batch(self.engine, context, stage, lease_id):
+                    while Runner(self.engine, context).work(stage, lease_id):
                         pass
 
     def _write(self, rng: random.Random) -> Statement:

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
 
 Backend = psycopg.Connection[tuple[Any, ...]]
 

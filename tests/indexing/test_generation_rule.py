@@ -16,7 +16,7 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing import profiles
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection

@@ -9,15 +9,16 @@ import psycopg
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing import build, dispatch
-from nearsim_db.indexing.dispatch import discard_indexed, dispatch_changes
+from nearsim_db.indexing import build
+from nearsim_db.indexing.queue import dispatch
+from nearsim_db.indexing.queue.dispatch import discard_indexed, dispatch_changes
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations.generation_rows import Generation, list_generations
 from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Task
+from nearsim_db.store.work.queue import Batch
 from tests.builders.followed_table import pairs
 from tests.builders.interleaving import Actor, Schedule
 from tests.builders.living_world import World
@@ -60,9 +61,9 @@ def test_a_first_build_leaves_nothing_to_sign(index: Index, monkeypatch: pytest.
 
     def record(
         connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, batch: int
-    ) -> list[list[Task]]:
+    ) -> list[Batch]:
         batches = take(connection, leaves, stage, lease_id, batch)
-        taken.update(stage for tasks in batches for _ in tasks)
+        taken.update(batch.stage for batch in batches)
         return batches
 
     monkeypatch.setattr(queue, "take", record)

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from nearsim_db.indexing import queue_stages, steps, work_queue
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.queue import runner, stages
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.work.queue import STAGES
@@ -175,9 +176,9 @@ def test_random_interleavings_equal_a_serial_run(
 ) -> None:
     history = 100 * major + seed
     rng = random.Random(f"batches {history}")
-    monkeypatch.setattr(work_queue, "_BATCH_SIZES", {stage: rng.choice([1, 2, 3]) for stage in STAGES})
-    monkeypatch.setattr(queue_stages, "_MEMBERS_PER_BATCH", rng.choice([1, 2, 100]))
-    monkeypatch.setattr(queue_stages, "_CANDIDATES_PER_BATCH", rng.choice([1, 100]))
+    monkeypatch.setattr(runner, "_BATCH_DOCUMENTS", {stage: rng.choice([1, 2, 3]) for stage in STAGES})
+    monkeypatch.setattr(stages, "_MEMBERS_PER_BATCH", rng.choice([1, 2, 100]))
+    monkeypatch.setattr(stages, "_CANDIDATES_PER_BATCH", rng.choice([1, 100]))
     world = World(database_url, settings)
     with world.index:
         play(world, monitor, history, check)

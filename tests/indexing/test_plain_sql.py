@@ -8,7 +8,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Engine

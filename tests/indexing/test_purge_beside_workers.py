@@ -9,16 +9,16 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing import purge as purging
-from nearsim_db.indexing import steps, work_queue
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.work import batches, queue
-from nearsim_db.store.work.queue import Batch
+from nearsim_db.store.work import queue
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.purged_secret import NAME, assert_whole, doc_id_of, traces, with_secret
 from tests.builders.selection import some
@@ -44,45 +44,22 @@ def queued(database_url: str) -> Iterator[Index]:
 def test_workers_do_not_store_texts_purged_after_reading(database_url: str) -> None:
     with queued(database_url) as index, index.database.lease() as lease_id:
         doc_id = doc_id_of(database_url, NAME)
-        context = index.serving().context
-        engine, leaves = index.database.engine, context.leaves
-        with engine.connect() as connection:
-            (tasks,) = queue.take(connection, leaves, "sign", lease_id, 100)
-            connection.commit()
-            doc_ids = [task.doc_id for task in tasks]
-            assert doc_id in doc_ids
-            (read,) = documents.stream_documents(connection, context.generation.collection_id, doc_ids)
-            rows = steps.sign_documents(context, read)
-            connection.commit()
-            assert _purge_only(index, engine) == [NAME]
-            held = queue.finish(connection, leaves, "sign", lease_id, doc_ids)
-            assert held == [one for one in doc_ids if one != doc_id]
-            steps.store_signatures(connection, context, held, rows.take(rows.doc_ids != doc_id))
-            connection.commit()
-        index.build()
-        assert traces(database_url, doc_id) == {}
-        assert_whole(index)
-
-
-def test_workers_do_not_store_texts_purged_from_their_batch(database_url: str) -> None:
-    with queued(database_url) as index, index.database.lease() as lease_id:
-        doc_id = doc_id_of(database_url, NAME)
         context, engine = index.serving().context, index.database.engine
         with engine.connect() as connection:
-            batch = batches.take(connection, context.leaves, lease_id, 100)
-            assert batch is not None and doc_id in batch.doc_ids
+            (batch,) = queue.take(connection, context.leaves, "sign", lease_id, 100)
+            assert doc_id in batch.doc_ids
             (read,) = documents.stream_documents(connection, context.collection_id, batch.doc_ids)
             rows = steps.sign_documents(context, read)
             connection.commit()
             assert _purge_only(index, engine) == [NAME]
-            held = batches.lock(connection, context.leaves, batch)
+            held = queue.lock(connection, context.leaves, batch)
             assert held == [one for one in batch.doc_ids if one != doc_id]
             searching = steps.store_signatures(
                 connection, context, held, rows.take(rows.doc_ids != doc_id), batch
             )
             connection.commit()
         assert searching is not None
-        work_queue.search_batch(engine, context, lease_id, searching)
+        Runner(engine, context).run(searching)
         index.build()
         assert traces(database_url, doc_id) == {}
         assert_whole(index)
@@ -117,13 +94,9 @@ def test_purged_texts_do_not_return_in_any_interleaving(database_url: str, major
         def work() -> None:
             with Database(engine, index.database.settings).lease() as lease_id:
                 dispatch_changes(engine)
-                context, searching = index.serving().context, list[Batch]()
-                if seed % 3:
-                    work_queue.sign_batch(engine, context, lease_id, searching)
-                for batch in searching:
-                    work_queue.search_batch(engine, context, lease_id, batch)
+                runner = Runner(engine, index.serving().context)
                 for stage in stages:
-                    work_queue.work_batch(engine, context, stage, lease_id)
+                    runner.work(stage, lease_id)
 
         def purge() -> None:
             _purge_only(index, engine)

@@ -11,9 +11,10 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
-from nearsim_db.indexing import retention, work_queue
+from nearsim_db.indexing import retention
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.records import GenerationId
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
@@ -251,7 +252,7 @@ def test_full_comparison_queues_no_expired_documents(database_url: str) -> None:
             connection.execute("INSERT INTO nearsim.change (collection_id, doc_id) VALUES (NULL, NULL)")
         dispatch_changes(index.database.engine)
         with index.database.lease() as lease_id:
-            work_queue.work_batch(index.database.engine, context_of(index), "compare", lease_id)
+            Runner(index.database.engine, context_of(index)).work("compare", lease_id)
         assert work(database_url, "sign") == {doc_ids(database_url)["d3"]}
         index.build()
         assert indexed(database_url) == {f"d{number}" for number in range(AGE_DAYS) if number != 3}
@@ -304,7 +305,7 @@ def test_any_interleaving_of_sweeps_expires_all_documents(
             with lease as lease_id:
                 dispatch_changes(engine)
                 for stage in ("sign", "search", "sign"):
-                    work_queue.work_batch(engine, context_of(index), stage, lease_id)
+                    Runner(engine, context_of(index)).work(stage, lease_id)
 
         def sweep() -> None:
             retention.sweep(engine, context)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from nearsim_db.indexing import work_queue
+from nearsim_db.indexing.queue import runner
 from nearsim_db.store.work.queue import STAGES
 from tests.builders.living_world import Statement, World
 from tests.builders.selection import some
@@ -96,7 +96,7 @@ def test_interleaved_verdicts_equal_a_full_link(
         decided = 0
         for seed in seeds:
             monkeypatch.setattr(
-                work_queue, "_BATCH_SIZES", dict.fromkeys(STAGES, random.Random(seed).choice([1, 2, 3]))
+                runner, "_BATCH_DOCUMENTS", dict.fromkeys(STAGES, random.Random(seed).choice([1, 2, 3]))
             )
             play(world, monitor, seed, check)
             decided += len(world.run(("SELECT verdict_id FROM nearsim.verdict", ())))

@@ -9,8 +9,9 @@ import pytest
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing import steps, work_queue
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import open_engine
@@ -235,7 +236,7 @@ def test_pinned_documents_are_linked_when_both_are_signed(database_url: str, lin
         with index.database.lease() as lease_id:
             stages: list[WorkStage] = ["link", "sign"]
             for stage in stages:
-                assert work_queue.work_batch(index.database.engine, context, stage, lease_id) > 0
+                assert Runner(index.database.engine, context).work(stage, lease_id) > 0
         assert clusters(index) == set()
         index.build()
         assert clusters(index) == {frozenset({"x", "empty"})}

@@ -14,8 +14,9 @@ from nearsim_db.admin.doctor import Finding, examine
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import ConflictError, DatabaseError, NearsimError
-from nearsim_db.indexing import build_bands, work_queue
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing import build_bands
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.readers import Source
 from nearsim_db.store.embedded.cluster import Cluster
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
@@ -148,8 +149,10 @@ def _sign(index: Index, writer: Application, texts: list[Document]) -> None:
         )
     dispatch_changes(index.database.engine)
     with index.database.lease() as lease_id:
-        context = index.serving().context
-        assert work_queue.work_batch(index.database.engine, context, "sign", lease_id) == len(texts)
+        runner = Runner(index.database.engine, index.serving().context)
+        (batch,) = runner.take("sign", lease_id)
+        assert len(batch.doc_ids) == len(texts)
+        assert runner.run(batch) is not None
 
 
 def test_a_promotion_ends_though_a_node_was_killed_during_it(

@@ -10,7 +10,7 @@ from nearsim_db.admin import access
 from nearsim_db.admin.attach import attach_table, ingest_table
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database

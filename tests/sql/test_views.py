@@ -357,11 +357,11 @@ def test_backlog_counts_work_and_changes(whole: World) -> None:
         "FROM nearsim.collection, (VALUES ('a'), ('b')) AS new (n)"
     )
     whole.ask(
-        "INSERT INTO nearsim.work (generation_id, stage, doc_id, due_at, lease_id, attempts, set_aside_at) "
-        "SELECT generation_id, 'sign', doc_id, due_at, lease_id, attempts, set_aside_at "
-        "FROM nearsim.generation, (VALUES "
-        "(1, now(), NULL, 0, NULL), (2, now() + interval '1 day', NULL, 1, NULL), (3, now(), 7, 0, NULL), "
-        "(4, now(), NULL, 5, now())) AS queued (doc_id, due_at, lease_id, attempts, set_aside_at)"
+        "INSERT INTO nearsim.work (generation_id, stage, doc_id, doc_ids, due_at, lease_id, attempts, set_aside_at) "
+        "SELECT generation_id, 'sign', doc_id, doc_ids, due_at, lease_id, attempts, set_aside_at "
+        "FROM nearsim.generation, (VALUES (1, NULL, now(), NULL, 0, NULL), "
+        "(2, NULL, now() + interval '1 day', NULL, 1, NULL), (-1, ARRAY[3], now(), 7, 0, NULL), "
+        "(4, NULL, now(), NULL, 5, now())) AS queued (doc_id, doc_ids, due_at, lease_id, attempts, set_aside_at)"
     )
     found = whole.ask(
         "SELECT state, stage, waiting, due, leased, tried, set_aside FROM nearsim.backlog ORDER BY state NULLS FIRST"

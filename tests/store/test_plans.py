@@ -303,8 +303,10 @@ def test_unanalyzed_queue_is_read_only_as_far_as_needed(engine: Engine, name: st
         with index.database.transaction() as connection:
             connection.execute(
                 (
-                    "INSERT INTO nearsim.work (generation_id, stage, doc_id, lease_id, attempts, set_aside_at) "
-                    "SELECT %(generation)s, 'sign', n, CASE WHEN n <= 1000 THEN 1 END, "
+                    "INSERT INTO nearsim.work "
+                    "(generation_id, stage, doc_id, doc_ids, lease_id, attempts, set_aside_at) "
+                    "SELECT %(generation)s, 'sign', CASE WHEN n <= 1000 THEN -n ELSE n END, "
+                    "CASE WHEN n <= 1000 THEN ARRAY[n] END, CASE WHEN n <= 1000 THEN 1 END, "
                     "CASE WHEN n <= 20000 THEN 5 ELSE 0 END, CASE WHEN n <= 20000 THEN now() END "
                     "FROM generate_series(1, 50000) AS n"
                 ),

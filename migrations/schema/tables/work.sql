@@ -1,5 +1,6 @@
--- The documents that a worker signs and then searches at once are one row, a batch: a row for each of them would cost some
--- 500 bytes of write-ahead log. If the batch fails or its lease ends, each document becomes a row.
+-- Work that waits is a row for each document, work under a lease a row for each batch: to update and delete a row for
+-- each document would cost some 500 bytes of write-ahead log. If a batch fails or its lease ends, each document becomes a
+-- row again.
 CREATE TABLE nearsim.work (
     generation_id integer NOT NULL CONSTRAINT work_generation_fkey
         REFERENCES nearsim.generation ON DELETE CASCADE,
@@ -8,7 +9,6 @@ CREATE TABLE nearsim.work (
     queued_at timestamptz NOT NULL DEFAULT now(),
     due_at timestamptz NOT NULL DEFAULT now(),
     lease_id integer,
-    again boolean NOT NULL DEFAULT false,
     attempts smallint NOT NULL DEFAULT 0,
     reached bigint NOT NULL DEFAULT 0,
     error text,
@@ -17,8 +17,8 @@ CREATE TABLE nearsim.work (
     lost_lease_id integer,
     CONSTRAINT work_pkey PRIMARY KEY (generation_id, stage, doc_id),
     CONSTRAINT work_stage_known CHECK (stage IN ('sign', 'search', 'anchor', 'link', 'compare')),
-    CONSTRAINT work_batch_leased CHECK (doc_id >= 0 AND doc_ids IS NULL
-        OR doc_id < 0 AND doc_ids IS NOT NULL AND lease_id IS NOT NULL AND attempts = 0)
+    CONSTRAINT work_batch_leased CHECK (doc_id >= 0 AND doc_ids IS NULL AND lease_id IS NULL
+        OR doc_id < 0 AND doc_ids IS NOT NULL AND lease_id IS NOT NULL)
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 -- Work that is put under a lease as it is queued is never in this index.
 CREATE INDEX work_free ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0 AND lease_id IS NULL;
@@ -31,11 +31,10 @@ COMMENT ON COLUMN nearsim.work.doc_id IS 'The document; 0 for the whole index, a
 COMMENT ON COLUMN nearsim.work.stage IS
     'sign, search (for pairs), anchor (through a whole bucket), link (clusters) or compare (all documents)';
 COMMENT ON COLUMN nearsim.work.lease_id IS 'The lease under which it is processed; NULL if it waits';
-COMMENT ON COLUMN nearsim.work.again IS 'Whether it was queued again while being processed';
 COMMENT ON COLUMN nearsim.work.reached IS 'Progress of an anchor through its buckets: the last doc_id';
 COMMENT ON COLUMN nearsim.work.error IS 'Last error';
 COMMENT ON COLUMN nearsim.work.set_aside_at IS 'When it was set aside after its last attempt, for a person to look at';
 COMMENT ON COLUMN nearsim.work.doc_ids IS
-    'The documents of a batch that a worker signs and then searches; NULL for work of one document or of the whole index';
+    'The documents of a batch that a worker processes; NULL for work that waits';
 COMMENT ON COLUMN nearsim.work.lost_lease_id IS
     'The lease that was lost when the last attempt was counted; its process takes that back if it lives; else NULL';

@@ -9,7 +9,7 @@ from nearsim_db.admin.reindex.status import WorkRate
 from nearsim_db.errors import BuildStoppedError, ConflictError
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import ContextFactory
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.records import Progress
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection

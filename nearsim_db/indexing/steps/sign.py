@@ -20,7 +20,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.pairs import pairs
 from nearsim_db.store.signatures import bands, neighbours
-from nearsim_db.store.work import batches, queue
+from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch
 
 
@@ -198,7 +198,7 @@ def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch |
     if batch is None:
         queue.queue_work(connection, leaves, "search", searching)
     else:
-        batch = batches.continue_with_search(connection, leaves, batch, searching)
+        batch = queue.continue_with_search(connection, leaves, batch, searching)
     twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     # A pin becomes a tie once both of its documents are signed.

@@ -13,7 +13,8 @@ SELECT %(collection_id)s, doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS d
 UPDATE nearsim.work SET error = 'redacted: the error was about a purged document'
 WHERE generation_id = {generation_id} AND attempts > 0 AND error IN (
     SELECT error FROM nearsim.work
-    WHERE generation_id = {generation_id} AND attempts > 0 AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
+    WHERE generation_id = {generation_id} AND attempts > 0
+        AND (doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR doc_ids && CAST(%(doc_ids)s AS bigint[])))
 
 -- name: purge_work
 -- Delete work on documents in some stages, with its errors; waits for transactions that store results. Relies on
@@ -21,6 +22,24 @@ WHERE generation_id = {generation_id} AND attempts > 0 AND error IN (
 DELETE FROM nearsim.work
 WHERE generation_id = {generation_id} AND stage = ANY(CAST(%(stages)s AS text[]))
     AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+
+-- name: purge_batches
+-- Take documents out of the batches in some stages; waits for transactions that store results. Returns how many. Relies
+-- on work_pkey.
+WITH holding AS MATERIALIZED (
+    SELECT stage, doc_id, doc_ids FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = ANY(CAST(%(stages)s AS text[])) AND doc_id < 0
+        AND doc_ids && CAST(%(doc_ids)s AS bigint[])
+    ORDER BY stage, doc_id FOR UPDATE
+), purged AS (
+    UPDATE nearsim.work SET doc_ids = ARRAY(
+        SELECT document.doc_id FROM unnest(holding.doc_ids) WITH ORDINALITY AS document (doc_id, place)
+        WHERE document.doc_id <> ALL (CAST(%(doc_ids)s AS bigint[])) ORDER BY place)
+    FROM holding
+    WHERE work.generation_id = {generation_id} AND work.stage = holding.stage AND work.doc_id = holding.doc_id
+    RETURNING cardinality(holding.doc_ids) - cardinality(work.doc_ids) AS documents
+)
+SELECT coalesce(sum(documents), 0) FROM purged
 
 -- name: has_leaf
 -- Whether a generation's own tables exist, attached or not; they are created and dropped together. Catalog only.

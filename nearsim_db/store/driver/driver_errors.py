@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 import psycopg
@@ -21,23 +21,32 @@ _SHOWN_CHARACTERS = 60
 Result = TypeVar("Result")
 
 
-def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
-    """Run one transaction's work; after a deadlock or conflict roll back and retry, up to five times.
+def attempts(connection: Connection) -> Iterator[AbstractContextManager[object]]:
+    """Yield a block for each attempt at one transaction's work: after a deadlock or conflict it is rolled back and
+    tried again, up to five times.
 
     An application's transaction is not retried, as it has more in it.
     """
     if connection.is_borrowed:
-        return action()
+        yield nullcontext()
+        return
     from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-    attempts = Retrying(
+    yield from Retrying(
         retry=retry_if_exception(_is_conflict),
         stop=stop_after_attempt(5),
         wait=wait_random_exponential(multiplier=0.02, max=0.5),
         before_sleep=lambda state: connection.rollback(),
         reraise=True,
     )
-    return attempts(action)
+
+
+def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
+    """Run one transaction's work in `attempts`; return its result."""
+    for attempt in attempts(connection):
+        with attempt:
+            result = action()
+    return result
 
 
 def _is_conflict(error: BaseException) -> bool:

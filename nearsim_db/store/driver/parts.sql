@@ -90,11 +90,27 @@ CROSS JOIN LATERAL (
 ) AS likeness (similarity)
 
 -- name: repeat_on_conflict
--- Have `stored` work that is being processed or failed done again, from the start.
+-- Have `stored` work that failed done again, from the start.
 ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
-    again = stored.lease_id IS NOT NULL, attempts = 0, error = NULL, set_aside_at = NULL, due_at = now(),
-    queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
-WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0
+    attempts = 0, reached = 0, error = NULL, set_aside_at = NULL, lost_lease_id = NULL, due_at = now(), queued_at = now()
+WHERE stored.attempts > 0
+
+-- name: leased_as_batch
+-- Put the `free` work of a stage under a lease: one row, or a row for each that differs in more than the document.
+renewed AS (
+    UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
+), taken AS (
+    DELETE FROM nearsim.work USING renewed
+    WHERE work.ctid = ANY (ARRAY(SELECT ctid FROM free))
+    RETURNING work.doc_id, work.queued_at, work.attempts, work.reached, work.error, work.lost_lease_id,
+        renewed.lease_id
+)
+INSERT INTO nearsim.work
+    (generation_id, doc_id, stage, lease_id, doc_ids, queued_at, attempts, reached, error, lost_lease_id)
+SELECT {generation_id}, CAST(-1 - random() * 1e18 AS bigint), %(stage)s, lease_id, array_agg(doc_id ORDER BY doc_id),
+    min(queued_at), attempts, reached, error, lost_lease_id
+FROM taken GROUP BY lease_id, attempts, reached, error, lost_lease_id
+RETURNING doc_id, stage, doc_ids, attempts, reached
 
 -- name: pair_of_report
 -- The figures and the documents of `pair`.

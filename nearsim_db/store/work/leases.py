@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from psycopg import sql
+
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
-from nearsim_db.store.driver.statements import run
-from nearsim_db.store.work import batches
+from nearsim_db.store.driver.statements import run, statement
 
 SILENCE_SECONDS = 300.0
 _RESPONSIVE_SECONDS = 30.0  # a heartbeat is a second old, or as old as the current batch
@@ -36,7 +37,7 @@ def open_lease(connection: Connection, worker: str) -> int:
 
 def close_lease(connection: Connection, lease_id: int) -> None:
     """Close a lease; its work is released at once."""
-    batches.split_leased(connection, [lease_id])
+    _release_batches(connection, [lease_id])
     run(connection, "close_lease", lease_id=lease_id)
     release_lock(connection, Lock.WORKER_LEASE, lease_id)
 
@@ -88,7 +89,18 @@ def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_S
         return 0
     expired = [lease_id for lease_id, _ in found]
     suspect = [lease_id for lease_id, is_suspect in found if is_suspect]
-    batches.split_leased(connection, expired, wait=False)
-    released = run(connection, "release_lost_work", lease_ids=expired, suspect=suspect).count
+    released = _release_batches(connection, expired, suspect, wait=False)
     run(connection, "delete_expired_leases", lease_ids=expired)
     return released
+
+
+def _release_batches(
+    connection: Connection, lease_ids: Sequence[int], suspect: Sequence[int] = (), *, wait: bool = True
+) -> int:
+    """Turn the batches of leases into work; return the number of documents.
+
+    An attempt is counted for the work of those leases that are `suspect`. Without `wait` batches locked by a running
+    transaction are skipped.
+    """
+    command = statement("release_batches", skipping_locked=sql.SQL("" if wait else "SKIP LOCKED"))
+    return int(run(connection, command, lease_ids=list(lease_ids), suspect=list(suspect)).value())

@@ -2,15 +2,32 @@
 -- Insert a worker's lease.
 INSERT INTO nearsim_index.lease (worker) VALUES (%(worker)s) RETURNING lease_id
 
--- name: close_lease
--- Delete a worker's lease and release its work, locked in the order in which dispatchers lock. Reads the whole queue.
-WITH leased AS MATERIALIZED (
-    SELECT generation_id, stage, doc_id FROM nearsim.work WHERE lease_id = %(lease_id)s
-    ORDER BY generation_id, stage, doc_id FOR UPDATE
-), freed AS (
-    UPDATE nearsim.work SET lease_id = NULL FROM leased
-    WHERE work.generation_id = leased.generation_id AND work.stage = leased.stage AND work.doc_id = leased.doc_id
+-- name: release_batches
+-- Turn the batches of some leases into work of their documents, and count an attempt for those of suspect leases. What
+-- was queued again meanwhile is new work. Locked in the order in which dispatchers lock; batches that a running
+-- transaction locks may be skipped until it ends. Returns how many documents were released. Reads the whole queue.
+WITH chosen AS MATERIALIZED (
+    SELECT generation_id, stage, doc_id FROM nearsim.work
+    WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[]))
+    ORDER BY generation_id, stage, doc_id FOR UPDATE {skipping_locked}
+), batch AS (
+    DELETE FROM nearsim.work USING chosen
+    WHERE work.generation_id = chosen.generation_id AND work.stage = chosen.stage AND work.doc_id = chosen.doc_id
+    RETURNING work.*, work.lease_id = ANY(CAST(%(suspect)s AS integer[])) AS is_suspect
+), released AS (
+    INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage, queued_at, attempts, reached, error, lost_lease_id)
+    SELECT DISTINCT ON (generation_id, stage, document.doc_id) generation_id, document.doc_id, stage, queued_at,
+        attempts + CAST(is_suspect AS integer), reached,
+        CASE WHEN is_suspect THEN 'the worker died or its lease expired' ELSE error END,
+        CASE WHEN is_suspect THEN lease_id ELSE lost_lease_id END
+    FROM batch CROSS JOIN LATERAL unnest(doc_ids) AS document (doc_id)
+    ORDER BY generation_id, stage DESC, document.doc_id, attempts
+    {repeat_on_conflict}
 )
+SELECT coalesce(sum(cardinality(doc_ids)), 0) FROM batch
+
+-- name: close_lease
+-- Delete a worker's lease, whose work is released. Relies on lease_pkey.
 DELETE FROM nearsim_index.lease WHERE lease_id = %(lease_id)s
 
 -- name: mark_lease_closed
@@ -57,22 +74,6 @@ FROM nearsim_index.lease CROSS JOIN LATERAL (
             AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())) AS is_held
 ) AS lock
 WHERE closed OR NOT is_held OR beat_at < clock_timestamp() - make_interval(secs => %(silence)s)
-
--- name: release_lost_work
--- Release the work of expired leases, without batches, and count an attempt if it may be what ended the worker. Rows
--- locked by a running transaction are skipped until it ends. Reads the whole queue.
-WITH expired AS MATERIALIZED (
-    SELECT generation_id, stage, doc_id, lease_id = ANY(CAST(%(suspect)s AS integer[])) AS is_suspect FROM nearsim.work
-    WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[])) AND doc_ids IS NULL
-    ORDER BY generation_id, stage, doc_id FOR UPDATE SKIP LOCKED
-)
-UPDATE nearsim.work SET lease_id = NULL, again = false,
-    attempts = CASE WHEN again THEN 0 WHEN is_suspect THEN attempts + 1 ELSE attempts END,
-    error = CASE WHEN is_suspect THEN 'the worker died or its lease expired' ELSE error END,
-    lost_lease_id = CASE WHEN is_suspect AND NOT again THEN work.lease_id END
-FROM expired
-WHERE work.generation_id = expired.generation_id AND work.stage = expired.stage AND work.doc_id = expired.doc_id
-RETURNING work.doc_id
 
 -- name: delete_expired_leases
 -- Delete expired leases without work. A locked one is being renewed, or deleted by another session. Reads the whole

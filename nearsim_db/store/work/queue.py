@@ -1,9 +1,12 @@
-"""The work queue of a generation: queue, take under a lease, finish, fail."""
+"""The work queue of a generation: queue, take under a lease, finish, fail.
+
+Work that waits is a row for each document. Work under a lease is a row for each batch.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from psycopg import sql
 
@@ -28,25 +31,22 @@ _RETAKEN = ((1, 1, 16), (2, 32_767, 1_000_000))
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A document to process, with its attempt count; `reached` is how far an anchor has searched its buckets."""
+class Batch:
+    """Documents of one stage that a worker has under its lease, stored as one row of the queue.
 
-    doc_id: int
-    reached: int
-    attempts: int
+    `doc_ids` are in order. `attempts` of each failed before. `reached` is how far anchors have searched their buckets.
+    """
+
+    batch_id: int
+    stage: WorkStage
+    doc_ids: list[int]
+    attempts: int = 0
+    reached: int = 0
 
     @property
     def is_deadly(self) -> bool:
-        """Whether every attempt, the last ones on this document alone, ended with the worker's death."""
+        """Whether every attempt, the last ones on one document alone, ended with the worker's death."""
         return self.attempts > len(DELAYS_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Documents that a worker signs and then searches under its lease, stored as one row; doc_ids in order."""
-
-    batch_id: int
-    doc_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,11 @@ def dispatch(
     skipping = sql.SQL("" if alone else "FOR UPDATE SKIP LOCKED")
     rows = run(connection, statement("dispatch_changes", skipping_locked=skipping), **parameters).rows()
     changes, whole = rows[0][:2]
-    batches = {GenerationId(row[2]): Batch(*row[3:]) for row in rows if row[2] is not None}
+    batches = {
+        GenerationId(generation_id): Batch(batch_id, "sign", doc_ids)
+        for _, _, generation_id, batch_id, doc_ids in rows
+        if generation_id is not None
+    }
     return Dispatched(changes, bool(whole), batches)
 
 
@@ -141,81 +145,59 @@ def find_work(
     return [(generation_id, stage) for generation_id, stage in rows]
 
 
-def take(
-    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, batch: int
-) -> list[list[Task]]:
-    """Lease the next documents of a stage: a batch of new ones, and small batches of earlier failures."""
-    parameters = {"stage": stage, "lease_id": lease_id, "batch": batch}
-    new = _take(connection, leaves, "take_work", parameters)
-    return [*([new] if new else []), *take_retries(connection, leaves, stage, lease_id, batch)]
-
-
-def take_retries(
-    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, batch: int
-) -> list[list[Task]]:
-    """Lease earlier failures of a stage, in small batches."""
+def take(connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, most: int) -> list[Batch]:
+    """Put the next work of a stage under a lease: a batch of new work, and small batches of earlier failures."""
     parameters = {"stage": stage, "lease_id": lease_id}
-    taken = []
-    for least, most, share in _RETAKEN:
-        again = {**parameters, "least": least, "most": most, "batch": max(1, batch // share)}
-        taken.append(_take(connection, leaves, "take_retries", again))
-    return [tasks for tasks in taken if tasks]
+    batches = run(connection, "take_work", leaves, **parameters, batch=most).all(Batch)
+    for least, most_attempts, share in _RETAKEN:
+        again = {"least": least, "most": most_attempts, "batch": max(1, most // share)}
+        batches += run(connection, "take_retries", leaves, **parameters, **again).all(Batch)
+    return batches
 
 
-def _take(connection: Connection, leaves: Leaves, name: str, parameters: Mapping[str, object]) -> list[Task]:
-    return sorted(run(connection, name, leaves, **parameters).all(Task), key=_by_id)
+def lock(connection: Connection, leaves: Leaves, batch: Batch) -> list[int]:
+    """Lock a batch until the transaction ends; return its documents, none if the lease was lost.
+
+    Those that were purged are no longer in it.
+    """
+    rows = run(connection, "lock_batch", leaves, stage=batch.stage, batch_id=batch.batch_id).rows()
+    return cast(list[int], rows[0][0]) if rows else []
 
 
-def _by_id(task: Task) -> int:
-    return task.doc_id
+def continue_with_search(
+    connection: Connection, leaves: Leaves, batch: Batch, doc_ids: "Sequence[int] | Ints"
+) -> Batch | None:
+    """Have a locked batch of signed documents search for these; without any it is finished."""
+    if not len(doc_ids):
+        finish(connection, leaves, batch)
+        return None
+    searching = Batch(batch.batch_id, "search", sorted(map(int, doc_ids)))
+    run(connection, "continue_batch", leaves, batch_id=batch.batch_id, doc_ids=packed_ids(searching.doc_ids))
+    return searching
 
 
-def finish(
-    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_ids: Sequence[int]
-) -> list[int]:
-    """Remove documents from a stage's queue; return those still under the lease."""
-    if not doc_ids:
-        return []
-    parameters = {"stage": stage, "lease_id": lease_id, "doc_ids": packed_ids(doc_ids)}
-    finished: list[int] = run(connection, "finish_work", leaves, **parameters).values()
-    if len(finished) < len(doc_ids):
-        finished += run(connection, "requeue_work", leaves, **parameters).values()
-    return sorted(finished)
+def continue_anchors(connection: Connection, leaves: Leaves, reached: Mapping[int, int]) -> None:
+    """Queue anchors to search on from the member reached, or from the start if they were queued again meanwhile."""
+    if reached:
+        parameters = {"doc_ids": packed_ids(list(reached)), "reached": packed_ids(list(reached.values()))}
+        run(connection, "continue_anchors", leaves, **parameters)
 
 
-def continue_later(
-    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_id: int, reached: int
-) -> bool:
-    """Requeue an anchor item at `reached` after one slice; False if the lease was lost."""
-    parameters = {"stage": stage, "lease_id": lease_id, "doc_id": doc_id, "reached": reached}
-    return run(connection, "continue_work", leaves, **parameters).count == 1
+def finish(connection: Connection, leaves: Leaves, batch: Batch) -> list[int]:
+    """Remove a batch in the transaction that stores its result; return what `lock` does."""
+    rows = run(connection, "finish_batch", leaves, stage=batch.stage, batch_id=batch.batch_id).rows()
+    return cast(list[int], rows[0][0]) if rows else []
 
 
-def release(
-    connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, doc_ids: Sequence[int]
-) -> None:
-    """Release work without counting an attempt."""
-    run(connection, "release_work", leaves, stage=stage, lease_id=lease_id, doc_ids=packed_ids(doc_ids))
+def fail(connection: Connection, leaves: Leaves, batch: Batch, error: str) -> tuple[list[int], list[int]]:
+    """Turn a batch that failed into work of its documents; return those to be retried, and those set aside.
 
-
-def fail(
-    connection: Connection,
-    leaves: Leaves,
-    stage: WorkStage,
-    lease_id: int,
-    doc_ids: Sequence[int],
-    error: str,
-) -> list[int]:
-    """Record a failure, to be retried with growing delays; return what was set aside instead."""
-    parameters = {
-        "stage": stage,
-        "lease_id": lease_id,
-        "doc_ids": packed_ids(doc_ids),
-        "error": error,
-        "delays": list(DELAYS_SECONDS),
-    }
-    rows = run(connection, "fail_work", leaves, **parameters).rows()
-    return [doc_id for doc_id, set_aside in rows if set_aside]
+    Each retry is due after a longer delay. Documents that were queued again meanwhile are new work.
+    """
+    parameters = {"stage": batch.stage, "batch_id": batch.batch_id, "error": error}
+    rows = run(connection, "fail_batch", leaves, **parameters, delays=list(DELAYS_SECONDS)).rows()
+    retried = [doc_id for doc_id, is_aside in rows if not is_aside]
+    return retried, [doc_id for doc_id, is_aside in rows if is_aside]
 
 
 def server_time(connection: Connection) -> datetime:

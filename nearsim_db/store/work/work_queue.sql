@@ -9,7 +9,7 @@ SELECT EXISTS (SELECT FROM nearsim.change WHERE doc_id IS NOT NULL OR collection
 -- Turn captured changes into work for every generation of their collections: to sign, or to link only. A change is
 -- taken by deleting it, never by a cursor over ids or times, which commit late; locking it before, to skip what others
 -- take, costs 54 bytes of write-ahead log, and is left out if no other session takes changes. Existing work stays
--- queued, and is repeated if a worker is processing it; what is not queued is inserted without ON CONFLICT, which logs a
+-- queued, and begins anew if it failed; what is not queued is inserted without ON CONFLICT, which logs a
 -- row twice, and fails if another session queues it at the same time. New work to sign of some generations is put under
 -- the worker's lease, as a batch for each generation, if that has not expired. Returns the number of changes that were
 -- found, how many mean every document, and the batches, one row each. Reads nearsim.change up to the last one taken;
@@ -111,15 +111,15 @@ ORDER BY 2
 {repeat_on_conflict}
 
 -- name: queue_work
--- Queue documents for a stage; work being processed is repeated. Relies on work_pkey.
+-- Queue documents for a stage; what failed begins anew. Documents of a batch that is being processed become work beside
+-- it. Relies on work_pkey.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage, due_at)
 SELECT {generation_id}, doc_id, %(stage)s, now() + make_interval(secs => %(delay)s)
 FROM (SELECT DISTINCT doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS q (doc_id) ORDER BY doc_id) AS q
 ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
-    again = stored.lease_id IS NOT NULL, attempts = 0, reached = 0, error = NULL, set_aside_at = NULL,
-    due_at = least(stored.due_at, excluded.due_at),
-    queued_at = CASE WHEN stored.lease_id IS NULL THEN now() ELSE stored.queued_at END
-WHERE stored.lease_id IS NOT NULL OR stored.attempts > 0 OR stored.reached > 0
+    attempts = 0, reached = 0, error = NULL, set_aside_at = NULL, lost_lease_id = NULL, queued_at = now(),
+    due_at = least(stored.due_at, excluded.due_at)
+WHERE stored.attempts > 0 OR stored.reached > 0
 
 -- name: find_work
 -- Generations and stages with work due, of one collection or of all; work of a generation being built
@@ -167,87 +167,73 @@ WHERE generation.state IN ('catching_up', 'ready', 'live', 'retired')
 ORDER BY generation.generation_id, stage.position
 
 -- name: take_work
--- Lease the next batch of a stage, in doc_id order, if the worker's lease has not expired; locked rows are skipped.
--- Relies on work_free.
-WITH renewed AS (
-    UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
-), free AS MATERIALIZED (
+-- Put the next new work of a stage, in doc_id order, under the worker's lease if that has not expired; locked rows are
+-- skipped. Relies on work_free.
+WITH free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts = 0 AND lease_id IS NULL
         AND due_at <= clock_timestamp()
     ORDER BY doc_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED
-)
-UPDATE nearsim.work SET lease_id = renewed.lease_id, again = false
-FROM renewed
-WHERE work.ctid = ANY (ARRAY(SELECT ctid FROM free))
-RETURNING work.doc_id, work.reached, work.attempts
+), {leased_as_batch}
 
 -- name: take_retries
--- Lease failed work for another attempt: a few documents at the second attempt, later ones one by one, so that a
--- document that always fails does not affect others. Relies on work_tried_before.
-WITH renewed AS (
-    UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
-), free AS MATERIALIZED (
+-- Put failed work under the worker's lease for another attempt: a few documents at the second attempt, later ones one by
+-- one, so that a document that always fails does not affect others. Relies on work_tried_before.
+WITH free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts > 0
         AND attempts BETWEEN %(least)s AND %(most)s AND lease_id IS NULL
         AND set_aside_at IS NULL AND due_at <= clock_timestamp()
     ORDER BY attempts, doc_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED
-)
-UPDATE nearsim.work SET lease_id = renewed.lease_id, again = false
-FROM renewed
-WHERE work.ctid = ANY (ARRAY(SELECT ctid FROM free))
-RETURNING work.doc_id, work.reached, work.attempts
+), {leased_as_batch}
 
--- name: finish_work
--- Remove documents from a stage's queue in the transaction that stores the result; returns those that were still under
--- the lease, except those that were queued again meanwhile. Relies on work_pkey.
+-- name: lock_batch
+-- Lock a batch until the transaction ends; no row if its lease was lost. Relies on work_pkey.
+SELECT doc_ids FROM nearsim.work
+WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch_id)s FOR UPDATE
+
+-- name: continue_batch
+-- Turn a locked batch of signed documents into the search for documents, which replaces work to search them that waits.
+-- Relies on work_pkey.
+WITH replaced AS (
+    DELETE FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = 'search' AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+)
+UPDATE nearsim.work SET stage = 'search', doc_ids = %(doc_ids)s, attempts = 0, error = NULL, lost_lease_id = NULL
+WHERE generation_id = {generation_id} AND stage = 'sign' AND doc_id = %(batch_id)s
+
+-- name: continue_anchors
+-- Queue anchors to continue at the member that each has reached; those that were queued meanwhile begin anew. Relies on
+-- work_pkey.
+INSERT INTO nearsim.work (generation_id, doc_id, stage, reached)
+SELECT {generation_id}, doc_id, 'anchor', reached
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(reached)s AS bigint[])) AS anchor (doc_id, reached)
+ORDER BY doc_id
+ON CONFLICT (generation_id, stage, doc_id) DO NOTHING
+
+-- name: finish_batch
+-- Remove a batch in the transaction that stores its result; no row if its lease was lost. Relies on work_pkey.
 DELETE FROM nearsim.work
-WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-    AND lease_id = %(lease_id)s AND NOT again
-RETURNING doc_id
+WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch_id)s
+RETURNING doc_ids
 
--- name: requeue_work
--- Queue documents as new that were queued again while they were processed: what is left under the lease after
--- finish_work, in a later snapshot, which sees what finish_work waited for. Relies on work_pkey.
-UPDATE nearsim.work
-SET lease_id = NULL, again = false, attempts = 0, reached = 0, error = NULL, queued_at = now(), due_at = now()
-WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-    AND lease_id = %(lease_id)s
-RETURNING doc_id
-
--- name: continue_work
--- Release an anchor after a slice of its work, to continue at `reached`, or from the beginning if it was queued again
--- meanwhile. No row if the lease was lost. Relies on work_pkey.
-UPDATE nearsim.work SET lease_id = NULL, again = false, attempts = 0, error = NULL,
-    reached = CASE WHEN again THEN 0 ELSE %(reached)s END
-WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(doc_id)s AND lease_id = %(lease_id)s
-RETURNING doc_id
-
--- name: release_work
--- Release work without counting an attempt. Relies on work_pkey.
-UPDATE nearsim.work SET lease_id = NULL
-WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-    AND lease_id = %(lease_id)s
-
--- name: fail_work
--- Record a failure: retry with growing delays, set aside after the last. Returns what was set aside; what changed
--- meanwhile starts anew. Locked in the order in which dispatchers lock. Relies on work_pkey.
-WITH leased AS MATERIALIZED (
-    SELECT doc_id FROM nearsim.work
-    WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
-        AND lease_id = %(lease_id)s
-    ORDER BY doc_id FOR UPDATE
+-- name: fail_batch
+-- Turn a batch that failed into work of its documents, with an attempt counted: to be retried after a growing delay, set
+-- aside after the last. What was queued again meanwhile stays new work. Returns the documents, and whether they were set
+-- aside; no row if the lease was lost. Relies on work_pkey.
+WITH failed AS (
+    DELETE FROM nearsim.work
+    WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch_id)s
+    RETURNING queued_at, CAST(attempts + 1 AS smallint) AS attempts, reached, doc_ids
 )
-UPDATE nearsim.work SET lease_id = NULL, again = false, error = %(error)s,
-    attempts = CASE WHEN again THEN 0 ELSE attempts + 1 END,
-    due_at = clock_timestamp() + make_interval(
-        secs => coalesce((CAST(%(delays)s AS double precision[]))[CASE WHEN again THEN 1 ELSE attempts + 1 END], 0)),
-    set_aside_at = CASE
-        WHEN NOT again AND attempts + 1 > cardinality(CAST(%(delays)s AS double precision[])) THEN clock_timestamp() END
-FROM leased
-WHERE work.generation_id = {generation_id} AND work.stage = %(stage)s AND work.doc_id = leased.doc_id
-RETURNING work.doc_id, set_aside_at IS NOT NULL
+INSERT INTO nearsim.work (generation_id, doc_id, stage, queued_at, attempts, reached, error, due_at, set_aside_at)
+SELECT {generation_id}, document.doc_id, %(stage)s, queued_at, attempts, reached, %(error)s,
+    clock_timestamp() + make_interval(secs => coalesce((CAST(%(delays)s AS double precision[]))[attempts], 0)),
+    CASE WHEN attempts > cardinality(CAST(%(delays)s AS double precision[])) THEN clock_timestamp() END
+FROM failed CROSS JOIN LATERAL unnest(doc_ids) AS document (doc_id)
+ORDER BY document.doc_id
+ON CONFLICT (generation_id, stage, doc_id) DO NOTHING
+RETURNING doc_id, set_aside_at IS NOT NULL
 
 -- name: has_unfinished_work
 -- Whether work of a stage queued before a moment is still queued or being processed. Failures waiting for a later

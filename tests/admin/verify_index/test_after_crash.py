@@ -8,7 +8,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.admin.verify_index import check, verify_index
-from nearsim_db.indexing import work_queue
+from nearsim_db.indexing.queue import runner
 from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.cluster import Cluster
 from nearsim_db.store.work.queue import STAGES
@@ -90,7 +90,7 @@ def test_work_in_progress_is_not_a_fault(
         for seed in range(_SEEDS):
             rng = random.Random(f"{name} {seed}")
             monkeypatch.setattr(
-                work_queue, "_BATCH_SIZES", {stage: rng.choice([1, 2, 3]) for stage in STAGES}
+                runner, "_BATCH_DOCUMENTS", {stage: rng.choice([1, 2, 3]) for stage in STAGES}
             )
             monkeypatch.setattr(check, "_DOCUMENTS_AT_ONCE", rng.choice([1, 4, 1000]))
             _play(world, monitor, rng)

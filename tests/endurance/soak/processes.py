@@ -97,15 +97,15 @@ def run_nearsim(url: str, arguments: tuple[str, ...], seed: float | None, most_s
     Collections of at most `most_shared` documents share their tables.
     """
     from nearsim_db.cli import main
-    from nearsim_db.indexing import queue_stages, work_queue
+    from nearsim_db.indexing.queue import runner, stages
 
     os.environ["NEARSIM_DATABASE_URL"] = url
     partitions.MOST_SHARED = most_shared
     if seed is not None:
         rng = random.Random(seed)
-        work_queue._BATCH_SIZES = {stage: rng.choice([1, 2, 5, 20]) for stage in work_queue._BATCH_SIZES}
-        queue_stages._MEMBERS_PER_BATCH = rng.choice([1, 3, 100])
-        queue_stages._CANDIDATES_PER_BATCH = rng.choice([1, 5, 100])
+        runner._BATCH_DOCUMENTS = {stage: rng.choice([1, 2, 5, 20]) for stage in runner._BATCH_DOCUMENTS}
+        stages._MEMBERS_PER_BATCH = rng.choice([1, 3, 100])
+        stages._CANDIDATES_PER_BATCH = rng.choice([1, 5, 100])
     sys.argv = ["nearsim", *arguments]
     main()
 

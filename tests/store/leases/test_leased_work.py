@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from nearsim_db import Index
-from nearsim_db.indexing import steps, work_queue
-from nearsim_db.indexing.dispatch import dispatch_changes, dispatch_leased
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.queue.dispatch import dispatch_changes, dispatch_leased
+from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.store.documents import purges
 from nearsim_db.store.driver import Connection, statements
 from nearsim_db.store.driver.statements import Leaves
@@ -102,9 +103,8 @@ def test_work_to_search_takes_the_place_of_work_to_sign(
     queue.queue_work(connection, leaves, "sign", [3])  # written again meanwhile
     queue.queue_work(connection, leaves, "search", [1])
     connection.commit()
-    searching: list[Batch] = []
-    work_queue.sign_batch(index.database.engine, context_of(index), lease_id, searching, batch)
-    assert [batch.doc_ids for batch in searching] == [[1, 3]]
+    searching = runner_of(index).run(batch)
+    assert searching is not None and searching.doc_ids == [1, 3]
     single = "SELECT stage, doc_id, lease_id FROM nearsim.work WHERE doc_ids IS NULL ORDER BY 1, 2"
     assert read(index, single) == [("link", 2, None), ("sign", 3, None)]
     assert read(index, "SELECT stage, doc_ids, lease_id FROM nearsim.work WHERE doc_id < 0") == [
@@ -116,32 +116,31 @@ def test_work_to_search_takes_the_place_of_work_to_sign(
 def test_worker_searches_what_it_signed(index: Index, connection: Connection) -> None:
     """No other worker takes the search while the lease is valid."""
     write(index, *BODIES, f"{BODIES[0]} seven")
-    engine, context = index.database.engine, context_of(index)
-    lease_id, searching = leases.open_lease(connection, "one"), list[Batch]()
+    lease_id, runner = leases.open_lease(connection, "one"), runner_of(index)
     connection.commit()
     with index.database.lease() as second:
-        assert work_queue.sign_batch(engine, context, lease_id, searching) == 4
-        (batch,) = searching
-        assert batch.doc_ids == [1, 3, 4]
-        assert work_queue.work_batch(engine, context, "search", second) == 0
-        assert work_queue.search_batch(engine, context, lease_id, batch) == 3
+        (batch,) = runner.take("sign", lease_id)
+        searching = runner.run(batch)
+        assert searching is not None and searching.doc_ids == [1, 3, 4]
+        assert runner.work("search", second) == 0
+        assert runner.run(searching) is None
     assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
     assert read(index, "SELECT FROM nearsim_index.queued_work WHERE stage = 'search'") == []
 
 
 def test_search_of_a_lost_lease_is_done_by_another_worker(index: Index, connection: Connection) -> None:
     write(index, *BODIES, f"{BODIES[0]} seven")
-    engine, context = index.database.engine, context_of(index)
-    lease_id, searching = leases.open_lease(connection, "one"), list[Batch]()
+    lease_id, runner = leases.open_lease(connection, "one"), runner_of(index)
     connection.commit()
-    work_queue.sign_batch(engine, context, lease_id, searching)
+    (batch,) = runner.take("sign", lease_id)
+    searching = runner.run(batch)
     lose_leases(index)
     assert read(index, "SELECT doc_id, attempts FROM nearsim.work WHERE stage = 'search'") == [
         (1, 1),
         (3, 1),
         (4, 1),
     ]
-    assert work_queue.search_batch(engine, context, lease_id, searching[0]) == 3
+    assert searching is not None and runner.run(searching) is None
     index.build()
     assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
     assert read(index, "SELECT FROM nearsim_index.queued_work") == []
@@ -150,13 +149,12 @@ def test_search_of_a_lost_lease_is_done_by_another_worker(index: Index, connecti
 def test_batch_of_a_lost_lease_stores_no_signatures(
     index: Index, leaves: Leaves, connection: Connection
 ) -> None:
-    lease_id, searching = leases.open_lease(connection, "one"), list[Batch]()
+    lease_id = leases.open_lease(connection, "one")
     connection.commit()
     insert(index, *BODIES)
     (batch,) = dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])[1].values()
     lose_leases(index)
-    work_queue.sign_batch(index.database.engine, context_of(index), lease_id, searching, batch)
-    assert searching == [] and signed(index) == 0
+    assert runner_of(index).run(batch) is None and signed(index) == 0
     assert read(index, "SELECT DISTINCT stage, lease_id, attempts FROM nearsim.work") == [("sign", None, 1)]
     index.build()
     assert signed(index) == 3
@@ -165,7 +163,7 @@ def test_batch_of_a_lost_lease_stores_no_signatures(
 def test_closed_lease_releases_batches_without_counting_an_attempt(
     index: Index, leaves: Leaves, connection: Connection
 ) -> None:
-    """Work that is queued for one of the documents meanwhile is repeated if another worker has it."""
+    """Work that was queued for one of the documents meanwhile, and that another worker has, is repeated."""
     one, two = leases.open_lease(connection, "one"), leases.open_lease(connection, "two")
     connection.commit()
     insert(index, *BODIES)
@@ -174,10 +172,11 @@ def test_closed_lease_releases_batches_without_counting_an_attempt(
     assert take(connection, leaves, two) == [[2]]
     leases.close_lease(connection, one)
     connection.commit()
-    assert read(index, "SELECT doc_id, lease_id, again, attempts FROM nearsim.work ORDER BY 1") == [
-        (1, None, False, 0),
-        (2, two, True, 0),
-        (3, None, False, 0),
+    assert read(index, "SELECT doc_id, lease_id, attempts FROM nearsim_index.queued_work ORDER BY 1, 2") == [
+        (1, None, 0),
+        (2, two, 0),
+        (2, None, 0),
+        (3, None, 0),
     ]
 
 
@@ -198,11 +197,9 @@ def test_document_written_again_while_its_batch_is_signed(
     engine, store = index.database.engine, steps.store_signatures
 
     def sign(lease_id: int) -> None:
-        searching: list[Batch] = []
         (batch,) = dispatch_leased(engine, lease_id, [leaves.generation_id])[1].values()
-        work_queue.sign_batch(engine, context_of(index), lease_id, searching, batch)
-        for signed_batch in searching:
-            work_queue.search_batch(engine, context_of(index), lease_id, signed_batch)
+        if (searching := runner_of(index).run(batch)) is not None:
+            runner_of(index).run(searching)
 
     def store_late(*arguments: Any) -> Batch | None:
         patched.undo()
@@ -222,15 +219,17 @@ def test_document_written_again_while_its_batch_is_signed(
 def test_failed_batch_becomes_work_of_each_document(
     index: Index, leaves: Leaves, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lease_id, searching = leases.open_lease(connection, "one"), list[Batch]()
+    lease_id = leases.open_lease(connection, "one")
     connection.commit()
     insert(index, *BODIES)
     (batch,) = dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])[1].values()
     warnings: list[str] = []
     context = replace(context_of(index), warn=warnings.append)
     monkeypatch.setattr(steps, "store_signatures", broken)
-    assert work_queue.sign_batch(index.database.engine, context, lease_id, searching, batch) == 3
-    assert searching == [] and len(warnings) == 1 and "out of ideas" in warnings[0]
+    assert Runner(index.database.engine, context).run(batch) is None
+    assert (
+        len(warnings) == 1 and "sign of 3 documents failed" in warnings[0] and "out of ideas" in warnings[0]
+    )
     assert read(index, "SELECT DISTINCT stage, lease_id, attempts FROM nearsim.work") == [("sign", None, 1)]
 
 
@@ -249,6 +248,11 @@ def test_documents_of_a_batch_are_listed_and_counted(
     assert queue.has_unfinished_work(connection, leaves, "sign", queue.server_time(connection))
     listed = backlog.stream_work(connection, None, None, failed=False)
     assert [(item.stage, item.state, item.worker) for item in listed] == [("sign", "being done", "one")] * 3
+
+
+def runner_of(index: Index) -> Runner:
+    """The runner of a worker for the live generation."""
+    return Runner(index.database.engine, context_of(index))
 
 
 def broken(*arguments: object) -> None:

@@ -6,14 +6,14 @@ import pytest
 
 from nearsim_db import Index
 from nearsim_db.errors import DatabaseError
-from nearsim_db.indexing import work_queue
-from nearsim_db.indexing.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.dispatch import dispatch_changes
+from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.records import silent
 from nearsim_db.store.driver import Connection, statements
 from nearsim_db.store.driver.locks import Lock, release_lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
-from tests.builders.leased_work import BODIES, context_of, edit, read, run, signed, take, write
+from tests.builders.leased_work import BODIES, context_of, edit, read, run, signed, take, take_batch, write
 
 
 @pytest.mark.slow("starts processes")
@@ -43,19 +43,21 @@ def test_finish_returns_only_work_still_leased(
 ) -> None:
     write(index, *BODIES)
     one = leases.open_lease(connection, "one")
-    assert take(connection, leaves, one) == [[1, 2, 3]]
+    lost = take_batch(connection, leaves, one)
+    assert lost.doc_ids == [1, 2, 3]
     connection.commit()
     release_lock(connection, Lock.WORKER_LEASE, one)
     connection.commit()
     assert leases.release_lost_work(other) == 3
     two = leases.open_lease(other, "two")
-    assert take(other, leaves, two, 16) == [[1]]  # each may be what the first one died of
+    (held,) = queue.take(other, leaves, "sign", two, 16)
+    assert held.doc_ids == [1]  # each may be what the first one died of
     other.commit()
-    assert queue.finish(connection, leaves, "sign", one, [1, 2, 3]) == []
-    assert not queue.continue_later(connection, leaves, "sign", one, 1, 7)
-    assert queue.fail(connection, leaves, "sign", one, [1, 2, 3], "late") == []
+    assert queue.lock(connection, leaves, lost) == []
+    assert queue.finish(connection, leaves, lost) == []
+    assert queue.fail(connection, leaves, lost, "late") == ([], [])
     connection.commit()
-    assert queue.finish(other, leaves, "sign", two, [1, 2, 3]) == [1]
+    assert queue.finish(other, leaves, held) == [1]
 
 
 def test_lease_of_a_running_worker_is_not_released(
@@ -63,24 +65,25 @@ def test_lease_of_a_running_worker_is_not_released(
 ) -> None:
     write(index, *BODIES)
     lease_id = leases.open_lease(connection, "alive")
-    take(connection, leaves, lease_id)
+    batch = take_batch(connection, leaves, lease_id)
     connection.commit()
     assert leases.release_lost_work(other) == 0
     other.commit()
-    assert queue.finish(connection, leaves, "sign", lease_id, [1, 2, 3]) == [1, 2, 3]
+    assert queue.finish(connection, leaves, batch) == [1, 2, 3]
 
 
 def test_changes_during_work_are_queued_again(index: Index, leaves: Leaves, connection: Connection) -> None:
     write(index, *BODIES)
     lease_id = leases.open_lease(connection, "one")
-    take(connection, leaves, lease_id)
+    batch = take_batch(connection, leaves, lease_id)
     connection.commit()
     run(index, "UPDATE nearsim.document SET body = 'edited meanwhile' WHERE doc_id = 2")
     dispatch_changes(index.database.engine)
-    assert queue.finish(connection, leaves, "sign", lease_id, [1, 2, 3]) == [1, 2, 3]
+    assert queue.finish(connection, leaves, batch) == [1, 2, 3]
     connection.commit()
-    assert take(connection, leaves, lease_id) == [[2]]
-    assert queue.finish(connection, leaves, "sign", lease_id, [2]) == [2]
+    again = take_batch(connection, leaves, lease_id)
+    assert again.doc_ids == [2]
+    assert queue.finish(connection, leaves, again) == [2]
     assert queue.count_work(connection, leaves) == (0, 0)
 
 
@@ -90,20 +93,15 @@ def test_dispatcher_loses_no_change_whatever_the_state_of_work(
     write(index, *BODIES)
     edit(index, "free and new")  # stays one row each
     lease_id = leases.open_lease(connection, "one")
-    assert take(connection, leaves, lease_id) == [[1, 2, 3]]
-    for _ in range(len(queue.DELAYS_SECONDS)):
-        queue.fail(connection, leaves, "sign", lease_id, [1], "bad")
-        connection.execute("UPDATE nearsim.work SET due_at = now() WHERE doc_id = 1")
-        connection.execute("UPDATE nearsim.work SET lease_id = %(id)s WHERE doc_id = 1", {"id": lease_id})
-    assert queue.fail(connection, leaves, "sign", lease_id, [1], "bad") == [1]  # set aside
-    queue.fail(connection, leaves, "sign", lease_id, [2], "bad")  # waits
+    run(index, "UPDATE nearsim.work SET attempts = 5, error = 'bad', set_aside_at = now() WHERE doc_id = 1")
+    run(index, "UPDATE nearsim.work SET attempts = 2, due_at = now() + interval '1 h' WHERE doc_id = 2")
+    held = take_batch(connection, leaves, lease_id)
+    assert held.doc_ids == [3]
     connection.commit()
     edit(index, "another")
-    assert read(
-        index,
-        "SELECT doc_id, lease_id IS NOT NULL, again, attempts, set_aside_at FROM nearsim.work ORDER BY 1",
-    ) == [(1, False, False, 0, None), (2, False, False, 0, None), (3, True, True, 0, None)]
-    queue.release(connection, leaves, "sign", lease_id, [3])
+    single = "SELECT doc_id, attempts, error, set_aside_at FROM nearsim.work WHERE doc_id > 0 ORDER BY 1"
+    assert read(index, single) == [(1, 0, None, None), (2, 0, None, None), (3, 0, None, None)]
+    assert queue.finish(connection, leaves, held) == [3]
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
 
 
@@ -114,14 +112,12 @@ def test_failed_work_backs_off_and_is_set_aside_with_its_error(
     lease_id = leases.open_lease(connection, "one")
     waits = []
     for _ in queue.DELAYS_SECONDS:
-        assert take(connection, leaves, lease_id) == [[1]]
-        assert queue.fail(connection, leaves, "sign", lease_id, [1], "bad") == []
+        assert queue.fail(connection, leaves, take_batch(connection, leaves, lease_id), "bad") == ([1], [])
         wait = "SELECT round(extract(epoch FROM due_at - clock_timestamp())) FROM nearsim.work"
         waits.append(float(statements.run(connection, wait).value()))
         connection.execute("UPDATE nearsim.work SET due_at = clock_timestamp()")
     assert waits == list(queue.DELAYS_SECONDS)
-    assert take(connection, leaves, lease_id) == [[1]]
-    assert queue.fail(connection, leaves, "sign", lease_id, [1], "worse") == [1]
+    assert queue.fail(connection, leaves, take_batch(connection, leaves, lease_id), "worse") == ([], [1])
     assert take(connection, leaves, lease_id) == []
     assert queue.count_work(connection, leaves) == (0, 1)
     assert statements.run(connection, "SELECT error FROM nearsim.work").value() == "worse"
@@ -144,7 +140,7 @@ def test_releasing_and_queueing_lock_work_in_the_same_order(
     lease_id = leases.open_lease(connection, "one")
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
     connection.commit()
-    run(index, "UPDATE nearsim.work SET error = 'moved behind the others' WHERE doc_id = 1")
+    write(index, "something new")
     pid = statements.run(connection, "SELECT pg_backend_pid()").value()
     queue.queue_work(other, leaves, "sign", [1])
     closing = threading.Thread(target=leases.close_lease, args=(connection, lease_id))
@@ -155,7 +151,7 @@ def test_releasing_and_queueing_lock_work_in_the_same_order(
     other.commit()
     closing.join()
     connection.commit()
-    assert read(index, "SELECT count(*) FROM nearsim.work WHERE lease_id IS NULL") == [(3,)]
+    assert read(index, "SELECT count(*) FROM nearsim.work WHERE lease_id IS NULL") == [(4,)]
 
 
 def test_process_with_an_expired_lease_fails_instead_of_waiting(index: Index) -> None:
@@ -163,7 +159,7 @@ def test_process_with_an_expired_lease_fails_instead_of_waiting(index: Index) ->
     with index.database.lease() as lease_id:
         run(index, "DELETE FROM nearsim_index.lease")
         with pytest.raises(DatabaseError, match="this process's lease expired"):
-            work_queue.drain(index.database.engine, context_of(index), lease_id, silent)
+            Runner(index.database.engine, context_of(index)).drain(lease_id, silent)
     index.build()
     assert signed(index) == 3
 
@@ -186,7 +182,7 @@ def test_document_that_kills_workers_is_set_aside_and_leaves_the_index(
         connection.commit()
     assert signed(index) == 3
     with index.database.lease() as lease_id:
-        assert work_queue.work_batch(index.database.engine, context_of(index), "sign", lease_id) == 1
+        assert Runner(index.database.engine, context_of(index)).work("sign", lease_id) == 1
     assert signed(index) == 2
     ((error, is_aside),) = read(
         index, "SELECT error, set_aside_at IS NOT NULL FROM nearsim.work WHERE stage = 'sign'"
@@ -199,10 +195,11 @@ def test_frozen_worker_does_not_block_others(
 ) -> None:
     write(index, *BODIES)
     frozen = leases.open_lease(connection, "frozen")
+    (first,) = queue.take(connection, leaves, "sign", frozen, 1)
     take(connection, leaves, frozen)
     connection.execute("UPDATE nearsim_index.lease SET beat_at = beat_at - interval '1 hour'")
     connection.commit()
-    assert queue.finish(connection, leaves, "sign", frozen, [1]) == [1]
+    assert queue.finish(connection, leaves, first) == [1]
     other.execute("SET lock_timeout = '100ms'")
     assert leases.release_lost_work(other) == 2
     assert read(index, "SELECT count(*) FROM nearsim_index.lease") == [(1,)]

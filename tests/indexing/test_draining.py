@@ -1,10 +1,9 @@
-"""Waiting for a long queue, and for work that is postponed for a moment."""
+"""Draining a long queue, and waiting for work that is postponed for a moment."""
 
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing import finish_stages
-from nearsim_db.records import silent
+from nearsim_db.indexing.queue import runner
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.work import queue
 
@@ -30,28 +29,21 @@ def test_a_long_queue_is_taken_without_a_look_before_each_batch(
     """The end is looked for once a second and after a small batch; what was done is vacuumed."""
     looks = count_calls(monkeypatch, "has_unfinished_work")
     vacuums = count_calls(monkeypatch, "vacuum_work")
-    batches: list[int] = []
-    monkeypatch.setattr(finish_stages, "_CHECK_SECONDS", 60.0)
-    monkeypatch.setattr(finish_stages, "_VACUUM_EVERY", 1_000)
+    monkeypatch.setattr(runner, "_CHECK_SECONDS", 60.0)
+    monkeypatch.setattr(runner, "_VACUUM_EVERY", 1_000)
+    monkeypatch.setitem(runner._BATCH_DOCUMENTS, "link", BATCH)
     with Index.connect(database_url) as index, index.database.lease() as lease_id:
         index.add([Document("a", body="one two three")])
-        ((generation, _),) = index.profiles()
-        leaves, engine = generation.leaves, index.database.engine
+        context = index.serving().context
         with index.database.transaction() as connection:
-            queue.queue_work(connection, leaves, "link", range(1, QUEUED + 1))
+            queue.queue_work(connection, context.leaves, "link", range(1, QUEUED + 1))
         looks.clear()
-
-        def do_batch() -> int:
-            with index.database.transaction() as connection:
-                taken = queue.take(connection, leaves, "link", lease_id, BATCH)
-                done = [task.doc_id for tasks in taken for task in tasks]
-                assert queue.finish(connection, leaves, "link", lease_id, done) == done
-            batches.append(len(done))
-            return len(done)
-
-        finish_stages.finish_stages(engine, leaves, lease_id, {"link": do_batch}, silent)
-    assert batches == [500, 500, 500, 500, 500, 500, 200]
-    assert len(looks) == 2
+        steps: list[tuple[str, int]] = []
+        runner.Runner(index.database.engine, context).drain(
+            lease_id, lambda step, done, total: steps.append((step, done))
+        )
+    assert steps == [("clusters", done) for done in (500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_200)]
+    assert len(looks) == len(queue.STAGES) + 1
     assert len(vacuums) == 3
 
 
@@ -63,11 +55,11 @@ def test_documents_queued_again_meanwhile_stay_queued(database_url: str) -> None
         leaves = generation.leaves
         with index.database.transaction() as connection:
             queue.queue_work(connection, leaves, "link", [1, 2, 3])
-            queue.take(connection, leaves, "link", lease_id, 10)
+            (batch,) = queue.take(connection, leaves, "link", lease_id, 10)
             queue.queue_work(connection, leaves, "link", [2])
-            assert queue.finish(connection, leaves, "link", lease_id, [1, 2, 3, 4]) == [1, 2, 3]
+            assert queue.finish(connection, leaves, batch) == [1, 2, 3]
             (again,) = queue.take(connection, leaves, "link", lease_id, 10)
-            assert [task.doc_id for task in again] == [2]
+            assert again.doc_ids == [2]
 
 
 def test_build_waits_for_postponed_work(database_url: str, connection: Connection) -> None:

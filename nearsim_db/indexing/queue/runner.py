@@ -1,0 +1,148 @@
+"""The runner: takes batches of a generation's queue under a lease and does them, for workers and commands alike."""
+
+import time
+from datetime import datetime
+from functools import partial
+
+from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError, count_of
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.queue.stages import STAGE_WORK
+from nearsim_db.records import Progress, WorkStage
+from nearsim_db.store.driver import Connection, Engine
+from nearsim_db.store.driver.driver_errors import attempts, is_transient, retry_conflicts
+from nearsim_db.store.generations import generation_rows, partitions
+from nearsim_db.store.work import leases, queue
+from nearsim_db.store.work.queue import STAGES, Batch
+
+_BATCH_DOCUMENTS: dict[WorkStage, int] = {
+    "compare": 1,
+    "sign": 1_000,
+    "search": 1_000,
+    "anchor": 16,
+    "link": 2_000,
+}
+_PROGRESS_STEPS: dict[WorkStage, str] = {
+    "compare": "changes",
+    "sign": "sign",
+    "search": "search",
+    "anchor": "search",
+    "link": "clusters",
+}
+_POLL_SECONDS = 0.05
+_CHECK_SECONDS = 1.0  # to look for the end costs more than to take the next batch
+_LARGE_BATCH = 500
+_VACUUM_EVERY = 50_000
+
+
+class Runner:
+    """Does what is queued for a generation."""
+
+    def __init__(self, engine: Engine, context: Context) -> None:
+        self._engine = engine
+        self._context = context
+
+    def take(self, stage: WorkStage, lease_id: int) -> list[Batch]:
+        """Put the next work of a stage under a lease: a batch of new work, and small ones of earlier failures."""
+        with self._engine.connect() as connection:
+            batches = queue.take(connection, self._context.leaves, stage, lease_id, _BATCH_DOCUMENTS[stage])
+            connection.commit()
+        return batches
+
+    def run(self, batch: Batch) -> Batch | None:
+        """Do a batch; return the batch that follows it, if one does: what was signed is searched.
+
+        If it fails, its documents are retried later, apart from the rest, and set aside after a few attempts. Errors
+        that do not come from the documents (a lost connection, a full disk) are raised.
+        """
+        context, following = self._context, None
+        with self._engine.connect() as connection:
+            try:
+                if batch.is_deadly:
+                    raise NearsimError("each worker that took this task died or lost its lease")
+                for attempt in attempts(connection):
+                    with attempt:
+                        context.found.clear()
+                        following = STAGE_WORK[batch.stage](connection, context, batch)
+            except Exception as error:
+                connection.rollback()
+                if is_transient(error):
+                    raise
+                self._record_failure(connection, batch, error)
+        return following
+
+    def _record_failure(self, connection: Connection, batch: Batch, error: Exception) -> None:
+        """Record an error, and remove documents that cannot be signed: their stored signature is of an older text."""
+        context = self._context
+        context.found.clear()
+        try:
+            generation_rows.reread(connection, context.generation)
+        except NotFoundError:  # it was dropped meanwhile
+            return
+
+        reason = f"{type(error).__name__}: {error}"
+        failed, set_aside = queue.fail(connection, context.leaves, batch, reason)
+        if batch.stage == "sign" and set_aside:
+            steps.store_signatures(connection, context, set_aside, steps.sign_documents(context, []))
+        connection.commit()
+
+        if failed or set_aside:
+            context.totals.update({"failed": len(failed), "set aside": len(set_aside)})
+            documents = count_of(len(failed) + len(set_aside), "document")
+            context.warn(f"{batch.stage} of {documents} failed, {len(set_aside)} of them set aside: {reason}")
+
+    def work(self, stage: WorkStage, lease_id: int) -> int:
+        """Take work of a stage and do it, with what follows; return how many documents were taken."""
+        batches = self.take(stage, lease_id)
+        for batch in batches:
+            following: Batch | None = batch
+            while following is not None:
+                following = self.run(following)
+        return sum(len(batch.doc_ids) for batch in batches)
+
+    def drain(self, lease_id: int, progress: Progress) -> None:
+        """Work until everything queued so far is done, here or by other workers, stage after stage."""
+        with self._engine.connect() as connection:
+            queue.await_dispatchers(connection)
+            connection.commit()
+            for stage in STAGES:
+                self._finish(connection, stage, lease_id, progress)
+
+    def _finish(self, connection: Connection, stage: WorkStage, lease_id: int, progress: Progress) -> None:
+        """Work on a stage until what was queued for it before is done."""
+        # Work queued from now on is not waited for: other clients may write faster than this ends.
+        before, done, taken, check_at = queue.server_time(connection), 0, 0, 0.0
+        while True:
+            # After a large batch more is likely to follow, so a look for the end can wait.
+            if taken < _LARGE_BATCH or time.monotonic() >= check_at:
+                if not self._has_unfinished_work(connection, stage, before):
+                    return
+                check_at = time.monotonic() + _CHECK_SECONDS
+
+            taken = self.work(stage, lease_id)
+            done += taken
+            if taken:
+                progress(_PROGRESS_STEPS[stage], done, None)
+                if done // _VACUUM_EVERY > (done - taken) // _VACUUM_EVERY:
+                    self._vacuum()
+            elif self._has_unfinished_work(connection, stage, before):
+                self._wait_for_other_workers(connection, lease_id)
+
+    def _has_unfinished_work(self, connection: Connection, stage: WorkStage, before: datetime) -> bool:
+        is_unfinished = queue.has_unfinished_work(connection, self._context.leaves, stage, before)
+        connection.commit()
+        return is_unfinished
+
+    def _wait_for_other_workers(self, connection: Connection, lease_id: int) -> None:
+        retry_conflicts(connection, partial(leases.release_lost_work, connection))
+        if not leases.renew_lease(connection, lease_id):
+            raise DatabaseError(
+                "this process's lease expired because it sent no heartbeat; run the same command again"
+            )
+        connection.commit()
+        time.sleep(_POLL_SECONDS)
+
+    def _vacuum(self) -> None:
+        with self._engine.connect(autocommit=True) as connection:
+            queue.vacuum_work(connection)
+            partitions.analyze_refilled(connection)

@@ -1,0 +1,168 @@
+"""What is done with a batch in each stage of the work queue; every function commits."""
+
+from collections.abc import Callable
+from contextlib import closing
+from itertools import chain
+
+import numpy as np
+
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.context import Context
+from nearsim_db.records import WorkStage
+from nearsim_db.similarity.arrays import Ints
+from nearsim_db.similarity.batches import SignatureRows
+from nearsim_db.similarity.screening import VerifiedPairs
+from nearsim_db.store.attached import attachments
+from nearsim_db.store.documents import documents
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.locks import Lock, take_transaction_lock
+from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.pairs import pairs
+from nearsim_db.store.work import queue
+from nearsim_db.store.work.queue import WHOLE, Batch
+
+_CANDIDATES_PER_BATCH = 16_384
+_MEMBERS_PER_BATCH = 4_000  # of each anchor
+_RETRY_SECONDS = 0.2
+
+# Does a batch in a transaction, or several, of which the last finishes it; returns the batch that follows it.
+StageWork = Callable[[Connection, Context, Batch], Batch | None]
+
+
+def _compare(connection: Connection, context: Context, batch: Batch) -> None:
+    """Queue every document whose signature is missing or outdated."""
+    queue.finish(connection, context.leaves, batch)
+    queue.queue_pending(connection, context.leaves, context.collection_id, context.retained_seconds)
+    connection.commit()
+
+
+def sign(connection: Connection, context: Context, batch: Batch) -> Batch | None:
+    """Sign documents that changed, and remove those that were deleted or are outside the retention window.
+
+    Returns the batch in the stage search, if there is something to search.
+    """
+    collection_id, age = context.collection_id, context.retained_seconds
+
+    # Read and encode those whose signature is missing or outdated.
+    current = context.tables(connection).signatures.find_current(collection_id, batch.doc_ids, age)
+    changed = [doc_id for doc_id in batch.doc_ids if doc_id not in current]
+    with closing(
+        documents.stream_documents(
+            connection, collection_id, changed, age, vectors=context.encoder.takes_vectors
+        )
+    ) as texts:
+        # This process searches and verifies them next.
+        parts = [steps.sign_documents(context, part, keep_features=True) for part in chain(texts, ([],))]
+    rows = SignatureRows.joined(parts)
+    missing = np.setdiff1d(changed, rows.doc_ids)
+    attachments.invalidate_texts(connection, collection_id, missing.tolist(), age)
+    connection.commit()
+
+    # Store those that are still under the lease: none if it was lost, and none that was purged.
+    leased = np.intersect1d(queue.lock(connection, context.leaves, batch), changed)
+    if not len(leased):
+        queue.finish(connection, context.leaves, batch)
+        connection.commit()
+        return None
+    stored = rows.take(np.isin(rows.doc_ids, leased))
+    searching = steps.store_signatures(connection, context, leased.tolist(), stored, batch)
+
+    # Since they were read a retention sweep, or work on a later write, may be done. Under the lock taken by
+    # store_signatures, a document that is unchanged is one that neither has missed.
+    outdated = documents.find_changed(
+        connection, collection_id, stored.doc_ids, stored.revisions, context.retained_seconds
+    )
+    queue.queue_work(connection, context.leaves, "sign", outdated)
+    connection.commit()
+    return searching
+
+
+def _search(connection: Connection, context: Context, batch: Batch) -> None:
+    """Find and verify the candidates of new heads."""
+    found = steps.search_committed(connection, context, batch.doc_ids)
+    verified = _verify(connection, context, found.linked)
+
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
+    queue.finish(connection, context.leaves, batch)
+    queue.queue_work(connection, context.leaves, "anchor", found.anchors)
+    _store_pairs(connection, context, verified)
+
+
+def _search_full_buckets(connection: Connection, context: Context, batch: Batch) -> None:
+    """Compare anchors of buckets over the limit with the next members of these buckets."""
+    verified: list[VerifiedPairs] = []
+    reached: dict[int, int] = {}  # by anchor that has more members, the last one compared
+    for anchor in batch.doc_ids:
+        candidates = steps.search_full_buckets(connection, context, anchor, batch.reached, _MEMBERS_PER_BATCH)
+        verified += _verify(connection, context, candidates)
+        if len(candidates) == _MEMBERS_PER_BATCH:
+            reached[anchor] = int(candidates[-1, 1])
+
+    take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
+    leased = queue.finish(connection, context.leaves, batch)
+    queue.continue_anchors(
+        connection, context.leaves, {anchor: reached[anchor] for anchor in leased if anchor in reached}
+    )
+    _store_pairs(connection, context, verified)
+
+
+def _verify(connection: Connection, context: Context, candidates: Ints) -> list[VerifiedPairs]:
+    """Return the pairs among candidates; merge the heads of digests that turn out to have several."""
+    verified = [
+        steps.verify_candidates(connection, context, candidates[at : at + _CANDIDATES_PER_BATCH])
+        for at in range(0, len(candidates), _CANDIDATES_PER_BATCH)
+    ]
+    connection.commit()
+    if context.found.duplicate_digests:
+        steps.merge_heads(connection, context, sorted(context.found.duplicate_digests))
+        context.found.duplicate_digests.clear()
+        connection.commit()
+    return verified
+
+
+def _store_pairs(connection: Connection, context: Context, verified: list[VerifiedPairs]) -> None:
+    """Store pairs, extend the clusters by them, and record the step counts."""
+    _requeue_stale(connection, context)
+    if any(len(batch.left) for batch in verified):
+        steps.lock_clusters(connection, context)
+    stored = 0
+    for batch in verified:
+        fresh = pairs.store_pairs(connection, context.leaves, batch)
+        steps.extend_clusters(connection, context, fresh)
+        stored += len(fresh)
+    generation_rows.count_up(connection, context.generation, context.found.counts)
+    connection.commit()
+    context.found.clear()
+    context.totals["pairs"] += stored
+
+
+def _requeue_stale(connection: Connection, context: Context) -> None:
+    """Queue documents whose text differs from what was signed: they are searched again once it is signed.
+
+    A signed document that was deleted is queued for removal; one that is no longer signed is already removed.
+    """
+    signed = context.tables(connection).signatures.read_signed(sorted(context.found.stale))
+    existing = documents.find_existing(connection, context.collection_id, sorted(signed))
+    queue.queue_work(connection, context.leaves, "search", sorted(existing), _RETRY_SECONDS)
+    queue.queue_work(connection, context.leaves, "sign", sorted(signed.keys() - existing), _RETRY_SECONDS)
+    attachments.queue_text_checks(connection, sorted(existing))
+
+
+def _update_clusters(connection: Connection, context: Context, batch: Batch) -> None:
+    """Recompute the clusters around documents, or all of them."""
+    take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
+    leased = queue.finish(connection, context.leaves, batch)
+    if WHOLE in leased:
+        steps.rebuild_clusters(connection, context)
+    elif leased:
+        steps.update_clusters(connection, context, leased)
+    connection.commit()
+
+
+STAGE_WORK: dict[WorkStage, StageWork] = {
+    "compare": _compare,
+    "sign": sign,
+    "search": _search,
+    "anchor": _search_full_buckets,
+    "link": _update_clusters,
+}
