@@ -38,7 +38,7 @@ from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.embedded.cluster import Cluster
-from nearsim_db.store.signatures import bands
+from nearsim_db.store.generations.tables import GenerationTables
 from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
 
@@ -186,7 +186,9 @@ def add_some(index: Index) -> float:
 
 def count_links(connection: Connection, leaves: Leaves, bucket_limit: int) -> int:
     """Find the links of all buckets as a build does, and return their number."""
-    with closing(bands.stream_links(connection, leaves, bucket_limit, _EVERY_BUCKET)) as links:
+    with closing(
+        GenerationTables(connection, leaves).bands.stream_links(bucket_limit, _EVERY_BUCKET)
+    ) as links:
         return sum(len(batch.left) for batch in links)
 
 

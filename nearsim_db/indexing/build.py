@@ -25,7 +25,6 @@ from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.pairs import pairs
 from nearsim_db.store.work import build_slices
 from nearsim_db.store.work.build_slices import SlicedStage
 
@@ -122,7 +121,7 @@ class _Leader:
                 self._keys = BandKeys.load(connection, self._context)
             self._complete("pairs", connection)
             self._report_whole("pairs")
-            pairs.finish_pairs(connection, self._context.leaves)
+            self._context.tables(connection).pairs.index()
             figures = build_slices.sum_counts(connection, self._context.leaves, "pairs")
             generation_rows.add_figures(connection, self._context.generation, figures)
             generation_rows.set_stage(connection, self._context.generation, "clusters")

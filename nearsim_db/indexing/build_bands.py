@@ -19,7 +19,6 @@ from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.generations import generation_rows
-from nearsim_db.store.signatures import bands
 from nearsim_db.store.signatures.bands import BandRows, FullBuckets, LoadedBuckets
 from nearsim_db.store.work import build_slices
 from nearsim_db.store.work.build_slices import Slice
@@ -36,7 +35,8 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
         generation_rows.add_figures(writing, generation, figures)
         build_plan.commit(writing, generation)
 
-        bands.truncate_bands(writing, context.leaves)
+        tables = context.tables(writing)
+        tables.bands.truncate()
         band_keys = BandKeys.load(reading, context, heads)
         reading.rollback()
 
@@ -44,7 +44,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
         whole = band_keys.ascends_by_band
         for doc_ids, keys in band_keys.runs(_BAND_ROWS_PER_COPY):
             whole |= len(doc_ids) == total
-            bands.load_bands(writing, context.leaves, buckets.add(doc_ids, keys, whole=whole), freeze=True)
+            tables.bands.load(buckets.add(doc_ids, keys, whole=whole), freeze=True)
             done += len(flat(keys))
             loaded = min(total, done // max(1, context.encoder.profile.band_rows))
             build_plan.check_not_stopped(writing, generation)
@@ -52,8 +52,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
             progress("bands", loaded, total)
 
         progress("band_index", 0, total)
-        bands.index_bands(writing, context.leaves)
-        bands.analyze_bands(writing, context.leaves)
+        tables.bands.index()
         if whole:
             build_plan.add_pair_slices(writing, context, total, buckets.loaded())
         generation_rows.set_stage(writing, generation, "pairs")
@@ -67,7 +66,7 @@ def plan(connection: Connection, context: Context) -> None:
         connection.rollback()
         return
     generation_rows.add_figures(connection, context.generation, _forecast(connection, context)[1])
-    bands.truncate_bands(connection, context.leaves)
+    context.tables(connection).bands.truncate()
     heads = _BAND_ROWS_PER_COPY // context.encoder.profile.band_rows
     build_slices.plan_bands(connection, context.leaves, max(1, heads))
     build_plan.commit(connection, context.generation)
@@ -77,7 +76,7 @@ def load_slice(reading: Connection, writing: Connection, context: Context, part:
     """Load the band rows of the heads of a slice, without a commit."""
     with closing(_stream(reading, context, (part.low, part.high))) as sketches:
         for run in _band_keys(context, sketches):
-            bands.write_bands(writing, context.leaves, *run)
+            context.tables(writing).bands.write(*run)
 
 
 def complete(connection: Connection, context: Context) -> None:
@@ -85,8 +84,8 @@ def complete(connection: Connection, context: Context) -> None:
     if context.leaves.are_shared:
         placement.await_writers(connection)
     placement.use_connections(connection)
-    bands.index_bands(connection, context.leaves)
-    bands.analyze_bands(connection, context.leaves)
+    tables = context.tables(connection)
+    tables.bands.index()
     generation_rows.set_stage(connection, context.generation, "pairs")
     build_plan.commit(connection, context.generation)
 
@@ -113,7 +112,7 @@ def load_few(connection: Connection, context: Context) -> FewHeads:
         tables.signatures.index()
         return load_few(connection, context)
     rows = BandRows.of(read.doc_ids, context.encoder.band_keys(read.sketches))
-    bands.load_bands(connection, context.leaves, rows)
+    tables.bands.load(rows)
     full, figures = rows.full_buckets(context.bucket_limit)
     figures = _expected(connection, context, heads, totals, read) | build_plan.dated(
         connection, context, figures

@@ -22,7 +22,7 @@ from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.signatures import bands
+from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.signatures.bands import LoadedBuckets
 from nearsim_db.store.work import build_slices, queue
 
@@ -172,7 +172,7 @@ def add_pair_slices(
     """
     leaves, limit = context.leaves, context.bucket_limit
     if buckets is None:
-        full, figures = bands.find_full_buckets(connection, leaves, limit)
+        full, figures = GenerationTables(connection, leaves).bands.find_full_buckets(limit)
         keys = _sample_keys(connection, context)
     else:
         full, figures, keys = buckets.full, buckets.figures, buckets.sample

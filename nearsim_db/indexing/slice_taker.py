@@ -19,8 +19,6 @@ from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import bands
 from nearsim_db.store.signatures.bands import FullBuckets, Links
 from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.build_slices import Slice, SlicedStage
@@ -99,12 +97,12 @@ class Taker:
         context, stale = self._context, set[int]()
         context.found.counts.update(NOTHING_FOUND)
         with closing(
-            bands.stream_links(self._reading, context.leaves, context.bucket_limit, (part.low, part.high))
+            context.tables(self._reading).bands.stream_links(context.bucket_limit, (part.low, part.high))
         ) as links:
             for candidates in self._first_linked(links, full):
                 known = self._band_keys().signatures_of(candidates)
                 verified = steps.verify_candidates(self._writing, context, candidates, known)
-                pairs.load_pairs(self._writing, context.leaves, verified)
+                context.tables(self._writing).pairs.load(verified)
                 stale |= context.found.stale
                 context.found.stale.clear()
                 self._check()

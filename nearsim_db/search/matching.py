@@ -25,7 +25,7 @@ from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import digest_uuid
 from nearsim_db.store.driver.driver_errors import translate_errors
-from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.signatures import lookups
 from nearsim_db.store.signatures.lookups import Anchors
 
@@ -101,9 +101,7 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
     signature.
     """
     context = index.context
-    candidates = lookups.look_up_anchors(
-        connection,
-        context.leaves,
+    candidates = context.tables(connection).lookups.look_up_anchors(
         context.bucket_limit,
         query.digest,
         query.keys,
@@ -201,8 +199,8 @@ class _Lookup:
         context, digests = self.context, [signed.digests[row] for row in screened.right]
         features, unread = self._known_features(signed, screened)
         # One twin more, which the document may replace.
-        twins = lookups.read_candidates(
-            self.connection, context.leaves, context.collection_id, digests, unread, most + 1
+        twins = context.tables(self.connection).lookups.read_candidates(
+            context.collection_id, digests, unread, most + 1
         )
         if twins is None:
             raise GenerationReplacedError
@@ -223,7 +221,7 @@ class _Lookup:
         ]
 
     def _read_twins(self, digests: list[UUID]) -> list[tuple[int, int, str, str | None]]:
-        twins = lookups.read_twins(self.connection, self.context.leaves, digests)
+        twins = self.context.tables(self.connection).lookups.read_twins(digests)
         if twins is None:
             raise GenerationReplacedError
         return twins
@@ -339,20 +337,21 @@ class Lookups:
 
     def bucket_locks(self, document: Document) -> list[int]:
         """Return the advisory locks that `find_locked` takes for a document, ascending."""
-        leaves, encoder = self.live().context.leaves, self.live().context.encoder
-        encoded = encode(encoder, document)
+        context = self.live().context
+        encoded = encode(context.encoder, document)
         if encoded is None:
             return []
         with self._database.transaction() as connection:
-            secret = self._lock_secret(connection, leaves)
-        locks: list[int] = lookups.bucket_locks(secret, leaves, encoded.keys).tolist()
+            secret = self._lock_secret(context.tables(connection))
+        locks: list[int] = lookups.bucket_locks(secret, context.leaves, encoded.keys).tolist()
         return locks
 
-    def _lock_secret(self, connection: Connection, leaves: Leaves) -> bytes:
+    def _lock_secret(self, tables: GenerationTables) -> bytes:
         """Return the secret of a generation's advisory locks, which never changes."""
-        if leaves.generation_id not in self._lock_secrets:
-            self._lock_secrets = {leaves.generation_id: lookups.read_lock_secret(connection, leaves)}
-        return self._lock_secrets[leaves.generation_id]
+        generation_id = tables.leaves.generation_id
+        if generation_id not in self._lock_secrets:
+            self._lock_secrets = {generation_id: tables.lookups.read_lock_secret()}
+        return self._lock_secrets[generation_id]
 
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
         """Return the documents that one would be a near-duplicate of, on the caller's connection, and the generation.
@@ -367,8 +366,8 @@ class Lookups:
             encoded = encode(index.context.encoder, document)
             if encoded is None:
                 return index.context, []
-            leaves = index.context.leaves
-            lookups.lock_buckets(connection, self._lock_secret(connection, leaves), leaves, encoded.keys)
+            tables = index.context.tables(connection)
+            tables.lookups.lock_buckets(self._lock_secret(tables), encoded.keys)
             match = index.context.encoder.profile.recipe.match
             least = 0.0 if match.passage_words is None else match.threshold
             answer = look_up(connection, index, encoded, Wanted(least, replaced=document.external_id))

@@ -19,7 +19,6 @@ from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.signatures import neighbours
 
 _MOST_FINGERPRINTS, _MOST_OF_ALL = 16, 4_096  # of a passage and of all of a pair, whose documents are counted
 _MOST_DOCUMENTS = 100
@@ -73,7 +72,7 @@ def passages_of(connection: Connection, generation: Generation, left: str, right
     rows = [keys.take(slice(row, row + 1)).values for row in range(len(found))]
     most = max(1, min(_MOST_FINGERPRINTS, _MOST_OF_ALL // len(found)))
     chosen = [own[:: -(-len(own) // most) or 1] for own in rows]
-    members, _ = neighbours.read_anchors(connection, generation.leaves, _MOST_DOCUMENTS, Ragged.of(chosen))
+    members, _ = generation.tables(connection).buckets.read_anchors(_MOST_DOCUMENTS, Ragged.of(chosen))
     sizes = Counter(bucket for bucket, _ in members)
     counted = [sorted(sizes[key] for key in to_bigint(own).tolist() if key in sizes) for own in chosen]
     return rare_first(

@@ -24,7 +24,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import empty_sketch, sketches_from
 from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.signatures import lookups
+from nearsim_db.store.generations.tables import GenerationTables
 
 Answer = TypeVar("Answer")
 
@@ -187,7 +187,9 @@ class Deduper:
         """Read signed revisions and missing sketches in one query, and cache the new ones."""
         revisions = [revision for revision, _ in signed]
         leaves, purged_at = state.leaves, state.index.purged_at
-        rows = self._ask(lambda one: lookups.read_signed(one, leaves, purged_at, doc_ids, revisions))
+        rows = self._ask(
+            lambda one: GenerationTables(one, leaves).lookups.read_signed(purged_at, doc_ids, revisions)
+        )
         if rows is None:
             return None
         before = dict(zip(doc_ids, signed, strict=True))
@@ -213,7 +215,7 @@ class Deduper:
             self._index.serving(), BoundedCache(self._sketch_bytes), BoundedCache(self._answer_bytes)
         )
         leaves, purged_at = state.leaves, state.index.purged_at
-        rows = self._ask(lambda one: lookups.read_verdicts(one, leaves, purged_at))
+        rows = self._ask(lambda one: GenerationTables(one, leaves).lookups.read_verdicts(purged_at))
         self._state = None
         if rows is None:
             raise GenerationReplacedError

@@ -79,7 +79,7 @@ def stats(
         if profile.recipe.sketch.weights == "idf":
             found["frequencies_counted_in"] = generation.figures.get("frequencies_counted_in")
         if recount:
-            found |= bands.count_buckets(connection, generation.leaves, limit)
+            found |= generation.tables(connection).bands.count_buckets(limit)
             found["buckets_counted_at"] = queue.server_time(connection).isoformat(timespec="seconds")
     return found | describe(profile)
 

@@ -17,7 +17,6 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import partitions
-from nearsim_db.store.pairs import pairs
 from tests.builders.plain_clusters import SCORES, Evidence, Tie
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
@@ -33,8 +32,9 @@ class World:
         generation = profiles.create(connection, self.collection.collection_id, "default", profile)
         self.context = Context(generation, Encoder(profile), ThreadPoolExecutor(1), 1, list[str]().append)
         partitions.create(connection, generation.leaves)
-        generation.tables(connection).signatures.index()
-        pairs.finish_pairs(connection, generation.leaves)
+        tables = generation.tables(connection)
+        tables.signatures.index()
+        tables.pairs.index()
         connection.commit()
         self.heads: dict[int, int] = {}
         self.numbers: dict[int, int] = {}

@@ -17,6 +17,7 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves
+from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.signatures import lookups
 from tests.builders.followed_table import pairs
 from tests.builders.near_copies import edited, recipe, text
@@ -252,18 +253,18 @@ def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: s
     engine = open_engine(database_url)
     mine, shared, apart = (np.array(keys, np.uint64) for keys in ([5, 1029, 2**60 + 8], [8], [9, 10]))
     with engine.connect() as one, engine.connect() as two, psycopg.connect(database_url) as watching:
-        lookups.lock_buckets(one, SECRET, leaves, mine)
+        GenerationTables(one, leaves).lookups.lock_buckets(SECRET, mine)
         held = watching.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
         assert held == (2,)
-        lookups.lock_buckets(two, SECRET, leaves, apart)
+        GenerationTables(two, leaves).lookups.lock_buckets(SECRET, apart)
         two.rollback()
         two.execute("SET LOCAL lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            lookups.lock_buckets(two, SECRET, leaves, shared)
+            GenerationTables(two, leaves).lookups.lock_buckets(SECRET, shared)
         two.rollback()
-        lookups.lock_buckets(two, SECRET, Leaves(GenerationId(FIRST_OWN + 8)), shared)
+        GenerationTables(two, Leaves(GenerationId(FIRST_OWN + 8))).lookups.lock_buckets(SECRET, shared)
         one.rollback()
-        lookups.lock_buckets(two, SECRET, leaves, shared)
+        GenerationTables(two, leaves).lookups.lock_buckets(SECRET, shared)
     engine.dispose()
 
 
@@ -278,7 +279,7 @@ def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -
         start.wait()
         for _ in range(100):
             with engine.connect() as connection:
-                lookups.lock_buckets(connection, SECRET, leaves, own)
+                GenerationTables(connection, leaves).lookups.lock_buckets(SECRET, own)
                 done += 1
                 connection.rollback()
         return done
@@ -301,7 +302,7 @@ def test_locks_do_not_tell_which_text_is_added(index: Index, database_url: str) 
     keys = live.context.encoder.band_keys(encoded.sketches)
     leaves = live.context.leaves
     with index.database.transaction() as connection:
-        secret = lookups.read_lock_secret(connection, leaves)
+        secret = GenerationTables(connection, leaves).lookups.read_lock_secret()
     assert len(secret) == 32
     taken = set(lookups.bucket_locks(secret, leaves, keys).tolist())
     assert len(taken) > 10 and taken.isdisjoint(lookups.bucket_locks(b"", leaves, keys).tolist())

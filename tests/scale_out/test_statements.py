@@ -12,7 +12,7 @@ from psycopg import sql
 from nearsim_db import Database
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver.statements import Leaves, statement
-from nearsim_db.store.signatures import bands
+from nearsim_db.store.signatures.bands import BandTable
 from tests.builders.scale_out_world import documents, index_at, newest_leaves
 from tests.builders.workers import Application, application
 from tests.servers.citus import CitusServer
@@ -96,7 +96,7 @@ def test_only_the_shards_of_the_buckets_are_asked(session: Application, name: st
 def test_many_buckets_are_split_by_shard(session: Application, url: str) -> None:
     hashes = np.arange(-3_000, 3_000, dtype=np.int64) << 50
     with Database.connect(url) as database, database.transaction() as connection:
-        found = bands.run_by_shard(connection, "find_missing_bands", THERE, np.arange(6_000), hashes)
+        found = BandTable(connection, THERE).run_by_shard("find_missing_bands", np.arange(6_000), hashes)
         places = [set(session.execute(_SHARDS, [hashes[lot].tolist()]).fetchall()) for lot, _ in found]
         assert all(len(one) == 1 for one in places) and len(set.union(*places)) == len(found) == 8
         assert sorted(np.concatenate([lot for lot, _ in found])) == list(range(6_000))

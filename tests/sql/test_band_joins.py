@@ -12,7 +12,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
 from nearsim_db.store.generations import partitions
-from nearsim_db.store.signatures import bands
+from nearsim_db.store.generations.tables import GenerationTables
 from tests.builders.plan_log import explained, plain_session
 from tests.builders.selection import some_combinations
 from tests.servers.citus import AnyServer
@@ -61,8 +61,10 @@ def fill(url: str) -> None:
         connection.backend.execute(GENERATIONS.encode())
         for leaves in HEADS:
             partitions.create(connection, leaves)
-            bands.write_bands(connection, leaves, np.arange(1, HEADS[leaves] + 1), draw_keys(leaves))
-            bands.index_bands(connection, leaves)
+            GenerationTables(connection, leaves).bands.write(
+                np.arange(1, HEADS[leaves] + 1), draw_keys(leaves)
+            )
+            GenerationTables(connection, leaves).bands.index()
             partitions.attach(connection, leaves)
         for leaves in HEADS:
             connection.execute(sql.SQL("VACUUM (FREEZE, ANALYZE) {}").format(leaves.table("band")))

@@ -19,7 +19,6 @@ from nearsim_db.similarity.arrays import flat, lengths
 from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.signatures import bands
 from tests.builders.selection import some
 from tests.sql.test_families import RECIPES as FAMILIES
 
@@ -153,8 +152,8 @@ def compared(index: Index) -> Candidates:
     encoder, doc_ids, sketches = heads_of(index)
     live = index.serving()
     with index.database.engine.begin() as connection:
-        blocks = bands.stream_links(
-            connection, live.context.leaves, live.context.bucket_limit, (-(2**63), 2**63 - 1)
+        blocks = live.context.tables(connection).bands.stream_links(
+            live.context.bucket_limit, (-(2**63), 2**63 - 1)
         )
         pairs = [np.stack((one.left, one.right), axis=1) for one in blocks]
         linked = np.unique(np.concatenate([np.zeros((0, 2), np.int64), *pairs]), axis=0)

@@ -14,7 +14,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
 from nearsim_db.store.generations import partitions
-from nearsim_db.store.signatures import bands
+from nearsim_db.store.generations.tables import GenerationTables
 from tests.builders.plan_log import explained, plain_session, read_by_table
 from tests.servers.databases import Server
 
@@ -76,7 +76,7 @@ def fill(url: str) -> None:
             for name in ("index_signatures", "copy_signatures"):
                 connection.execute(statement(name, leaves))
             connection.execute(sql.SQL(CONTENTS).format(**parts))
-            bands.index_bands(connection, leaves)
+            GenerationTables(connection, leaves).bands.index()
             partitions.attach(connection, leaves)
             for parent in PARENTS:
                 connection.execute(sql.SQL("VACUUM ANALYZE {}").format(leaves.table(parent)))

@@ -18,8 +18,7 @@ from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
 from nearsim_db.store.generations import partitions
 from nearsim_db.store.generations.tables import GenerationTables
-from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import bands, neighbours
+from nearsim_db.store.signatures import bands
 from nearsim_db.store.work import build_slices
 from tests.builders.plan_log import explained
 from tests.builders.selection import some
@@ -53,8 +52,8 @@ def load(url: str) -> None:
     engine = open_engine(url)
     with engine.connect() as connection:
         connection.execute(statement("create_leaves", LEAVES))
-        bands.write_bands(connection, LEAVES, np.arange(1, HEADS + 1), draw_keys())
-        bands.index_bands(connection, LEAVES)
+        GenerationTables(connection, LEAVES).bands.write(np.arange(1, HEADS + 1), draw_keys())
+        GenerationTables(connection, LEAVES).bands.index()
         connection.commit()
     with engine.connect(autocommit=True) as connection:
         partitions.vacuum(connection, LEAVES, "band")
@@ -91,7 +90,7 @@ def test_buckets_are_counted_alike_in_memory_and_in_the_table(loaded: Connection
     joined = bands.LoadedBuckets.joined([bands.LoadedBuckets.of(part, limit) for part in parts])
     for found, figures in (
         rows.full_buckets(limit),
-        bands.find_full_buckets(loaded, LEAVES, limit),
+        GenerationTables(loaded, LEAVES).bands.find_full_buckets(limit),
         (joined.full, joined.figures),
     ):
         assert dict(zip(found.hashes.tolist(), found.last_anchors.tolist(), strict=True)) == full
@@ -115,7 +114,7 @@ def test_a_member_is_linked_to_the_anchors_before_it(
         sql.SQL("DELETE FROM {} WHERE bucket_hash = %s AND doc_id > %s").format(LEAVES.table("band")),
         [HOT, members],
     )
-    blocks = list(bands.stream_links(loaded, LEAVES, limit, (HOT, HOT)))
+    blocks = list(GenerationTables(loaded, LEAVES).bands.stream_links(limit, (HOT, HOT)))
     assert len(blocks) > 20 and max(len(one.left) for one in blocks) <= 4_096
     assert {bucket for one in blocks for bucket in one.buckets.tolist()} == {HOT}
     found = [pair for one in blocks for pair in zip(one.left.tolist(), one.right.tolist(), strict=True)]
@@ -134,7 +133,9 @@ def test_lookup_is_index_only_and_bounded(loaded: Connection, bucket: int) -> No
 
 def test_anchors_of_large_buckets_are_reported(loaded: Connection) -> None:
     keys = np.array([[HOT], [HOT]], np.uint64)
-    found = neighbours.look_up_candidates(loaded, LEAVES, LIMIT, np.array([3, HEADS * 9 // 10]), keys)
+    found = GenerationTables(loaded, LEAVES).buckets.look_up_candidates(
+        LIMIT, np.array([3, HEADS * 9 // 10]), keys
+    )
     assert found.anchors.tolist() == [3]
     assert {(3, other) for other in range(1, LIMIT + 1) if other != 3} < {
         tuple(pair) for pair in found.linked.tolist()
@@ -143,7 +144,9 @@ def test_anchors_of_large_buckets_are_reported(loaded: Connection) -> None:
 
 def test_anchors_read_their_bucket_in_batches(loaded: Connection) -> None:
     keys, seen, after = np.array([[HOT, 17]], np.uint64), list[int](), 0
-    while len(slice := neighbours.look_up_members(loaded, LEAVES, LIMIT, 3, keys, after, 1_000)):
+    while len(
+        slice := GenerationTables(loaded, LEAVES).buckets.look_up_members(LIMIT, 3, keys, after, 1_000)
+    ):
         assert len(slice) <= 1_000
         seen += slice.tolist()
         after = seen[-1]
@@ -167,7 +170,7 @@ def test_bucket_batch_is_index_only_and_bounded(loaded: Connection, after: int) 
 
 def test_other_documents_read_no_bucket(loaded: Connection) -> None:
     keys = np.array([[HOT]], np.uint64)
-    assert not len(neighbours.look_up_members(loaded, LEAVES, LIMIT, LIMIT + 1, keys, 0, 1_000))
+    assert not len(GenerationTables(loaded, LEAVES).buckets.look_up_members(LIMIT, LIMIT + 1, keys, 0, 1_000))
 
 
 def test_text_lookup_is_index_only_and_bounded(loaded: Connection) -> None:
@@ -276,7 +279,7 @@ def test_slices_with_few_documents_for_their_range_are_read_by_age(loaded: Conne
 def serve(connection: Connection) -> None:
     """Make the generation live, with all its indexes."""
     GenerationTables(connection, LEAVES).signatures.index()
-    pairs.finish_pairs(connection, LEAVES)
+    GenerationTables(connection, LEAVES).pairs.index()
     connection.execute(
         "INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'c')"
     )

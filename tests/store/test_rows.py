@@ -19,7 +19,6 @@ from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.statements import Leaves, run
 from nearsim_db.store.generations.tables import GenerationTables
-from nearsim_db.store.pairs import pairs
 from nearsim_db.store.signatures.bands import BandRows
 
 _EXTREMES: list[tuple[Any, NDArray[np.generic]]] = [
@@ -154,9 +153,9 @@ def pairs_of(connection: Connection, leaves: Leaves, *ends: tuple[int, int]) -> 
 
 
 def test_stored_pairs_are_left_out(connection: Connection, leaves: Leaves) -> None:
-    first = pairs.store_pairs(connection, leaves, pairs_of(connection, leaves, (2, 3), (1, 2)))
+    first = GenerationTables(connection, leaves).pairs.store(pairs_of(connection, leaves, (2, 3), (1, 2)))
     assert first.tolist() == [[1, 2], [2, 3]]
-    again = pairs.store_pairs(connection, leaves, pairs_of(connection, leaves, (1, 2), (1, 3)))
+    again = GenerationTables(connection, leaves).pairs.store(pairs_of(connection, leaves, (1, 2), (1, 3)))
     assert again.tolist() == [[1, 3]]
 
 
@@ -164,14 +163,14 @@ def test_pair_that_another_session_is_storing_is_left_out(
     connection: Connection, engine: Engine, leaves: Leaves
 ) -> None:
     found = pairs_of(connection, leaves, (1, 2), (1, 3))
-    pairs.store_pairs(connection, leaves, pairs_of(connection, leaves, (1, 2)))
+    GenerationTables(connection, leaves).pairs.store(pairs_of(connection, leaves, (1, 2)))
     with (
         ThreadPoolExecutor(1) as pool,
         engine.connect() as other,
         engine.connect(autocommit=True) as watching,
     ):
         pid = run(other, "SELECT pg_backend_pid()").value()
-        storing = pool.submit(pairs.store_pairs, other, leaves, found)
+        storing = pool.submit(GenerationTables(other, leaves).pairs.store, found)
         while not run(watching, _BLOCKED, pid=pid).value():
             pass
         connection.commit()

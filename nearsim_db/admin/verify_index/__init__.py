@@ -27,8 +27,6 @@ from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.generations import index_checks, partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.generations.generation_states import MAINTAINED
-from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import neighbours
 from nearsim_db.store.work import queue
 
 __all__ = ["DEFAULT_SAMPLE", "Fault", "IndexCheck", "Kind", "VerifyResult", "verify_index"]
@@ -253,11 +251,12 @@ def _repair_documents(connection: Connection, context: Context, findings: Findin
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     faulty = sorted(findings.documents)
     removed = sorted({*faulty, *index_checks.read_families(connection, leaves, faulty)})
-    pairs.delete_pairs_of(connection, leaves, np.array(removed, np.int64))
-    context.tables(connection).signatures.delete(removed)
+    tables = context.tables(connection)
+    tables.pairs.delete_of(np.array(removed, np.int64))
+    tables.signatures.delete(removed)
     buckets = index_checks.delete_all_bands(connection, leaves, removed)
     # A document that replaces a removed anchor has to search the whole bucket.
-    anchors, full = neighbours.read_anchors(connection, leaves, context.bucket_limit, buckets)
+    anchors, full = tables.buckets.read_anchors(context.bucket_limit, buckets)
     full_buckets = set(full.view(np.int64).tolist())
     searching = sorted({doc_id for bucket, doc_id in anchors if bucket in full_buckets})
     queue.queue_work(connection, leaves, "search", searching)

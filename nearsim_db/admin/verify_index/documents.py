@@ -16,14 +16,12 @@ from nearsim_db.records import Evidence
 from nearsim_db.similarity.arrays import Ints, flat
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.clustering import connected_components
-from nearsim_db.store.clusters import clusters
 from nearsim_db.store.clusters.clusters import Members
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
 from nearsim_db.store.generations import index_checks
 from nearsim_db.store.generations.index_checks import SignedDocument, StoredEvidence
-from nearsim_db.store.signatures import neighbours
 
 # A possible fault, its document, and the documents whose queued work may resolve it.
 Suspect = tuple[DocumentKind, list[int], set[int]]
@@ -105,7 +103,7 @@ def _missing_bands(
         return []
     keys = context.encoder.band_keys(heads.sketches)
     findings.checked["band_rows"] += len(flat(keys))
-    missing = neighbours.find_missing_bands(connection, context.leaves, heads.doc_ids, keys)
+    missing = context.tables(connection).buckets.find_missing_bands(heads.doc_ids, keys)
     return [("missing_bands", [doc_id], {doc_id}) for doc_id in missing.tolist()]
 
 
@@ -185,7 +183,7 @@ def check_clusters(
     """Recompute the clusters of some documents, or of all, and record differences from the stored ones as faults."""
     generation_ties = GenerationTies(connection, context)
     if doc_ids is None:
-        ties, stored = generation_ties.all(), clusters.read_members(connection, context.leaves)
+        ties, stored = generation_ties.all(), context.tables(connection).clusters.read_members()
     else:
         ties, stored = generation_ties.around(doc_ids)
     now = generation_ties.clusters(ties)

@@ -17,7 +17,6 @@ from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.generations import generation_rows
-from nearsim_db.store.pairs import pairs
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import WHOLE, Batch
 
@@ -127,7 +126,7 @@ def _store_pairs(connection: Connection, context: Context, verified: list[Verifi
         steps.lock_clusters(connection, context)
     stored = 0
     for batch in verified:
-        fresh = pairs.store_pairs(connection, context.leaves, batch)
+        fresh = context.tables(connection).pairs.store(batch)
         steps.extend_clusters(connection, context, fresh)
         stored += len(fresh)
     generation_rows.count_up(connection, context.generation, context.found.counts)

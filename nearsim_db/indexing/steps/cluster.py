@@ -14,11 +14,9 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.clustering import NO_EDGES, connected_components, find_split_off
-from nearsim_db.store.clusters import clusters
 from nearsim_db.store.clusters.clusters import Members, Ties
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import queue
 
 _FIRST_BATCH = 64
@@ -30,9 +28,9 @@ def rebuild_clusters(connection: Connection, context: Context) -> None:
     take_transaction_lock(
         connection, Lock.LINK, context.generation.generation_id, idle_minutes=_REBUILD_MINUTES
     )
-    ties = GenerationTies(connection, context)
-    stored = clusters.read_members(connection, context.leaves)
-    clusters.replace_members(connection, context.leaves, stored, ties.clusters(ties.all()))
+    clusters, ties = context.tables(connection).clusters, GenerationTies(connection, context)
+    stored = clusters.read_members()
+    clusters.replace_members(stored, ties.clusters(ties.all()))
 
 
 def lock_clusters(connection: Connection, context: Context) -> None:
@@ -62,14 +60,14 @@ def extend_clusters(connection: Connection, context: Context, edges: Ints) -> No
 def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
     """Update the clusters around documents that lost a tie, became twins, got a verdict, or may rank differently."""
     take_transaction_lock(connection, Lock.LINK, context.generation.generation_id, idle_minutes=5)
-    update = _ClusterUpdate(connection, context)
+    clusters, update = context.tables(connection).clusters, _ClusterUpdate(connection, context)
     changed = np.unique(np.array(doc_ids, np.int64))
     if update.ties.same_numbers:
-        changed = np.union1d(changed, clusters.read_first_twins(connection, context.leaves, changed))
+        changed = np.union1d(changed, clusters.read_first_twins(changed))
     if update.ties.rules.needs_all_ties:
         update.recompute_around(changed)
         return
-    known = clusters.read_members_of(connection, context.leaves, changed).doc_ids
+    known = clusters.read_members_of(changed).doc_ids
     remaining = update.recompute(known)
     remaining = np.union1d(remaining, update.add(update.ties.of(np.setdiff1d(changed, known)).edges))
     if len(remaining):
@@ -81,8 +79,7 @@ class _ClusterUpdate:
 
     def __init__(self, connection: Connection, context: Context) -> None:
         self.ties = GenerationTies(connection, context)
-        self._connection = connection
-        self._leaves: Leaves = context.leaves
+        self._clusters = context.tables(connection).clusters
 
     def add(self, edges: Ints) -> Ints:
         """Merge the clusters at the ends of edges, and add the ends that were in none, with their twins.
@@ -106,7 +103,7 @@ class _ClusterUpdate:
     def _ends(self, edges: Ints) -> tuple[Members, Ints]:
         """Return the ends of edges that are in clusters, and those that are in none."""
         ends = np.unique(edges)
-        known = clusters.read_members_of(self._connection, self._leaves, ends)
+        known = self._clusters.read_members_of(ends)
         return known, np.setdiff1d(ends, known.doc_ids)
 
     def _merge(self, edges: Ints, known: Members, fresh: Ints) -> None:
@@ -115,16 +112,16 @@ class _ClusterUpdate:
         before = np.unique(known.cluster_ids)
         after = smallest[np.searchsorted(documents, before)]
         relabelled = before != after
-        clusters.relabel_clusters(self._connection, self._leaves, before[relabelled], after[relabelled])
+        self._clusters.relabel(before[relabelled], after[relabelled])
         joined = smallest[np.searchsorted(documents, fresh)]
         grown = np.unique(np.concatenate((after[relabelled], joined)))
-        stored = clusters.read_survivors(self._connection, self._leaves, grown)
+        stored = self._clusters.read_survivors(grown)
         survivor_candidates = np.concatenate((stored.doc_ids, fresh))
         order = np.argsort(survivor_candidates)
         now = self.ties.with_survivors(
             survivor_candidates[order], np.concatenate((stored.cluster_ids, joined))[order]
         )
-        clusters.replace_members(self._connection, self._leaves, stored, now)
+        self._clusters.replace_members(stored, now)
 
     def recompute(self, doc_ids: Ints) -> Ints:
         """Recompute the clusters of documents that are in one, and of those they are tied to.
@@ -135,14 +132,14 @@ class _ClusterUpdate:
             return doc_ids
         ties = self.ties.of(doc_ids)
         reached = np.union1d(doc_ids, ties.edges)
-        stored = clusters.read_clusters_of(self._connection, self._leaves, reached)
+        stored = self._clusters.read_clusters_of(reached)
         unchanged = np.intersect1d(doc_ids, self.ties.near_vetoes(ties.edges, stored))
         if len(unchanged):
             self.recompute(np.setdiff1d(doc_ids, unchanged))
             return unchanged
         edges = self._spanning_edges(stored, doc_ids, ties.edges)
         now = self.ties.clusters(Ties(edges, NO_EDGES, NO_EDGES))
-        clusters.replace_members(self._connection, self._leaves, stored, now)
+        self._clusters.replace_members(stored, now)
         return unchanged
 
     def _spanning_edges(self, stored: Members, seen: Ints, edges: Ints) -> Ints:
@@ -170,4 +167,4 @@ class _ClusterUpdate:
     def recompute_around(self, doc_ids: Ints) -> None:
         """Recompute the clusters of everything that documents are connected with, by ties or by stored clusters."""
         ties, stored = self.ties.around(doc_ids)
-        clusters.replace_members(self._connection, self._leaves, stored, self.ties.clusters(ties))
+        self._clusters.replace_members(stored, self.ties.clusters(ties))

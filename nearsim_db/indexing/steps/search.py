@@ -18,7 +18,6 @@ from nearsim_db.similarity.screening import Screened, VerifiedPairs, are_pairs, 
 from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.signatures import neighbours
 from nearsim_db.store.signatures.neighbours import Neighbours
 
 
@@ -51,9 +50,7 @@ def search_candidates(connection: Connection, context: Context, doc_ids: Sequenc
     # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
     context.found.duplicate_digests.update(tables.signatures.find_duplicate_heads(heads))
     keys = context.encoder.band_keys(heads.sketches)
-    found = neighbours.look_up_candidates(
-        connection, context.leaves, context.bucket_limit, heads.doc_ids, keys
-    )
+    found = tables.buckets.look_up_candidates(context.bucket_limit, heads.doc_ids, keys)
     return found._replace(linked=_distinct(np.sort(found.linked, axis=1)))
 
 
@@ -71,13 +68,12 @@ def search_full_buckets(
 
     At most `batch`; fewer are the last.
     """
-    head = context.tables(connection).signatures.read_sketches([anchor], context.encoder.family)
+    tables = context.tables(connection)
+    head = tables.signatures.read_sketches([anchor], context.encoder.family)
     if not len(head.doc_ids):
         return np.zeros((0, 2), np.int64)
     keys = context.encoder.band_keys(head.sketches)
-    members = neighbours.look_up_members(
-        connection, context.leaves, context.bucket_limit, anchor, keys, after, batch
-    )
+    members = tables.buckets.look_up_members(context.bucket_limit, anchor, keys, after, batch)
     return np.stack((np.full(len(members), anchor, np.int64), members), axis=1)
 
 

@@ -13,13 +13,10 @@ from nearsim_db.readers.values import value_digest
 from nearsim_db.similarity.arrays import FeatureSets, Ints, Mask
 from nearsim_db.similarity.batches import LABEL_BYTES, SignatureRows, Signatures, with_labels
 from nearsim_db.similarity.encoder import Encoded
-from nearsim_db.store.clusters import clusters
 from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.pairs import pairs
-from nearsim_db.store.signatures import bands, neighbours
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch
 
@@ -202,7 +199,7 @@ def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch |
     twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     # A pin becomes a tie once both of its documents are signed.
-    pinned = clusters.find_pinned(connection, context.generation.collection_id, fresh.doc_ids)
+    pinned = tables.clusters.find_pinned(context.collection_id, fresh.doc_ids)
     touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
     queue.queue_work(connection, leaves, "link", touched)
     return batch
@@ -237,11 +234,11 @@ def _exchange_bands(
     gained: Signatures,
 ) -> set[int]:
     """Move band rows to the new heads; return these, and documents that become anchors of full buckets, to search."""
-    leaves, limit = context.leaves, context.bucket_limit
+    tables, limit = context.tables(connection), context.bucket_limit
     lost_keys = context.encoder.band_keys(lost.sketches)
-    anchors, full = neighbours.read_anchors(connection, leaves, limit, lost_keys)
-    bands.delete_bands(connection, leaves, lost.doc_ids, lost_keys)
-    pairs.delete_pairs_of(connection, leaves, lost.doc_ids)
-    bands.write_bands(connection, leaves, gained.doc_ids, context.encoder.band_keys(gained.sketches))
-    anchors_now, _ = neighbours.read_anchors(connection, leaves, limit, full)
+    anchors, full = tables.buckets.read_anchors(limit, lost_keys)
+    tables.bands.delete(lost.doc_ids, lost_keys)
+    tables.pairs.delete_of(lost.doc_ids)
+    tables.bands.write(gained.doc_ids, context.encoder.band_keys(gained.sketches))
+    anchors_now, _ = tables.buckets.read_anchors(limit, full)
     return {*gained.doc_ids.tolist(), *(doc_id for _, doc_id in anchors_now - anchors)}

@@ -18,7 +18,6 @@ from nearsim_db.similarity.clustering import (
     total_similarities,
 )
 from nearsim_db.similarity.recipe import ClusterRules, keep_policy
-from nearsim_db.store.clusters import clusters
 from nearsim_db.store.clusters.clusters import NO_MEMBERS, NO_TIES, Members, Ties
 from nearsim_db.store.driver import Connection
 
@@ -35,10 +34,9 @@ class GenerationTies:
     def __init__(self, connection: Connection, context: Context) -> None:
         self._profile = context.encoder.profile
         self.rules: ClusterRules = self._profile.recipe.cluster
-        self._connection = connection
-        self._leaves = context.leaves
+        self._clusters = context.tables(connection).clusters
         self._collection_id = context.generation.collection_id
-        self._has_vetoes = clusters.has_veto(connection, self._collection_id)
+        self._has_vetoes = self._clusters.has_veto(self._collection_id)
 
     @property
     def same_numbers(self) -> bool:
@@ -47,9 +45,7 @@ class GenerationTies:
 
     def all(self) -> Ties:
         """All ties of the generation, or some that connect the same documents if no others are needed."""
-        read = clusters.stream_ties(
-            self._connection, self._leaves, self._collection_id, same_numbers=self.same_numbers
-        )
+        read = self._clusters.stream_ties(self._collection_id, same_numbers=self.same_numbers)
         if self.rules.needs_all_ties or self._has_vetoes:
             return Ties.joined([NO_TIES, *read])
         forest = NO_EDGES
@@ -59,9 +55,7 @@ class GenerationTies:
 
     def of(self, doc_ids: Ints) -> Ties:
         """The ties of some documents."""
-        return clusters.read_ties_of(
-            self._connection, self._leaves, self._collection_id, doc_ids, same_numbers=self.same_numbers
-        )
+        return self._clusters.read_ties_of(self._collection_id, doc_ids, same_numbers=self.same_numbers)
 
     def around(self, doc_ids: Ints) -> tuple[Ties, Members]:
         """Return the ties and stored clusters of everything that documents are connected with by either."""
@@ -69,9 +63,7 @@ class GenerationTies:
         ties, stored = NO_TIES, NO_MEMBERS
         while len(frontier):
             found = self.of(frontier)
-            mates = clusters.read_clusters_of(
-                self._connection, self._leaves, np.setdiff1d(frontier, stored.doc_ids)
-            )
+            mates = self._clusters.read_clusters_of(np.setdiff1d(frontier, stored.doc_ids))
             ties, stored = Ties.joined([ties, found]), stored.merged(mates)
             frontier = np.setdiff1d(np.union1d(found.edges, mates.doc_ids), seen)
             seen = np.union1d(seen, frontier)
@@ -86,13 +78,13 @@ class GenerationTies:
         if not self._has_vetoes:
             return np.zeros(0, np.int64)
         ends, cluster_ids = np.unique(edges), np.unique(members.cluster_ids)
-        vetoed = clusters.find_vetoed(self._connection, self._leaves, self._collection_id, ends, cluster_ids)
+        vetoed = self._clusters.find_vetoed(self._collection_id, ends, cluster_ids)
         documents, smallest = connected_components(np.concatenate((edges, members.edges)))
         return documents[np.isin(smallest, smallest[np.searchsorted(documents, vetoed)])]
 
     def clusters(self, ties: Ties) -> Members:
         """Return the clusters that ties form by the recipe's linkage, with their survivors."""
-        vetoes = clusters.read_vetoes(self._connection, self._collection_id) if self._has_vetoes else NO_EDGES
+        vetoes = self._clusters.read_vetoes(self._collection_id) if self._has_vetoes else NO_EDGES
         if self.rules.linkage == "connected":
             documents, cluster_ids = self._connected(ties, vetoes)
         else:
@@ -116,7 +108,7 @@ class GenerationTies:
         if len(conflicting):
             affected = ties.among(conflicting)
             judged = np.union1d(affected.pins, vetoes)
-            similarities = clusters.read_similarities(self._connection, self._leaves, affected.pairs)
+            similarities = self._clusters.read_similarities(affected.pairs)
             pairs, rows = expand_twins(affected.pairs, _judged_twins(affected, judged))
             edges = np.concatenate(
                 (binding_edges(affected.pins, affected.twins, judged), sort_edges(pairs, similarities[rows]))
@@ -128,7 +120,7 @@ class GenerationTies:
         """Cluster by representatives or averages; pinned documents are one node, as twins are."""
         ties = ties.among(np.unique(ties.edges))
         pairs, bonds = ties.pairs, np.concatenate((ties.pins, ties.twins))
-        similarities = clusters.read_similarities(self._connection, self._leaves, pairs)
+        similarities = self._clusters.read_similarities(pairs)
         if len(vetoes):
             judged = np.union1d(ties.pins, vetoes)
             pairs, rows = expand_twins(pairs, _judged_twins(ties, judged))
@@ -143,11 +135,11 @@ class GenerationTies:
         ties = ties.among(np.unique(ties.edges))
         heads, twins = documents.copy(), ties.twins[np.isin(ties.twins[:, 1], documents)]
         heads[np.searchsorted(documents, twins[:, 1])] = twins[:, 0]
-        similarities = clusters.read_similarities(self._connection, self._leaves, ties.pairs)
+        similarities = self._clusters.read_similarities(ties.pairs)
         return total_similarities(heads, cluster_ids, ties.pairs, similarities)
 
     def _rank(self, doc_ids: Ints, scores: Floats = NO_SCORES) -> Ints:
-        return clusters.rank_documents(self._connection, doc_ids, *keep_policy(self.rules.keep), scores)
+        return self._clusters.rank_documents(doc_ids, *keep_policy(self.rules.keep), scores)
 
 
 def _judged_twins(ties: Ties, judged: Ints) -> Ints:

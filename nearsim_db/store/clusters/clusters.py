@@ -9,10 +9,9 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Floats, Ints, Mask
 from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.clustering import NO_EDGES
-from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import unpacked_ids
-from nearsim_db.store.driver.statements import Leaves, run, statement
+from nearsim_db.store.driver.statements import GenerationStatements, statement
 
 _DOCUMENTS_AT_ONCE = 400_000  # that have ties
 
@@ -65,94 +64,112 @@ class Members(Columns):
 NO_MEMBERS = Members(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
 
 
-def stream_ties(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, *, same_numbers: bool
-) -> Iterator[Ties]:
-    """Yield all ties of a generation in batches; with `same_numbers` only pairs and twins of equal numbers."""
-    name = "read_ties_same_numbers" if same_numbers else "read_ties"
-    run(connection, "plan_for_all_rows")
-    with connection.backend.cursor(name=f"{connection.cursor_prefix}_{name}", binary=True) as cursor:
-        cursor.execute(statement(name, leaves), {"collection_id": collection_id})
-        while rows := cursor.fetchmany(_DOCUMENTS_AT_ONCE):
-            yield _ties(rows)
+class ClusterTable(GenerationStatements):
+    """Ties of a generation's documents, and the members of its clusters."""
 
+    def stream_ties(self, collection_id: CollectionId, *, same_numbers: bool) -> Iterator[Ties]:
+        """Yield all ties of a generation in batches; with `same_numbers` only pairs and twins of equal numbers."""
+        name = "read_ties_same_numbers" if same_numbers else "read_ties"
+        self.run("plan_for_all_rows")
+        with self.connection.backend.cursor(
+            name=f"{self.connection.cursor_prefix}_{name}", binary=True
+        ) as cursor:
+            cursor.execute(statement(name, self.leaves), {"collection_id": collection_id})
+            while rows := cursor.fetchmany(_DOCUMENTS_AT_ONCE):
+                yield _ties(rows)
 
-def read_ties_of(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ints, *, same_numbers: bool
-) -> Ties:
-    """Return the ties of some documents; some may occur twice."""
-    name = "read_ties_of_same_numbers" if same_numbers else "read_ties_of"
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    return _ties(run(connection, name, leaves, "binary", **parameters).rows())
+    def read_ties_of(self, collection_id: CollectionId, doc_ids: Ints, *, same_numbers: bool) -> Ties:
+        """Return the ties of some documents; some may occur twice."""
+        name = "read_ties_of_same_numbers" if same_numbers else "read_ties_of"
+        parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+        return _ties(self.run(name, "binary", **parameters).rows())
 
+    def read_similarities(self, pairs: Ints) -> Floats:
+        """Return the similarities of pairs, each end given by its head or a twin: (m, 2) int64 -> (m,)."""
+        parameters = {"left_ids": packed_ids(pairs[:, 0]), "right_ids": packed_ids(pairs[:, 1])}
+        content = self.run("read_similarities", "binary", **parameters).value()
+        return np.frombuffer(content, ">f8").astype(np.float64)
 
-def read_similarities(connection: Connection, leaves: Leaves, pairs: Ints) -> Floats:
-    """Return the similarities of pairs, each end given by its head or a twin: (m, 2) int64 -> (m,)."""
-    parameters = {"left_ids": packed_ids(pairs[:, 0]), "right_ids": packed_ids(pairs[:, 1])}
-    content = run(connection, "read_similarities", leaves, "binary", **parameters).value()
-    return np.frombuffer(content, ">f8").astype(np.float64)
+    def read_first_twins(self, heads: Ints) -> Ints:
+        """Return the first twin of each number for some heads."""
+        return np.array(self.run("read_first_twins", doc_ids=packed_ids(heads)).values(), np.int64)
 
+    def read_members(self) -> Members:
+        """Return all members of all clusters."""
+        return self._members("read_members", {})
 
-def read_first_twins(connection: Connection, leaves: Leaves, heads: Ints) -> Ints:
-    """Return the first twin of each number for some heads."""
-    return np.array(run(connection, "read_first_twins", leaves, doc_ids=packed_ids(heads)).values(), np.int64)
+    def read_members_of(self, doc_ids: Ints) -> Members:
+        """Return the clustered documents among some."""
+        return self._members("read_members_of", {"doc_ids": packed_ids(doc_ids)})
 
+    def read_clusters_of(self, doc_ids: Ints) -> Members:
+        """Return all members of the clusters of some documents."""
+        return self._members("read_clusters_of", {"doc_ids": packed_ids(doc_ids)})
 
-def read_members(connection: Connection, leaves: Leaves) -> Members:
-    """Return all members of all clusters."""
-    return _members(connection, "read_members", leaves, {})
+    def read_survivors(self, cluster_ids: Ints) -> Members:
+        """Return the survivors of some clusters."""
+        return self._members("read_survivors", {"cluster_ids": packed_ids(cluster_ids)})
 
+    def relabel(self, old_ids: Ints, new_ids: Ints) -> None:
+        """Replace cluster_ids by others that are not among the old ones."""
+        if len(old_ids):
+            self.run("relabel_clusters", old_ids=packed_ids(old_ids), new_ids=packed_ids(new_ids))
 
-def read_members_of(connection: Connection, leaves: Leaves, doc_ids: Ints) -> Members:
-    """Return the clustered documents among some."""
-    return _members(connection, "read_members_of", leaves, {"doc_ids": packed_ids(doc_ids)})
+    def replace_members(self, stored: Members, now: Members) -> None:
+        """Write the difference between the `stored` rows of some documents and the rows they should have (`now`)."""
+        removed = stored.doc_ids[~np.isin(stored.doc_ids, now.doc_ids)]
+        if len(removed):
+            self.run("delete_members", doc_ids=packed_ids(removed))
+        changed = now.take(~_are_stored(now, stored))
+        if len(changed.doc_ids):
+            parameters = {
+                "doc_ids": packed_ids(changed.doc_ids),
+                "cluster_ids": packed_ids(changed.cluster_ids),
+                "survives": packed(changed.survives.astype(np.int16)),
+            }
+            self.run("upsert_members", **parameters)
 
+    def _members(self, name: str, parameters: Mapping[str, object]) -> Members:
+        rows = self.run(name, "binary", **parameters).rows()
+        cluster_ids, survives, doc_ids = _unpacked(rows)
+        order = np.argsort(doc_ids)
+        return Members(doc_ids[order], cluster_ids[order], survives[order] > 0)
 
-def read_clusters_of(connection: Connection, leaves: Leaves, doc_ids: Ints) -> Members:
-    """Return all members of the clusters of some documents."""
-    return _members(connection, "read_clusters_of", leaves, {"doc_ids": packed_ids(doc_ids)})
-
-
-def read_survivors(connection: Connection, leaves: Leaves, cluster_ids: Ints) -> Members:
-    """Return the survivors of some clusters."""
-    return _members(connection, "read_survivors", leaves, {"cluster_ids": packed_ids(cluster_ids)})
-
-
-def rank_documents(
-    connection: Connection, doc_ids: Ints, policy: str, names: Sequence[str], scores: Floats
-) -> Ints:
-    """Return documents in the order of the keep policy, best first; `names` are its sources, or its field.
-
-    `scores` are the numbers that a policy ranks by which does not rank by the documents, the highest best.
-    """
-    parameters = {
-        "doc_ids": packed_ids(doc_ids),
-        "policy": policy,
-        "names": list(names),
-        "scores": scores.tolist(),
-    }
-    return unpacked_ids(run(connection, "rank_documents", None, "binary", **parameters).value())
-
-
-def relabel_clusters(connection: Connection, leaves: Leaves, old_ids: Ints, new_ids: Ints) -> None:
-    """Replace cluster_ids by others that are not among the old ones."""
-    if len(old_ids):
-        run(connection, "relabel_clusters", leaves, old_ids=packed_ids(old_ids), new_ids=packed_ids(new_ids))
-
-
-def replace_members(connection: Connection, leaves: Leaves, stored: Members, now: Members) -> None:
-    """Write the difference between the `stored` rows of some documents and the rows they should have (`now`)."""
-    removed = stored.doc_ids[~np.isin(stored.doc_ids, now.doc_ids)]
-    if len(removed):
-        run(connection, "delete_members", leaves, doc_ids=packed_ids(removed))
-    changed = now.take(~_are_stored(now, stored))
-    if len(changed.doc_ids):
+    def find_vetoed(self, collection_id: CollectionId, doc_ids: Ints, cluster_ids: Ints) -> Ints:
+        """Return the documents, and the clusters by any member, that are or were vetoed with another document."""
         parameters = {
-            "doc_ids": packed_ids(changed.doc_ids),
-            "cluster_ids": packed_ids(changed.cluster_ids),
-            "survives": packed(changed.survives.astype(np.int16)),
+            "collection_id": collection_id,
+            "doc_ids": packed_ids(doc_ids),
+            "cluster_ids": packed_ids(cluster_ids),
         }
-        run(connection, "upsert_members", leaves, **parameters)
+        return unpacked_ids(self.run("find_vetoed", "binary", **parameters).value())
+
+    def rank_documents(self, doc_ids: Ints, policy: str, names: Sequence[str], scores: Floats) -> Ints:
+        """Return documents in the order of the keep policy, best first; `names` are its sources, or its field.
+
+        `scores` are the numbers that a policy ranks by which does not rank by the documents, the highest best.
+        """
+        parameters = {
+            "doc_ids": packed_ids(doc_ids),
+            "policy": policy,
+            "names": list(names),
+            "scores": scores.tolist(),
+        }
+        return unpacked_ids(self.run("rank_documents", "binary", **parameters).value())
+
+    def has_veto(self, collection_id: CollectionId) -> bool:
+        """Whether a collection has or had a veto."""
+        return bool(self.run("has_veto", collection_id=collection_id).value())
+
+    def read_vetoes(self, collection_id: CollectionId) -> Ints:
+        """Return the active vetoes of a collection, (v, 2) int64."""
+        content = self.run("read_vetoes", "binary", collection_id=collection_id).value()
+        return unpacked_ids(content).reshape(-1, 2)
+
+    def find_pinned(self, collection_id: CollectionId, doc_ids: Ints) -> Ints:
+        """Return the documents with an active pin."""
+        parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+        return unpacked_ids(self.run("find_pinned", "binary", **parameters).value())
 
 
 def _are_stored(now: Members, stored: Members) -> Mask:
@@ -173,45 +190,9 @@ def _ties(rows: Sequence[tuple[int, int, bytes]]) -> Ties:
     return Ties(*(edges[kinds == kind] for kind in range(3)))
 
 
-def _members(connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]) -> Members:
-    rows = run(connection, name, leaves, "binary", **parameters).rows()
-    cluster_ids, survives, doc_ids = _unpacked(rows)
-    order = np.argsort(doc_ids)
-    return Members(doc_ids[order], cluster_ids[order], survives[order] > 0)
-
-
 def _unpacked(rows: Sequence[tuple[int, int, bytes]]) -> tuple[Ints, Ints, Ints]:
     """Return rows of (id, kind, packed ids) as three arrays of equal length, id and kind repeated."""
     lengths = np.array([len(row[2]) // 8 for row in rows], np.int64)
     keys = np.array([row[0] for row in rows], np.int64)
     kinds = np.array([row[1] for row in rows], np.int64)
     return np.repeat(keys, lengths), np.repeat(kinds, lengths), unpacked_ids(b"".join(row[2] for row in rows))
-
-
-def has_veto(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether a collection has or had a veto."""
-    return bool(run(connection, "has_veto", collection_id=collection_id).value())
-
-
-def read_vetoes(connection: Connection, collection_id: CollectionId) -> Ints:
-    """Return the active vetoes of a collection, (v, 2) int64."""
-    content = run(connection, "read_vetoes", None, "binary", collection_id=collection_id).value()
-    return unpacked_ids(content).reshape(-1, 2)
-
-
-def find_vetoed(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ints, cluster_ids: Ints
-) -> Ints:
-    """Return the documents, and the clusters by any member, that are or were vetoed with another document."""
-    parameters = {
-        "collection_id": collection_id,
-        "doc_ids": packed_ids(doc_ids),
-        "cluster_ids": packed_ids(cluster_ids),
-    }
-    return unpacked_ids(run(connection, "find_vetoed", leaves, "binary", **parameters).value())
-
-
-def find_pinned(connection: Connection, collection_id: CollectionId, doc_ids: Ints) -> Ints:
-    """Return the documents with an active pin."""
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    return unpacked_ids(run(connection, "find_pinned", None, "binary", **parameters).value())

@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING
 from nearsim_db.store.driver.statements import GenerationStatements
 
 if TYPE_CHECKING:
+    from nearsim_db.store.clusters.clusters import ClusterTable
+    from nearsim_db.store.pairs.pairs import PairTable
+    from nearsim_db.store.signatures.bands import BandTable
+    from nearsim_db.store.signatures.lookups import LookupQueries
+    from nearsim_db.store.signatures.neighbours import BucketQueries
     from nearsim_db.store.signatures.signatures import SignatureTable
 
 
@@ -24,3 +29,38 @@ class GenerationTables(GenerationStatements):
         from nearsim_db.store.signatures.signatures import SignatureTable
 
         return SignatureTable(self.connection, self.leaves)
+
+    @property
+    def bands(self) -> "BandTable":
+        """Band rows, and the links they yield."""
+        from nearsim_db.store.signatures.bands import BandTable
+
+        return BandTable(self.connection, self.leaves)
+
+    @property
+    def buckets(self) -> "BucketQueries":
+        """Heads in their buckets: neighbours, anchors and further members."""
+        from nearsim_db.store.signatures.neighbours import BucketQueries
+
+        return BucketQueries(self.connection, self.leaves)
+
+    @property
+    def lookups(self) -> "LookupQueries":
+        """Prepared queries behind lookups and result sets."""
+        from nearsim_db.store.signatures.lookups import LookupQueries
+
+        return LookupQueries(self.connection, self.leaves)
+
+    @property
+    def pairs(self) -> "PairTable":
+        """Verified pairs."""
+        from nearsim_db.store.pairs.pairs import PairTable
+
+        return PairTable(self.connection, self.leaves)
+
+    @property
+    def clusters(self) -> "ClusterTable":
+        """Ties between documents, members of clusters and survivors."""
+        from nearsim_db.store.clusters.clusters import ClusterTable
+
+        return ClusterTable(self.connection, self.leaves)

@@ -7,10 +7,9 @@ import numpy as np
 from psycopg.errors import UniqueViolation
 
 from nearsim_db.similarity.arrays import Ints, Mask
-from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import Column, copy_rows
-from nearsim_db.store.driver.statements import Leaves, run
+from nearsim_db.store.driver.statements import GenerationStatements
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.screening import VerifiedPairs
@@ -18,44 +17,66 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 
-def store_pairs(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> Ints:
-    """Insert pairs whose heads still have the verified digests; return the new ones but those in review, (m, 2).
+class PairTable(GenerationStatements):
+    """Verified pairs of a generation."""
 
-    The heads are locked until the transaction ends.
-    """
-    fresh = _lock_heads(connection, leaves, pairs) & ~_are_stored(connection, leaves, pairs)
-    in_key_order = np.lexsort((pairs.right, pairs.left))
-    return _insert(connection, leaves, pairs.take(in_key_order[fresh[in_key_order]]))
+    def store(self, pairs: "VerifiedPairs") -> Ints:
+        """Insert pairs whose heads still have the verified digests; return the new ones but those in review, (m, 2).
 
+        The heads are locked until the transaction ends.
+        """
+        fresh = self._lock_heads(pairs) & ~self._are_stored(pairs)
+        in_key_order = np.lexsort((pairs.right, pairs.left))
+        return self._insert(pairs.take(in_key_order[fresh[in_key_order]]))
 
-def load_pairs(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> None:
-    """Load pairs of heads that no other process may remove meanwhile; hardly any of them are stored yet."""
-    _insert(connection, leaves, pairs)
+    def load(self, pairs: "VerifiedPairs") -> None:
+        """Load pairs of heads that no other process may remove meanwhile; hardly any of them are stored yet."""
+        self._insert(pairs)
 
+    def _are_stored(self, pairs: "VerifiedPairs") -> Mask:
+        """Return a mask of the pairs that are stored."""
+        stored = np.zeros(len(pairs.left), bool)
+        if len(stored):
+            parameters = {"left_ids": packed(pairs.left), "right_ids": packed(pairs.right)}
+            stored[self.run("find_stored_pairs", **parameters).values()] = True
+        return stored
 
-def _are_stored(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> Mask:
-    """Return a mask of the pairs that are stored."""
-    stored = np.zeros(len(pairs.left), bool)
-    if len(stored):
-        parameters = {"left_ids": packed(pairs.left), "right_ids": packed(pairs.right)}
-        stored[run(connection, "find_stored_pairs", leaves, **parameters).values()] = True
-    return stored
+    def _insert(self, pairs: "VerifiedPairs") -> Ints:
+        """Load pairs in their order; return the new ones but those in review, (m, 2)."""
+        columns = _columns(pairs)
+        try:
+            if len(pairs.left):
+                with self.connection.begin_nested():
+                    copy_rows(self.connection, self.leaves, "similar_pair", columns)
+        except UniqueViolation:  # another session inserted one of them at the same time
+            parameters = dict.fromkeys(
+                ("intersection_size", "union_size", "distance", "by_passage", "longest_passage")
+            ) | {name: packed(values) for name, values in columns}
+            rows = self.run("store_pairs", "binary", **parameters).rows()
+            return np.array(rows, np.int64).reshape(-1, 2)
+        return np.stack((pairs.left, pairs.right), axis=1)[~pairs.in_review]
 
+    def _lock_heads(self, pairs: "VerifiedPairs") -> Mask:
+        """Lock the heads of pairs, and return which pairs still have the verified digests."""
+        if not len(pairs.left):
+            return np.zeros(0, bool)
+        parameters = {"doc_ids": packed(np.unique(np.concatenate((pairs.left, pairs.right))))}
+        rows = self.run("lock_heads", "binary", **parameters).rows()
+        locked: dict[int, UUID] = dict(rows)
+        ends = zip(
+            pairs.left.tolist(), pairs.left_digests, pairs.right.tolist(), pairs.right_digests, strict=True
+        )
+        return np.array([locked.get(a) == x and locked.get(b) == y for a, x, b, y in ends], np.bool_)
 
-def _insert(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> Ints:
-    """Load pairs in their order; return the new ones but those in review, (m, 2)."""
-    columns = _columns(pairs)
-    try:
-        if len(pairs.left):
-            with connection.begin_nested():
-                copy_rows(connection, leaves, "similar_pair", columns)
-    except UniqueViolation:  # another session inserted one of them at the same time
-        parameters = dict.fromkeys(
-            ("intersection_size", "union_size", "distance", "by_passage", "longest_passage")
-        ) | {name: packed(values) for name, values in columns}
-        rows = run(connection, "store_pairs", leaves, "binary", **parameters).rows()
-        return np.array(rows, np.int64).reshape(-1, 2)
-    return np.stack((pairs.left, pairs.right), axis=1)[~pairs.in_review]
+    def index(self) -> None:
+        """Index pairs after a bulk load into a table of their own."""
+        if not self.leaves.is_shared("similar_pair"):
+            self.run("finish_pairs")
+
+    def delete_of(self, doc_ids: Ints) -> None:
+        """Delete the pairs of documents that are no longer heads."""
+        if len(doc_ids):
+            self.run("delete_pairs_of", doc_ids=packed(doc_ids))
 
 
 def _columns(pairs: "VerifiedPairs") -> list[Column]:
@@ -79,28 +100,3 @@ def _columns(pairs: "VerifiedPairs") -> list[Column]:
     if scores.longest_passage is not None:
         columns.append(("longest_passage", scores.longest_passage.astype(np.int32)))
     return columns
-
-
-def _lock_heads(connection: Connection, leaves: Leaves, pairs: "VerifiedPairs") -> Mask:
-    """Lock the heads of pairs, and return which pairs still have the verified digests."""
-    if not len(pairs.left):
-        return np.zeros(0, bool)
-    parameters = {"doc_ids": packed(np.unique(np.concatenate((pairs.left, pairs.right))))}
-    rows = run(connection, "lock_heads", leaves, "binary", **parameters).rows()
-    locked: dict[int, UUID] = dict(rows)
-    ends = zip(
-        pairs.left.tolist(), pairs.left_digests, pairs.right.tolist(), pairs.right_digests, strict=True
-    )
-    return np.array([locked.get(a) == x and locked.get(b) == y for a, x, b, y in ends], np.bool_)
-
-
-def finish_pairs(connection: Connection, leaves: Leaves) -> None:
-    """Index pairs after a bulk load into a table of their own."""
-    if not leaves.is_shared("similar_pair"):
-        run(connection, "finish_pairs", leaves)
-
-
-def delete_pairs_of(connection: Connection, leaves: Leaves, doc_ids: Ints) -> None:
-    """Delete the pairs of documents that are no longer heads."""
-    if len(doc_ids):
-        run(connection, "delete_pairs_of", leaves, doc_ids=packed(doc_ids))

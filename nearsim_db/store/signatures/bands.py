@@ -1,4 +1,4 @@
-"""Band rows of one generation, and the links they yield; on a Citus cluster statements on many ask each shard."""
+"""Band rows of one generation, and the links they yield."""
 
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
@@ -10,10 +10,9 @@ from psycopg import sql
 
 from nearsim_db.similarity.arrays import Ints, Keys, Ragged, are_fresh, flat, lengths
 from nearsim_db.similarity.batches import Columns
-from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
-from nearsim_db.store.driver.statements import Leaves, Mode, Result, run, statement
+from nearsim_db.store.driver.statements import GenerationStatements, Mode, Result, statement
 
 _ID_BYTES = 8
 _BAND_SHIFT = 56  # the top byte of a bucket hash is the number of its band
@@ -116,134 +115,118 @@ def _is_by_band(doc_ids: Ints, keys: Ints) -> bool:
     return bool((bands[1:] > bands[:-1]).all() and all((end == bands).all() for end in ends))
 
 
-def truncate_bands(connection: Connection, leaves: Leaves) -> None:
-    """Empty the band table of a generation's rows."""
-    run(connection, "clear_bands" if leaves.are_shared else "truncate_bands", leaves)
+class BandStatements(GenerationStatements):
+    """Statements on many band rows, which on a Citus cluster ask each shard by itself."""
+
+    def run_by_shard(
+        self, name: str, doc_ids: Ints, hashes: Ints, mode: Mode = "text", **parameters: object
+    ) -> list[tuple[Ints, Result]]:
+        """Run the statement of a name on band rows, those of each shard by themselves if they are many.
+
+        A statement on several shards sends all its rows to each of them. Returns the positions of rows with their
+        result.
+        """
+        lots = self._by_shard(hashes)
+        with self.connection.backend.pipeline() if len(lots) > 1 else nullcontext():
+            return [
+                (
+                    lot,
+                    self.run(
+                        name,
+                        mode,
+                        doc_ids=packed(doc_ids[lot]),
+                        bucket_hashes=packed(hashes[lot]),
+                        **parameters,
+                    ),
+                )
+                for lot in lots
+            ]
+
+    def _by_shard(self, hashes: Ints) -> list[Ints]:
+        """Return the positions of buckets, those of each shard together if they are many."""
+        if not self.leaves.distributed or len(hashes) < MANY:
+            return [np.arange(len(hashes))]
+        shards = np.array(self.run("find_shards", "binary", bucket_hashes=packed(hashes)).value())
+        order = np.argsort(shards, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(shards[order])) + 1)
 
 
-def write_bands(connection: Connection, leaves: Leaves, doc_ids: Ints, keys: Keys) -> int:
-    """Load the band rows of heads, sorted by (bucket_hash, doc_id)."""
-    return load_bands(connection, leaves, BandRows.of(doc_ids, keys)) if len(doc_ids) else 0
+class BandTable(BandStatements):
+    """Band rows of a generation, and the links they yield."""
 
+    def truncate(self) -> None:
+        """Empty the band table of a generation's rows."""
+        self.run("clear_bands" if self.leaves.are_shared else "truncate_bands")
 
-def load_bands(connection: Connection, leaves: Leaves, rows: BandRows, *, freeze: bool = False) -> int:
-    """Load band rows.
+    def write(self, doc_ids: Ints, keys: Keys) -> int:
+        """Load the band rows of heads, sorted by (bucket_hash, doc_id)."""
+        return self.load(BandRows.of(doc_ids, keys)) if len(doc_ids) else 0
 
-    With `freeze`, into a table that this transaction has truncated, VACUUM has nothing left to do.
-    """
-    columns = [("bucket_hash", rows.hashes), ("doc_id", rows.doc_ids)]
-    return copy_rows(connection, leaves, "band", columns, freeze=freeze and not leaves.are_shared)
+    def load(self, rows: BandRows, *, freeze: bool = False) -> int:
+        """Load band rows.
 
+        With `freeze`, into a table that this transaction has truncated, VACUUM has nothing left to do.
+        """
+        columns = [("bucket_hash", rows.hashes), ("doc_id", rows.doc_ids)]
+        return copy_rows(
+            self.connection, self.leaves, "band", columns, freeze=freeze and not self.leaves.are_shared
+        )
 
-def index_bands(connection: Connection, leaves: Leaves) -> None:
-    """Create the band table's only index; tables that generations share have theirs."""
-    if leaves.are_shared:
-        return
-    name = sql.Identifier(f"{leaves.name('band')}_bucket_hash_doc_id_idx")
-    for command in ("index_bands", "identify_bands"):
-        run(connection, statement(command, leaves, band_index=name))
+    def index(self) -> None:
+        """Create the loaded band table's only index, and update its planner statistics; shared tables have theirs."""
+        if self.leaves.are_shared:
+            return
+        name = sql.Identifier(f"{self.leaves.name('band')}_bucket_hash_doc_id_idx")
+        for command in ("index_bands", "identify_bands"):
+            self.run(statement(command, self.leaves, band_index=name))
+        self.run("analyze_bands")
 
+    def delete(self, doc_ids: Ints, keys: Keys) -> None:
+        """Delete the band rows of heads by their keys."""
+        if not len(doc_ids):
+            return
+        owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
+        self.run_by_shard("delete_bands", owners, hashes)
 
-def analyze_bands(connection: Connection, leaves: Leaves) -> None:
-    """Update the planner statistics of loaded bands."""
-    if not leaves.are_shared:
-        run(connection, "analyze_bands", leaves)
+    def stream_links(self, bucket_limit: int, buckets: tuple[int, int]) -> Generator[Links, None, None]:
+        """Yield the links of a range of buckets, with both ends, in batches of bounded size.
 
+        A bucket links each of its members with the anchors before it, its first `bucket_limit` members (0: all).
+        """
+        parameters = {"bucket_limit": bucket_limit, "low": buckets[0], "high": buckets[1]}
+        largest, last = bucket_limit * _ID_BYTES or _LINK_BYTES, 0
+        with self.connection.backend.cursor(name="nearsim_links", binary=True) as cursor:
+            cursor.execute(statement("find_links", self.leaves), parameters)
+            # The anchors of a row are at most one more than those of the row before.
+            while rows := cursor.fetchmany(
+                max(1, min(_MEMBERS, _LINK_BYTES // min(last + _ID_BYTES * _MEMBERS, largest)))
+            ):
+                hashes, members, anchors = zip(*cast(list[tuple[int, int, bytes]], rows), strict=True)
+                amounts = np.fromiter(map(len, anchors), np.int64, len(rows)) // _ID_BYTES
+                left = unpacked_ids(b"".join(anchors))
+                yield Links(
+                    np.repeat(np.array(hashes, np.int64), amounts),
+                    np.repeat(left[np.cumsum(amounts) - amounts], amounts),
+                    left,
+                    np.repeat(np.array(members, np.int64), amounts),
+                )
+                last = len(anchors[-1])
 
-def delete_bands(connection: Connection, leaves: Leaves, doc_ids: Ints, keys: Keys) -> None:
-    """Delete the band rows of heads by their keys."""
-    if not len(doc_ids):
-        return
-    owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
-    run_by_shard(connection, "delete_bands", leaves, owners, hashes)
+    def find_full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
+        """Return the buckets over the limit, and the figures BUCKET_FIGURES."""
+        buckets, largest, hashes, sizes, last_anchors = self.run(
+            "find_full_buckets", bucket_limit=bucket_limit
+        ).row()
+        figures = _bucket_figures(buckets, largest, sizes, bucket_limit)
+        return FullBuckets(np.array(hashes, np.int64), np.array(last_anchors, np.int64)), figures
 
-
-def run_by_shard(
-    connection: Connection,
-    name: str,
-    leaves: Leaves,
-    doc_ids: Ints,
-    hashes: Ints,
-    mode: Mode = "text",
-    **parameters: object,
-) -> list[tuple[Ints, Result]]:
-    """Run the statement of a name on band rows, those of each shard by themselves if they are many.
-
-    A statement on several shards sends all its rows to each of them. Returns the positions of rows with their result.
-    """
-    lots = _by_shard(connection, leaves, hashes)
-    with connection.backend.pipeline() if len(lots) > 1 else nullcontext():
-        return [
-            (
-                lot,
-                run(
-                    connection,
-                    name,
-                    leaves,
-                    mode,
-                    doc_ids=packed(doc_ids[lot]),
-                    bucket_hashes=packed(hashes[lot]),
-                    **parameters,
-                ),
-            )
-            for lot in lots
-        ]
-
-
-def _by_shard(connection: Connection, leaves: Leaves, hashes: Ints) -> list[Ints]:
-    """Return the positions of buckets, those of each shard together if they are many."""
-    if not leaves.distributed or len(hashes) < MANY:
-        return [np.arange(len(hashes))]
-    shards = np.array(run(connection, "find_shards", None, "binary", bucket_hashes=packed(hashes)).value())
-    order = np.argsort(shards, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(shards[order])) + 1)
-
-
-def stream_links(
-    connection: Connection, leaves: Leaves, bucket_limit: int, buckets: tuple[int, int]
-) -> Generator[Links, None, None]:
-    """Yield the links of a range of buckets, with both ends, in batches of bounded size.
-
-    A bucket links each of its members with the anchors before it, which are its first `bucket_limit` members (0: all).
-    """
-    parameters = {"bucket_limit": bucket_limit, "low": buckets[0], "high": buckets[1]}
-    largest, last = bucket_limit * _ID_BYTES or _LINK_BYTES, 0
-    with connection.backend.cursor(name="nearsim_links", binary=True) as cursor:
-        cursor.execute(statement("find_links", leaves), parameters)
-        # The anchors of a row are at most one more than those of the row before.
-        while rows := cursor.fetchmany(
-            max(1, min(_MEMBERS, _LINK_BYTES // min(last + _ID_BYTES * _MEMBERS, largest)))
-        ):
-            hashes, members, anchors = zip(*cast(list[tuple[int, int, bytes]], rows), strict=True)
-            amounts = np.fromiter(map(len, anchors), np.int64, len(rows)) // _ID_BYTES
-            left = unpacked_ids(b"".join(anchors))
-            yield Links(
-                np.repeat(np.array(hashes, np.int64), amounts),
-                np.repeat(left[np.cumsum(amounts) - amounts], amounts),
-                left,
-                np.repeat(np.array(members, np.int64), amounts),
-            )
-            last = len(anchors[-1])
-
-
-def find_full_buckets(
-    connection: Connection, leaves: Leaves, bucket_limit: int
-) -> tuple[FullBuckets, dict[str, int]]:
-    """Return the buckets over the limit, and the figures BUCKET_FIGURES."""
-    buckets, largest, hashes, sizes, last_anchors = run(
-        connection, "find_full_buckets", leaves, bucket_limit=bucket_limit
-    ).row()
-    figures = _bucket_figures(buckets, largest, sizes, bucket_limit)
-    return FullBuckets(np.array(hashes, np.int64), np.array(last_anchors, np.int64)), figures
+    def count_buckets(self, bucket_limit: int) -> dict[str, int]:
+        """Return the figures BUCKET_FIGURES: buckets, largest size, buckets over the limit, links left out."""
+        row = self.run("count_buckets", bucket_limit=bucket_limit).row()
+        return dict(zip(BUCKET_FIGURES, map(int, row), strict=True))
 
 
 def _bucket_figures(buckets: int, largest: int, full: Sequence[int], bucket_limit: int) -> dict[str, int]:
     """Return BUCKET_FIGURES; `full` are the sizes of those over the limit."""
     left_out = sum((size - bucket_limit) * (size - bucket_limit - 1) // 2 for size in full)
     return dict(zip(BUCKET_FIGURES, (buckets, largest, len(full), left_out), strict=True))
-
-
-def count_buckets(connection: Connection, leaves: Leaves, bucket_limit: int) -> dict[str, int]:
-    """Return the figures BUCKET_FIGURES: buckets, largest size, buckets over the limit, links left out."""
-    row = run(connection, "count_buckets", leaves, bucket_limit=bucket_limit).row()
-    return dict(zip(BUCKET_FIGURES, map(int, row), strict=True))

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Ints, Keys, Sketches, flat
 from nearsim_db.similarity.sketch.family import Family
-from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import digest_uuid, sketches_from, to_bigint, unpacked_ids
-from nearsim_db.store.driver.statements import Leaves, run, statement
-from nearsim_db.store.signatures import neighbours
+from nearsim_db.store.driver.statements import GenerationStatements, Leaves, statement
+from nearsim_db.store.signatures.neighbours import BucketQueries, first_of
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 
@@ -47,56 +46,6 @@ class Anchors:
 _known_uuid = lru_cache(maxsize=16_384)(digest_uuid)
 
 
-def look_up_anchors(
-    connection: Connection,
-    leaves: Leaves,
-    bucket_limit: int,
-    digest: UUID,
-    keys: Keys,
-    family: Family,
-    purged_at: datetime | None,
-) -> Anchors | None:
-    """Return the heads to compare with a text that is not in the index.
-
-    `keys` are its bucket hashes, uint64; `family` that of sketches. None if the generation is no longer live,
-    or if texts were purged from its collection after `purged_at`.
-    """
-    hashes = to_bigint(flat(keys))
-    parameters = {
-        "bucket_hashes": packed(hashes),
-        "bucket_limit": bucket_limit,
-        "digest": digest,
-        "purged_at": purged_at,
-    }
-    members = neighbours.few_members(connection, leaves, hashes) if leaves.distributed else None
-    if members is None:
-        rows = _fetch(connection, "look_up_anchors", leaves, parameters)
-    else:
-        first = neighbours.first_of(members, bucket_limit, np.unique(hashes))
-        anchors = first.members[(first.numbers < bucket_limit) | (bucket_limit == 0)]
-        rows = _fetch(connection, "look_up_heads", leaves, {**parameters, "doc_ids": packed(anchors)})
-    if not rows:
-        return None
-    doc_ids, sketches, digests, sizes = (one or b"" for one in rows[0])
-    ends = np.cumsum(np.frombuffer(sizes, ">i4")).tolist()
-    blobs = [sketches[begin:end] for begin, end in pairwise([0, *ends])] if family.ordered else [sketches]
-    return Anchors(unpacked_ids(doc_ids), sketches_from(blobs, family), np.frombuffer(digests, "V16"))
-
-
-def read_twins(
-    connection: Connection, leaves: Leaves, digests: Sequence[UUID]
-) -> list[tuple[int, int, str, str | None]] | None:
-    """Return (position of the digest from 1, doc_id, external id, title) of all documents with some digests.
-
-    None if the generation is being dropped.
-    """
-    parameters = {"digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16"))}
-    rows = _fetch_known(connection, "read_twins", leaves, parameters)
-    if rows is None:
-        return None
-    return [(position, doc_id, external_id, title) for position, doc_id, external_id, title in rows]
-
-
 class Twin(NamedTuple):
     """A document with the features of a candidate.
 
@@ -111,31 +60,109 @@ class Twin(NamedTuple):
     has_text: bool
 
 
-def read_candidates(
-    connection: Connection,
-    leaves: Leaves,
-    collection_id: CollectionId,
-    digests: Sequence[UUID],
-    unread: Sequence[int],
-    most: int,
-) -> list[Twin] | None:
-    """Return the first documents with each of some digests, at most `most`, with the bodies of those in `unread`.
+class LookupQueries(GenerationStatements):
+    """Queries behind lookups and result sets of a generation."""
 
-    `unread` has a doc_id for each digest, 0 for none. None if the generation is being dropped.
-    """
-    parameters = {
-        "collection_id": collection_id,
-        "digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16")),
-        "unread": packed_ids(unread),
-        "most": most,
-    }
-    rows = _fetch_known(connection, "read_candidates", leaves, parameters)
-    return None if rows is None else [Twin(*row) for row in rows]
+    def look_up_anchors(
+        self, bucket_limit: int, digest: UUID, keys: Keys, family: Family, purged_at: datetime | None
+    ) -> Anchors | None:
+        """Return the heads to compare with a text that is not in the index.
 
+        `keys` are its bucket hashes, uint64; `family` that of sketches. None if the generation is no longer live,
+        or if texts were purged from its collection after `purged_at`.
+        """
+        hashes = to_bigint(flat(keys))
+        parameters = {
+            "bucket_hashes": packed(hashes),
+            "bucket_limit": bucket_limit,
+            "digest": digest,
+            "purged_at": purged_at,
+        }
+        members = (
+            BucketQueries(self.connection, self.leaves).few_members(hashes)
+            if self.leaves.distributed
+            else None
+        )
+        if members is None:
+            rows = self._fetch("look_up_anchors", parameters)
+        else:
+            first = first_of(members, bucket_limit, np.unique(hashes))
+            anchors = first.members[(first.numbers < bucket_limit) | (bucket_limit == 0)]
+            rows = self._fetch("look_up_heads", {**parameters, "doc_ids": packed(anchors)})
+        if not rows:
+            return None
+        doc_ids, sketches, digests, sizes = (one or b"" for one in rows[0])
+        ends = np.cumsum(np.frombuffer(sizes, ">i4")).tolist()
+        blobs = [sketches[begin:end] for begin, end in pairwise([0, *ends])] if family.ordered else [sketches]
+        return Anchors(unpacked_ids(doc_ids), sketches_from(blobs, family), np.frombuffer(digests, "V16"))
 
-def read_lock_secret(connection: Connection, leaves: Leaves) -> bytes:
-    """Return the secret of a generation from which its advisory locks are computed, empty if it is gone."""
-    return bytes(run(connection, "read_lock_secret", leaves).value() or b"")
+    def read_twins(self, digests: Sequence[UUID]) -> list[tuple[int, int, str, str | None]] | None:
+        """Return (position of the digest from 1, doc_id, external id, title) of all documents with some digests.
+
+        None if the generation is being dropped.
+        """
+        parameters = {"digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16"))}
+        rows = self._fetch_known("read_twins", parameters)
+        if rows is None:
+            return None
+        return [(position, doc_id, external_id, title) for position, doc_id, external_id, title in rows]
+
+    def read_candidates(
+        self, collection_id: CollectionId, digests: Sequence[UUID], unread: Sequence[int], most: int
+    ) -> list[Twin] | None:
+        """Return the first documents with each of some digests, at most `most`, with the bodies of those in `unread`.
+
+        `unread` has a doc_id for each digest, 0 for none. None if the generation is being dropped.
+        """
+        parameters = {
+            "collection_id": collection_id,
+            "digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16")),
+            "unread": packed_ids(unread),
+            "most": most,
+        }
+        rows = self._fetch_known("read_candidates", parameters)
+        return None if rows is None else [Twin(*row) for row in rows]
+
+    def read_lock_secret(self) -> bytes:
+        """Return the secret of a generation from which its advisory locks are computed, empty if it is gone."""
+        return bytes(self.run("read_lock_secret").value() or b"")
+
+    def lock_buckets(self, secret: bytes, keys: Keys) -> None:
+        """Lock the stripes of these buckets against concurrent checked writes, until the transaction ends.
+
+        All callers lock the stripes in the same order.
+        """
+        self._fetch("lock_buckets", {"locks": packed(bucket_locks(secret, self.leaves, keys))})
+
+    def read_signed(
+        self, purged_at: datetime | None, doc_ids: Sequence[int], revisions: Sequence[int]
+    ) -> list[Signed] | None:
+        """Return the signed documents among some, without a sketch if they have no features or the given revision.
+
+        None if the generation is no longer live, or if texts were purged from its collection after `purged_at`.
+        """
+        parameters = {
+            "doc_ids": packed_ids(doc_ids),
+            "revisions": packed_ids(revisions),
+            "purged_at": purged_at,
+        }
+        rows = self._fetch_known("read_result_set", parameters)
+        return None if rows is None else [(doc_id, revision, sketch) for doc_id, revision, sketch in rows]
+
+    def read_verdicts(self, purged_at: datetime | None) -> list[tuple[int, int, bool]] | None:
+        """Return the active verdicts as (left_id, right_id, whether pinned); None as for `read_signed`."""
+        rows = self._fetch_known("read_active_verdicts", {"purged_at": purged_at})
+        return None if rows is None else [(left, right, is_pin) for left, right, is_pin in rows]
+
+    def _fetch(self, name: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        return self.run(_composed(name, self.leaves), "prepared", **parameters).rows()
+
+    def _fetch_known(self, name: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]] | None:
+        """Return the rows of a generation, an all-NULL row means none; None if it is not live, or not there."""
+        rows = self._fetch(name, parameters)
+        if not rows:
+            return None
+        return [] if rows[0][0] is None else rows
 
 
 def bucket_locks(secret: bytes, leaves: Leaves, keys: Keys) -> Ints:
@@ -156,54 +183,6 @@ def lock_of_empty(collection_id: CollectionId) -> int:
     return (_STRIPE_SPACE << 48) | (1 << 47) | collection_id
 
 
-def lock_buckets(connection: Connection, secret: bytes, leaves: Leaves, keys: Keys) -> None:
-    """Lock the stripes of these buckets against concurrent checked writes, until the transaction ends.
-
-    All callers lock the stripes in the same order.
-    """
-    _fetch(connection, "lock_buckets", leaves, {"locks": packed(bucket_locks(secret, leaves, keys))})
-
-
-def read_signed(
-    connection: Connection,
-    leaves: Leaves,
-    purged_at: datetime | None,
-    doc_ids: Sequence[int],
-    revisions: Sequence[int],
-) -> list[Signed] | None:
-    """Return the signed documents among some; without a sketch if the revision is the given one, or without features.
-
-    None if the generation is no longer live, or if texts were purged from its collection after `purged_at`.
-    """
-    parameters = {"doc_ids": packed_ids(doc_ids), "revisions": packed_ids(revisions), "purged_at": purged_at}
-    rows = _fetch_known(connection, "read_result_set", leaves, parameters)
-    return None if rows is None else [(doc_id, revision, sketch) for doc_id, revision, sketch in rows]
-
-
-def read_verdicts(
-    connection: Connection, leaves: Leaves, purged_at: datetime | None
-) -> list[tuple[int, int, bool]] | None:
-    """Return the active verdicts as (left_id, right_id, whether pinned); None as for `read_signed`."""
-    rows = _fetch_known(connection, "read_active_verdicts", leaves, {"purged_at": purged_at})
-    return None if rows is None else [(left, right, is_pin) for left, right, is_pin in rows]
-
-
 @lru_cache(maxsize=64)
 def _composed(name: str, leaves: Leaves) -> bytes:
     return statement(name, leaves).as_bytes(None)
-
-
-def _fetch(
-    connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
-) -> list[tuple[Any, ...]]:
-    return run(connection, _composed(name, leaves), None, "prepared", **parameters).rows()
-
-
-def _fetch_known(
-    connection: Connection, name: str, leaves: Leaves, parameters: Mapping[str, object]
-) -> list[tuple[Any, ...]] | None:
-    """Return the rows of a generation, an all-NULL row means none; None if it is not live, or not there."""
-    rows = _fetch(connection, name, leaves, parameters)
-    if not rows:
-        return None
-    return [] if rows[0][0] is None else rows
