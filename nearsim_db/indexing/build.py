@@ -66,7 +66,7 @@ def build_by_stages(engine: Engine, context: Context, progress: Progress) -> Non
         with _timed(engine, context, name):
             stages[name]()
             _vacuum(engine, context, name)
-    discard_indexed(engine, context.generation, context.retained_seconds)
+    discard_indexed(engine, context.generation)
 
 
 def join(engine: Engine, context: Context, between: Callable[[], None]) -> int:
@@ -192,7 +192,7 @@ def build_few(engine: Engine, context: Context) -> bool:
             steps.rebuild_clusters(connection, context)
         _finish(connection, generation, {**few.figures, **counts, "documents": counted})
         context.found.clear()
-    discard_indexed(engine, generation, context.retained_seconds)
+    discard_indexed(engine, generation)
     return True
 
 
@@ -200,7 +200,7 @@ def _sign_few(connection: Connection, context: Context) -> None:
     """Sign the documents that have no signature."""
     whole = (0, build_slices.WHOLE.high)
     unsigned = documents.stream_unsigned(
-        connection, context.collection_id, context.leaves, whole, None, vectors=context.encoder.takes_vectors
+        connection, context.collection_id, context.leaves, whole, vectors=context.encoder.takes_vectors
     )
     # They are read before a signature is written, on the same session.
     batch = list(chain.from_iterable(unsigned))

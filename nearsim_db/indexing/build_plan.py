@@ -81,22 +81,22 @@ _MOST_ROWS_PER_SLICE = 2_500_000
 
 def plan_signing(connection: Connection, context: Context) -> None:
     """Divide the documents to sign into slices, unless that is done."""
-    generation, leaves, age = context.generation, context.leaves, context.retained_seconds
+    generation, leaves = context.generation, context.leaves
     partitions.create(connection, leaves)
     connection.commit()
-    purges.begin(connection, leaves, age)
+    purges.begin(connection, leaves)
     connection.commit()
     if not build_slices.read_progress(connection, leaves, "sign").slices:
         total = collection_rows.count_documents(connection, generation.collection_id)
-        total -= query_rows.count_past_retention(connection, generation.collection_id, age)
+        total -= query_rows.count_past_retention(connection, leaves, generation.collection_id)
         generation_rows.add_figures(connection, generation, {"documents": total})
         _count_features(connection, context)
         build_slices.plan_signing(
             connection,
             leaves,
             generation.collection_id,
-            age,
             _DOCUMENTS_PER_SLICE,
+            by_age=context.retained_seconds is not None,
             all_signed=context.build.is_signed and total == context.build.signed_early,
         )
     commit(connection, generation)

@@ -34,7 +34,7 @@ class CatchUp:
         """Do everything that is queued for a generation; one that was catching up is ready then."""
         engine = self._database.engine
         with self._context(generation) as context:
-            retention.sweep(engine, context)
+            retention.expire_documents(engine, context)
             with self._database.transaction() as connection:
                 has_work = queue.has_work(connection, context.leaves)
             if has_work:

@@ -108,11 +108,11 @@ class CheckedIngest(Ingest):
         doc_id, outcome = document_writes.upsert_document(connection, self._collection_id, document)
         if outcome == "updated" and self._strict:
             self._refuse_replacing(record, self._written.get(document.external_id))
-        age = context.encoder.profile.recipe.retain.seconds
+        retained = context.tables(connection).signatures.find_retained(self._collection_id, [doc_id])
         stored = [
             one
             for batch in documents.stream_documents(
-                connection, self._collection_id, [doc_id], age, vectors=context.encoder.takes_vectors
+                connection, self._collection_id, list(retained), vectors=context.encoder.takes_vectors
             )
             for one in batch
         ]

@@ -74,10 +74,9 @@ class Taker:
                 context.collection_id,
                 context.leaves,
                 (part.low, part.high),
-                context.retained_seconds,
                 self._reading.rollback,
                 vectors=context.encoder.takes_vectors,
-                by_age=part.is_sparse and context.retained_seconds is not None,
+                by_age=part.by_age,
             )
         ) as batches:
             for batch in batches:

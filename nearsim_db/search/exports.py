@@ -16,7 +16,6 @@ from nearsim_db.readers.writers.parquet import parquet_schema
 from nearsim_db.records import Keep, Progress, silent
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
-from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import exports
 from nearsim_db.store.documents.exports import ExportedRow
@@ -156,8 +155,7 @@ def _open(
 
 
 def _warnings(connection: Connection, generation: Generation) -> tuple[str, ...]:
-    age = retained_seconds(generation.recipe.get("retain", {}).get("age", "none"))
-    waiting = exports.count_unindexed(connection, generation.collection_id, generation.leaves, age)
+    waiting = exports.count_unindexed(connection, generation.collection_id, generation.leaves)
     if not waiting:
         return ()
     are = "is" if waiting == 1 else "are"

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from nearsim_db.errors import DEFAULT, EmptyIndexError, NotFoundError, suggested_command
-from nearsim_db.similarity.recipe import retained_seconds
 from nearsim_db.store import query_rows
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
@@ -155,8 +154,8 @@ def refuse_unindexed(
 
     Raises NotFoundError, with the reason, for a document that is not in the index.
     """
-    age = generation.recipe.get("retain", {}).get("age", "none")
-    if query_rows.is_past_retention(connection, generation.collection_id, doc_id, retained_seconds(age)):
+    if query_rows.has_expired(connection, generation.leaves, doc_id):
+        age = generation.recipe["retain"]["age"]
         raise NotFoundError(
             f"document {external_id!r} is outside the retention window of profile {generation.profile!r} ({age})"
         )

@@ -46,7 +46,7 @@ def stats(
     """
     collection_id = generation.collection_id
     documents = collection_rows.count_documents(connection, collection_id)
-    outside = count_past_retention(connection, collection_id, profile.recipe.retain.seconds)
+    outside = count_past_retention(connection, generation.leaves, collection_id)
     queued, set_aside = queue.count_work(connection, generation.leaves)
     found: dict[str, Any] = {
         "collection": generation.collection,

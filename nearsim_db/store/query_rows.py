@@ -44,21 +44,14 @@ def lacks_sources(connection: Connection, collection_id: CollectionId, *, adds: 
     return bool(run(connection, "lacks_sources", collection_id=collection_id, adds=adds).value())
 
 
-def count_past_retention(connection: Connection, collection_id: CollectionId, age_seconds: int | None) -> int:
-    """Return the number of a collection's documents older than the age; 0 without an age."""
-    if age_seconds is None:
-        return 0
-    return int(run(connection, "count_past_retention", collection_id=collection_id, age=age_seconds).value())
+def count_past_retention(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:
+    """Return the number of a collection's documents that have expired in a generation."""
+    return int(run(connection, "count_past_retention", leaves, collection_id=collection_id).value())
 
 
-def is_past_retention(
-    connection: Connection, collection_id: CollectionId, doc_id: int, age_seconds: int | None
-) -> bool:
-    """Whether a document is older than the age now; False without an age."""
-    if age_seconds is None:
-        return False
-    parameters = {"collection_id": collection_id, "doc_ids": [doc_id], "age": age_seconds}
-    return bool(run(connection, "list_past_retention", **parameters).values())
+def has_expired(connection: Connection, leaves: Leaves, doc_id: int) -> bool:
+    """Whether a document is older than the retention age of a generation."""
+    return bool(run(connection, "has_expired", leaves, doc_id=doc_id).value())
 
 
 @dataclass(frozen=True, slots=True)

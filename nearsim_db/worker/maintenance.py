@@ -116,13 +116,13 @@ def _finish_move(connection: Connection, moved: Generation) -> bool:
 
 
 def remove_expired_documents(scope: Scope, between: Callable[[], None]) -> None:
-    """Remove documents past their retention from all indexes; `between` is called after each slice."""
+    """Queue documents past their retention age for removal from all indexes; `between` is called after each step."""
     with scope.engine.connect() as connection:
         existing = generation_rows.list_generations(connection, scope.collection_id, "expiring")
         contexts = [scope.contexts.find(connection, one.generation_id) for one in existing]
     for context in contexts:
         if context is not None and not scope.stopping():
-            retention.sweep(scope.engine, context, between)
+            retention.expire_documents(scope.engine, context, between)
 
 
 _PAUSES_PER_CHECK = 20.0  # so that checks of many tables use at most a twentieth of the time

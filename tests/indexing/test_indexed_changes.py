@@ -38,13 +38,13 @@ QUEUED = "SELECT coalesce(array_agg(DISTINCT doc_id ORDER BY doc_id), '{}') FROM
 def kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Discarding that a build leaves to the test; call it when the time has come."""
     built: list[Generation] = []
-    monkeypatch.setattr(build, "discard_indexed", lambda engine, generation, age: built.append(generation))
+    monkeypatch.setattr(build, "discard_indexed", lambda engine, generation: built.append(generation))
     monkeypatch.setattr("nearsim_db.index.dispatch_changes", lambda engine: 0)
 
     def discard() -> None:
         monkeypatch.undo()
         for generation in built:
-            discard_indexed(index.database.engine, generation, None)
+            discard_indexed(index.database.engine, generation)
 
     return discard
 

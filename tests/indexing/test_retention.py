@@ -34,7 +34,7 @@ from tests.indexing.test_index_model import (
     stored_pairs,
     true_pairs,
 )
-from tests.store.test_plans import plan
+from tests.store.test_plans import plan, serve
 
 AGE_DAYS = 10
 BASE = ["shingle.k=2", f"match.threshold={THRESHOLD}"]
@@ -150,13 +150,8 @@ def test_random_histories_equal_a_fresh_build_of_retained_documents(
         assert set(fresh) == set(stored)
 
 
-@pytest.mark.parametrize("slice", some([2_000, 7, 1], "every size"))
-def test_anchors_of_a_full_bucket_expire_in_bulk(
-    database_url: str, slice: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only documents that became anchors are searched, each once; the result equals a fresh build."""
-    monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", slice)
-    rng = random.Random(slice)
+def test_anchors_of_a_full_bucket_expire_in_bulk(database_url: str) -> None:
+    rng = random.Random(1)
     names = [f"d{number}" for number in range(60)]
     leaving = ["d0", "d1", *rng.sample(names[2:], 38)]
     left = [name for name in names if name not in leaving]
@@ -164,61 +159,54 @@ def test_anchors_of_a_full_bucket_expire_in_bulk(
         index.create_profile("default", override(Recipe(), [*ONE_BUCKET, f"retain.age={AGE_DAYS} days"]))
         index.add(Document(name, body=f"{NEAR_COPY}{name}") for name in names)
         expire(database_url, leaving)
-        assert retention.sweep(index.database.engine, context_of(index)) == 40
-        assert indexed(database_url) == set(left)
-        ids = doc_ids(database_url)
-        assert work(database_url, "search") == {ids[name] for name in left[:2]}
-        assert work(database_url, "anchor") == work(database_url, "sign") == set()
+        assert retention.expire_documents(index.database.engine, context_of(index)) == 40
         index.build()
+        assert indexed(database_url) == set(left)
         expected = {frozenset(pair) for pair in combinations(left, 2) if {*pair} & {*left[:2]}}
         assert set(stored_pairs(index)) == expected
         assert clusters(index) == {frozenset(left)}
         assert_bands_are_exact(index)
 
 
-def test_only_retained_twins_become_heads(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", 2)
+def test_only_retained_twins_become_heads(database_url: str) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), [f"retain.age={AGE_DAYS} days"]))
         index.add(Document(f"d{number}", body=NEAR_COPY) for number in range(8))
         expire(database_url, ["d0", "d1", "d2", "d4", "d5"])
-        assert retention.sweep(index.database.engine, context_of(index)) == 5
-        assert work(database_url, "search") == {doc_ids(database_url)["d3"]}
         index.build()
         assert clusters(index) == {frozenset(("d3", "d6", "d7"))}
         assert next(index.clusters()).survivor == "d3"
 
 
-@pytest.mark.parametrize("crash_at", some([2, 14, 1, 4, 9], "every commit", kept=2))
-def test_interrupted_sweep_is_completed_by_the_next(
-    database_url: str, crash_at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sweep stops before a commit: of its first query, of a batch, or of its result."""
-    monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", 1)
-    names = [f"d{number}" for number in range(20)]
+def test_documents_expire_once(database_url: str) -> None:
     with Index.connect(database_url) as index:
-        index.create_profile("default", override(Recipe(), [*ONE_BUCKET, f"retain.age={AGE_DAYS} days"]))
-        index.add(Document(name, body=f"{NEAR_COPY}{name}") for name in names)
-        expire(database_url, names[1:13])
-        context, engine = context_of(index), open_engine(database_url)
-        commits = iter(range(1, 99))
+        index.create_profile("default", override(Recipe(), [f"retain.age={AGE_DAYS} days"]))
+        index.add(Document(f"d{number}", body=NEAR_COPY) for number in range(5))
+        expire(database_url, ["d1", "d2"])
+        context = context_of(index)
+        assert retention.expire_documents(index.database.engine, context) == 2
+        assert retention.expire_documents(index.database.engine, context) == 0
+        ids = doc_ids(database_url)
+        assert work(database_url, "sign") == {ids["d1"], ids["d2"]}
+
+
+def test_interrupted_expiry_is_completed_by_the_next(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.create_profile("default", override(Recipe(), [f"retain.age={AGE_DAYS} days"]))
+        index.add(Document(f"d{number}", body=NEAR_COPY) for number in range(5))
+        expire(database_url, ["d1", "d2"])
+        engine = open_engine(database_url)
 
         def interrupt() -> None:
-            if next(commits) == crash_at:
-                raise InterruptedError
+            raise InterruptedError
 
         before_commits(engine, interrupt)
         with pytest.raises(InterruptedError):
-            retention.sweep(engine, context)
+            retention.expire_documents(engine, context_of(index))
         engine.dispose()
-        left = {"d0", *names[13:]}
-        assert indexed(database_url) == left | set(names[1 : 13 - max(0, crash_at - 3)])
+        assert work(database_url, "sign") == set()
         index.build()
-        assert indexed(database_url) == left
-        assert_bands_are_exact(index)
-        anchors = {"d0", "d13"}
-        expected = {frozenset(pair) for pair in combinations(sorted(left), 2) if {*pair} & anchors}
-        assert expected == set(stored_pairs(index))
+        assert indexed(database_url) == {"d0", "d3", "d4"}
 
 
 def test_published_at_and_its_updates_decide(database_url: str) -> None:
@@ -277,11 +265,8 @@ def test_lookup_of_an_expired_document_names_the_window(database_url: str) -> No
 
 @pytest.mark.slow("interleavings")
 @pytest.mark.parametrize("seed", some(range(5), "every seed"))
-def test_any_interleaving_of_sweeps_expires_all_documents(
-    database_url: str, major: int, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Documents expire and change dates during two sweeps and a signing worker, one statement at a time."""
-    monkeypatch.setattr(retention, "_DOCUMENTS_PER_SLICE", 3)
+def test_any_interleaving_expires_all_documents(database_url: str, major: int, seed: int) -> None:
+    """Documents expire and are redated while two processes queue expired ones and a worker signs, by the statement."""
     rng = random.Random(100 * major + seed)
     names = [f"d{number}" for number in range(16)]
     redated = names[12:]
@@ -307,8 +292,8 @@ def test_any_interleaving_of_sweeps_expires_all_documents(
                 for stage in ("sign", "search", "sign"):
                     Runner(engine, context_of(index)).work(stage, lease_id)
 
-        def sweep() -> None:
-            retention.sweep(engine, context)
+        def expire_documents() -> None:
+            retention.expire_documents(engine, context)
 
         def live() -> None:
             with engine.connect() as connection:
@@ -322,7 +307,7 @@ def test_any_interleaving_of_sweeps_expires_all_documents(
                     connection.commit()
 
         rng_names = rng.sample(names[:12], 5)
-        actions = {"sign": sign, "sweep 1": sweep, "sweep 2": sweep, "live": live}
+        actions = {"sign": sign, "expire 1": expire_documents, "expire 2": expire_documents, "live": live}
         schedule = Schedule(rng, monitor)
         schedule.run([Actor(name, action) for name, action in actions.items()], lambda killed: None)
         index.build()
@@ -340,33 +325,24 @@ def test_any_interleaving_of_sweeps_expires_all_documents(
     engine.dispose()
 
 
-def test_sweep_reads_only_newly_expired_documents(engine: Engine) -> None:
-    leaves = Leaves(GenerationId(FIRST_OWN + 7))
+def test_only_newly_expired_documents_are_read(engine: Engine) -> None:
     with engine.connect() as connection:
-        connection.execute(statement("create_leaves", leaves))
-        connection.execute("INSERT INTO nearsim.collection (name) VALUES ('c')")
+        connection.execute(statement("create_leaves", Leaves(GenerationId(FIRST_OWN + 7))))
+        serve(connection, age="10 days")
         connection.execute(
             "INSERT INTO nearsim.document (collection_id, external_id, published_at) "
-            "SELECT collection_id, n::text, now() - make_interval(mins => n) "
-            "FROM nearsim.collection, generate_series(1, 20000) AS n"
+            "SELECT 7, n::text, now() - make_interval(mins => n) FROM generate_series(1, 20000) AS n"
         )
-        connection.execute(
-            "INSERT INTO nearsim_index.signature_100000007 (doc_id, revision, feature_count, numbers_digest) "
-            "SELECT doc_id, 1, 0, 0 FROM nearsim.document WHERE doc_id <= 10010"
-        )
-        connection.execute(statement("index_signatures", leaves))
         connection.commit()
-        connection.execute("ANALYZE nearsim.document, nearsim_index.signature_100000007")
-        row = connection.execute("SELECT collection_id FROM nearsim.collection").fetchone()
-        assert row is not None
+        connection.execute("ANALYZE nearsim.document")
         now = datetime.now(UTC)
         parameters = {
-            "collection_id": row[0],
+            "collection_id": 7,
             "after": now - timedelta(minutes=10_100),
             "through": now - timedelta(minutes=10_000),
         }
-        nodes = plan(connection, "find_expired", parameters)
+        nodes = plan(connection, "queue_expired", parameters)
         connection.rollback()
     reads = [node for node in nodes if node.get("Index Name") or "Seq" in node["Node Type"]]
-    assert {node.get("Index Name") for node in reads} == {"document_age", "signature_100000007_pkey"}
+    assert {node.get("Index Name") for node in reads} == {"document_age"}
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in reads) <= 250

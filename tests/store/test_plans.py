@@ -218,16 +218,16 @@ def test_heads_are_assigned_by_the_index_on_digests(loaded: Connection) -> None:
 
 
 def test_documents_within_an_age_are_found_by_index(loaded: Connection) -> None:
-    serve(loaded)
+    serve(loaded, age="1 hour")
     loaded.execute(
         "INSERT INTO nearsim.document (collection_id, external_id, published_at) "
         "SELECT 7, n, now() - make_interval(mins => n) FROM generate_series(1, 20000) AS n"
     )
     loaded.execute("ANALYZE nearsim.document")
-    within: dict[str, object] = {"collection_id": 7, "age": 3_600, "after": 0, "vectors": False}
+    within: dict[str, object] = {"collection_id": 7, "by_age": True, "after": 0, "vectors": False}
     for name, parameters in (
         ("plan_sign_slices", within | {"documents": 10, "all_signed": False}),
-        ("read_unsigned_documents", within | {"through": 20_000, "by_age": True}),
+        ("read_unsigned_documents", within | {"through": 20_000}),
     ):
         nodes = plan(loaded, name, parameters)
         reads = [node for node in nodes if node.get("Relation Name") == "document"]
@@ -238,8 +238,8 @@ def test_documents_within_an_age_are_found_by_index(loaded: Connection) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("read_documents", "list_past_retention", "find_existing_documents"),
-        *("find_current", "read_review_document"),
+        *("read_documents", "find_existing_documents"),
+        *("find_retained", "read_review_document"),
     ],
 )
 def test_documents_of_a_collection_that_statistics_do_not_know_are_read_by_key(
@@ -255,7 +255,7 @@ def test_documents_of_a_collection_that_statistics_do_not_know_are_read_by_key(
     loaded.execute("ANALYZE nearsim.document")
     loaded.execute(fill, (7, 5_000))
     newest = loaded.execute("SELECT doc_id FROM nearsim.document ORDER BY doc_id DESC LIMIT 1000").fetchall()
-    within = {"collection_id": 7, "age": 3_600, "vectors": False, "characters": 9}
+    within = {"collection_id": 7, "vectors": False, "characters": 9}
     nodes = plan(loaded, name, {"doc_ids": [doc_id for (doc_id,) in newest], **within})
     reads = [node for node in nodes if node.get("Relation Name") == "document"]
     assert [node["Index Name"] for node in reads] == ["document_pkey"]
@@ -268,16 +268,18 @@ def test_slices_with_few_documents_for_their_range_are_read_by_age(loaded: Conne
         "INSERT INTO nearsim.document (collection_id, external_id, published_at) "
         "SELECT 7, n, now() - make_interval(hours => n % 100) FROM generate_series(1, 1000) AS n"
     )
-    for age, is_sparse in ((5_400, True), (90 * 3_600, False), (None, False)):
-        build_slices.plan_signing(loaded, LEAVES, CollectionId(7), age, 10, all_signed=False)
+    set_age = "UPDATE nearsim.generation SET recipe = jsonb_build_object('retain', jsonb_build_object('age', %s::text))"
+    for age, by_age in (("90 minutes", True), ("90 hours", False), ("none", False)):
+        loaded.execute(set_age, [age])
+        build_slices.plan_signing(loaded, LEAVES, CollectionId(7), 10, by_age=age != "none", all_signed=False)
         part = build_slices.take_slice(loaded, LEAVES, "sign")
-        assert part is not None and part.is_sparse == is_sparse
+        assert part is not None and part.by_age == by_age
         build_slices.delete_slices(loaded, LEAVES)
     loaded.rollback()
 
 
-def serve(connection: Connection) -> None:
-    """Make the generation live, with all its indexes."""
+def serve(connection: Connection, age: str = "none") -> None:
+    """Make the generation live, with all its indexes, and a retention age."""
     GenerationTables(connection, LEAVES).signatures.index()
     GenerationTables(connection, LEAVES).pairs.index()
     connection.execute(
@@ -288,7 +290,9 @@ def serve(connection: Connection) -> None:
     )
     connection.execute(
         "INSERT INTO nearsim.generation (generation_id, profile_id, recipe, fingerprint, state) "
-        "OVERRIDING SYSTEM VALUE VALUES (100000007, 7, '{}', 'f', 'live')"
+        "OVERRIDING SYSTEM VALUE "
+        "VALUES (100000007, 7, jsonb_build_object('retain', jsonb_build_object('age', %s::text)), 'f', 'live')",
+        [age],
     )
 
 

@@ -32,9 +32,7 @@ def check_documents(
     connection: Connection, context: Context, findings: Findings, doc_ids: Sequence[int]
 ) -> None:
     """Sign some documents again and compare; deleted documents must not be signed."""
-    stored = index_checks.read_signed_documents(
-        connection, context.leaves, context.collection_id, doc_ids, context.retained_seconds
-    )
+    stored = index_checks.read_signed_documents(connection, context.leaves, context.collection_id, doc_ids)
     rows = _sign(connection, context, [one.doc_id for one in stored if one.is_inside])
     findings.checked["documents"] += sum(one.is_there for one in stored)
     findings.checked["signatures"] += sum(one.is_signed for one in stored)

@@ -60,10 +60,10 @@ def _dispatch(connection: Connection, dispatch: Callable[[], Dispatched]) -> Dis
     return dispatched
 
 
-def discard_indexed(engine: Engine, generation: Generation, age_seconds: int | None) -> None:
+def discard_indexed(engine: Engine, generation: Generation) -> None:
     """Discard, in few statements, captured writes and queued work that a build has just indexed.
 
-    The rest is dispatched and processed. `age_seconds` is the retention age.
+    The rest is dispatched and processed.
     """
     with engine.connect() as connection:
         discard = partial(
@@ -71,7 +71,7 @@ def discard_indexed(engine: Engine, generation: Generation, age_seconds: int | N
         )
         discarded = retry_conflicts(connection, discard)
         connection.commit()
-        work = partial(_discard_work, connection, generation, age_seconds)
+        work = partial(_discard_work, connection, generation)
         last = retry_conflicts(connection, partial(work, 0))
         while last is not None:
             last = retry_conflicts(connection, partial(work, last))
@@ -80,16 +80,14 @@ def discard_indexed(engine: Engine, generation: Generation, age_seconds: int | N
             queue.vacuum_changes(connection)
 
 
-def _discard_work(
-    connection: Connection, generation: Generation, age_seconds: int | None, after: int
-) -> int | None:
+def _discard_work(connection: Connection, generation: Generation, after: int) -> int | None:
     """Discard work that other processes dispatched during the build, a batch in a transaction."""
     if not queue.has_unfinished_work(connection, generation.leaves, "sign", queue.server_time(connection)):
         connection.commit()
         return None
     queue.await_dispatchers(connection)
     last = queue.discard_indexed_work(
-        connection, generation.leaves, generation.collection_id, age_seconds, after, _DISCARDED_PER_BATCH
+        connection, generation.leaves, generation.collection_id, after, _DISCARDED_PER_BATCH
     )
     connection.commit()
     return last

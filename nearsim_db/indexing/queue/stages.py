@@ -31,33 +31,32 @@ StageWork = Callable[[Connection, Context, Batch], Batch | None]
 def _compare(connection: Connection, context: Context, batch: Batch) -> None:
     """Queue every document whose signature is missing or outdated."""
     queue.finish(connection, context.leaves, batch)
-    queue.queue_pending(connection, context.leaves, context.collection_id, context.retained_seconds)
+    queue.queue_pending(connection, context.leaves, context.collection_id)
     connection.commit()
 
 
 def sign(connection: Connection, context: Context, batch: Batch) -> Batch | None:
-    """Sign documents that changed, and remove those that were deleted or are outside the retention window.
+    """Sign documents that changed, and remove those that were deleted or have expired.
 
     Returns the batch in the stage search, if there is something to search.
     """
-    collection_id, age = context.collection_id, context.retained_seconds
+    collection_id = context.collection_id
 
     # Read and encode those whose signature is missing or outdated.
-    current = context.tables(connection).signatures.find_current(collection_id, batch.doc_ids, age)
-    changed = [doc_id for doc_id in batch.doc_ids if doc_id not in current]
+    is_signed = context.tables(connection).signatures.find_retained(collection_id, batch.doc_ids)
+    unsigned = [doc_id for doc_id in is_signed if not is_signed[doc_id]]
     with closing(
-        documents.stream_documents(
-            connection, collection_id, changed, age, vectors=context.encoder.takes_vectors
-        )
+        documents.stream_documents(connection, collection_id, unsigned, vectors=context.encoder.takes_vectors)
     ) as texts:
         # This process searches and verifies them next.
         parts = [steps.sign_documents(context, part, keep_features=True) for part in chain(texts, ([],))]
     rows = SignatureRows.joined(parts)
-    missing = np.setdiff1d(changed, rows.doc_ids)
-    attachments.invalidate_texts(connection, collection_id, missing.tolist(), age)
+    unread = np.setdiff1d(unsigned, rows.doc_ids)
+    attachments.invalidate_texts(connection, collection_id, unread.tolist())
     connection.commit()
 
     # Store those that are still under the lease: none if it was lost, and none that was purged.
+    changed = [doc_id for doc_id in batch.doc_ids if not is_signed.get(doc_id)]
     leased = np.intersect1d(queue.lock(connection, context.leaves, batch), changed)
     if not len(leased):
         queue.finish(connection, context.leaves, batch)
@@ -66,10 +65,10 @@ def sign(connection: Connection, context: Context, batch: Batch) -> Batch | None
     stored = rows.take(np.isin(rows.doc_ids, leased))
     searching = steps.store_signatures(connection, context, leased.tolist(), stored, batch)
 
-    # Since they were read a retention sweep, or work on a later write, may be done. Under the lock taken by
-    # store_signatures, a document that is unchanged is one that neither has missed.
+    # Since they were read, work on a later write, or on their expiry, may be done. Under the lock taken by
+    # store_signatures, a document that is unchanged is one that such work has not missed.
     outdated = documents.find_changed(
-        connection, collection_id, stored.doc_ids, stored.revisions, context.retained_seconds
+        connection, context.leaves, collection_id, stored.doc_ids, stored.revisions
     )
     queue.queue_work(connection, context.leaves, "sign", outdated)
     connection.commit()

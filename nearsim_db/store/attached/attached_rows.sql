@@ -130,7 +130,6 @@ SELECT {source_document}
 FROM nearsim.document AS attached
 {with_source_row}
 WHERE attached.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND attached.collection_id IS NOT DISTINCT FROM %(collection_id)s
-    AND {is_within_age}
 ORDER BY attached.doc_id
 
 -- name: read_unsigned_source_documents

@@ -102,7 +102,6 @@ WITH invalidated AS (
     UPDATE nearsim.document SET body_digest = '00000000-0000-0000-0000-000000000000'
     WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
         AND body_digest <> '00000000-0000-0000-0000-000000000000'
-        AND {is_within_age}
     RETURNING collection_id, external_id
 )
 INSERT INTO nearsim.change (collection_id, external_id, collection_value)

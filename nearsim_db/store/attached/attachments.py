@@ -255,13 +255,10 @@ def queue_text_checks(connection: Connection, doc_ids: Sequence[int]) -> None:
         run(connection, "queue_text_checks", doc_ids=list(doc_ids))
 
 
-def invalidate_texts(
-    connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int], age_seconds: int | None
-) -> None:
+def invalidate_texts(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> None:
     """Invalidate documents whose text differs from the recorded one: the next comparison makes a new revision."""
     if doc_ids:
-        parameters = {"collection_id": collection_id, "doc_ids": list(doc_ids), "age": age_seconds}
-        run(connection, "invalidate_texts", **parameters)
+        run(connection, "invalidate_texts", collection_id=collection_id, doc_ids=list(doc_ids))
 
 
 def request_sweep(connection: Connection, collection_id: CollectionId) -> None:

@@ -40,7 +40,6 @@ def stream_unsigned(
     collection_id: CollectionId,
     leaves: Leaves,
     doc_ids: tuple[int, int],
-    age_seconds: int | None,
     between: Callable[[], None] = lambda: None,
     *,
     vectors: bool = False,
@@ -48,17 +47,15 @@ def stream_unsigned(
 ) -> Generator[list[StoredDocument], None, None]:
     """Yield documents without a signature, of a range of doc_ids with both ends, in order, in batches of bounded size.
 
-    With `vectors` each has its vector and no text, else its texts and no vector. Omits documents older than the age (by
-    published_at, else by created_at) and those whose text in an attached table differs from the recorded one. With
-    `by_age` those of the age are looked up first. An attached table is read in slices, with `between` called after each
-    to release its lock.
+    With `vectors` each has its vector and no text, else its texts and no vector. Omits expired documents and those
+    whose text in an attached table differs from the recorded one. With `by_age` documents that have not expired are
+    looked up first. An attached table is read in slices, with `between` called after each to release its lock.
     """
     first, last = doc_ids
     parameters = {
         "collection_id": collection_id,
         "after": first - 1,
         "through": last,
-        "age": age_seconds,
         "vectors": vectors,
         "by_age": by_age,
     }
@@ -67,7 +64,11 @@ def stream_unsigned(
         yield from _stream(connection, statement("read_unsigned_documents", leaves), parameters)
         return
     while source is not None:
-        command = source.statement("read_unsigned_source_documents", signature=leaves.rows("signature"))
+        command = source.statement(
+            "read_unsigned_source_documents",
+            signature=leaves.rows("signature"),
+            generation_id=sql.Literal(leaves.generation_id),
+        )
         rows = _read(connection, command, parameters | {"amount": _SOURCE_ROWS_AT_ONCE})
         if not rows:
             return
@@ -81,19 +82,17 @@ def stream_documents(
     connection: Connection,
     collection_id: CollectionId,
     doc_ids: Sequence[int],
-    age_seconds: int | None = None,
     *,
     vectors: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
     """Yield some documents, in doc_id order, in batches of bounded size.
 
-    With `vectors` each has its vector and no text, else its texts and no vector. Omits deleted documents, those older
-    than the age, and those whose text is requested and, in an attached table, differs from the recorded one.
+    With `vectors` each has its vector and no text, else its texts and no vector. Omits deleted documents, and those
+    whose text is requested and, in an attached table, differs from the recorded one.
     """
     parameters = {
         "collection_id": collection_id,
         "doc_ids": list(doc_ids),
-        "age": age_seconds,
         "vectors": vectors,
     }
     if len(doc_ids) > _FEW_DOCUMENTS:
@@ -178,33 +177,15 @@ def _stream(
 
 
 def find_changed(
-    connection: Connection,
-    collection_id: CollectionId,
-    doc_ids: Ints,
-    revisions: Ints,
-    age_seconds: int | None,
+    connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ints, revisions: Ints
 ) -> Ints:
-    """Return the documents that were deleted, written again or got older than the age since they were read."""
+    """Return the documents that were deleted, written again or expired since they were read."""
     parameters = {
         "collection_id": collection_id,
         "doc_ids": packed_ids(doc_ids),
         "revisions": packed_ids(revisions),
-        "age": age_seconds,
     }
-    return np.array(run(connection, "list_changed_documents", **parameters).values(), np.int64)
-
-
-def find_past_retention(
-    connection: Connection,
-    collection_id: CollectionId,
-    doc_ids: Sequence[int] | Ints,
-    age_seconds: int | None,
-) -> Ints:
-    """Return the documents older than the age now, in order; none without an age."""
-    if age_seconds is None or not len(doc_ids):
-        return np.zeros(0, np.int64)
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-    return np.array(run(connection, "list_past_retention", **parameters).values(), np.int64)
+    return np.array(run(connection, "list_changed_documents", leaves, **parameters).values(), np.int64)
 
 
 def find_existing(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> set[int]:

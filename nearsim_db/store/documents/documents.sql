@@ -114,9 +114,9 @@ FROM STDIN (FORMAT binary)
 
 -- name: read_unsigned_documents
 -- Documents of a collection in a range of doc_ids that have no signature, in order: vectors or texts (unselected columns
--- are not detoasted), and whether the text is in an attached table; with an age, only documents within it. Relies on
--- document_collection_doc, or, by age, on document_age (PostgreSQL expects few documents between two bounds, and a third
--- of them above one), and on the leaf's key.
+-- are not detoasted), and whether the text is in an attached table. Relies on document_collection_doc, or, by age, on
+-- document_age (PostgreSQL expects few documents between two bounds, and a third of them above one), and on the leaf's
+-- key.
 SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WHEN NOT requested.vectors THEN body END,
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
@@ -128,34 +128,26 @@ ORDER BY doc_id
 
 -- name: read_documents
 -- Documents of a collection by doc_id: vectors or texts (unselected columns are not detoasted), and whether the text
--- is in an attached table; with an age, only documents within it. Relies on document_pkey. (No index supports IS NOT
--- DISTINCT FROM: of a collection that statistics do not know, the planner would read all documents by another.)
+-- is in an attached table. Relies on document_pkey. (No index supports IS NOT DISTINCT FROM: of a collection that
+-- statistics do not know, the planner would read all documents by another.)
 SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WHEN NOT requested.vectors THEN body END,
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
-    AND {is_within_age}
 ORDER BY doc_id
 
 -- name: list_changed_documents
--- Which documents are no longer as they were read: deleted, written again, or older than an age now. Relies on
--- document_pkey.
+-- Which documents are no longer as they were read: deleted, written again, or expired. Relies on document_pkey.
 SELECT one.doc_id
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS one (doc_id, revision)
 LEFT JOIN nearsim.document ON document.doc_id = one.doc_id AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
-    AND document.revision = one.revision
-    AND coalesce(document.published_at, document.created_at) >= coalesce(
-        clock_timestamp() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+    AND document.revision = one.revision AND {is_within_age}
 WHERE document.doc_id IS NULL
 ORDER BY one.doc_id
 
--- name: list_past_retention
--- Which documents are older than an age now; none without an age. Relies on document_pkey, as read_documents does.
-SELECT doc_id FROM nearsim.document
-WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
-    AND coalesce(published_at, created_at)
-        < clock_timestamp() - make_interval(secs => CAST(%(age)s AS double precision))
-ORDER BY doc_id
+-- name: has_expired
+-- Whether a document has expired in a generation. Relies on document_pkey.
+SELECT NOT {is_within_age} FROM nearsim.document WHERE doc_id = %(doc_id)s
 
 -- name: find_existing_documents
 -- Which doc_ids exist in a collection. Relies on document_pkey, as read_documents does.
@@ -163,10 +155,8 @@ SELECT doc_id FROM nearsim.document
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
 
 -- name: count_past_retention
--- Number of a collection's documents older than an age. Relies on document_age.
-SELECT count(*) FROM nearsim.document
-WHERE collection_id = %(collection_id)s
-    AND coalesce(published_at, created_at) < now() - make_interval(secs => CAST(%(age)s AS double precision))
+-- Number of a collection's documents past the retention age of a generation. Relies on document_age.
+SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s AND NOT {is_within_age}
 
 -- name: sample_documents
 -- Random sample of a collection's documents, repeatable by seed: the smallest hashed doc_ids. Relies on

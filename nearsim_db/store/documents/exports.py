@@ -75,12 +75,9 @@ def count_export(
     return int(documents if duplicates is None else others if duplicates else documents - others)
 
 
-def count_unindexed(
-    connection: Connection, collection_id: CollectionId, leaves: Leaves, age_seconds: int | None
-) -> int:
-    """Return the number of documents, not older than the age, whose present text is not in the index."""
-    parameters = {"collection_id": collection_id, "age": age_seconds}
-    return int(run(connection, "count_unindexed", leaves, **parameters).value())
+def count_unindexed(connection: Connection, collection_id: CollectionId, leaves: Leaves) -> int:
+    """Return the number of documents, expired ones left out, whose present text is not in the index."""
+    return int(run(connection, "count_unindexed", leaves, collection_id=collection_id).value())
 
 
 def read_attribute_kinds(connection: Connection, collection_id: CollectionId) -> dict[str, list[str]]:

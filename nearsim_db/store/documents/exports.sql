@@ -42,7 +42,7 @@ SELECT (SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection
     (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE NOT is_survivor)
 
 -- name: count_unindexed
--- Number of a collection's documents within the age that have no signature of their present revision. Relies on
+-- Number of a collection's documents within the retention age that have no signature of their present revision. Relies on
 -- document_collection_doc and on the leaf's key.
 SELECT count(*) FROM nearsim.document
 WHERE collection_id = %(collection_id)s

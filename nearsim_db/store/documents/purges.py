@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 from psycopg import sql
 
-from nearsim_db.records import CollectionId, GenerationId, WorkStage
+from nearsim_db.records import CollectionId, WorkStage
 from nearsim_db.similarity.arrays import Ints, Keys, flat, lengths
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed, packed_ids
@@ -28,24 +28,13 @@ class Traces:
     cluster_rows: int
 
 
-def delete_expired(
-    connection: Connection,
-    collection_id: CollectionId,
-    generation_id: GenerationId,
-    age_seconds: int,
-    most: int,
-) -> int:
-    """Delete documents older than the age, at most so many, from a collection; return how many.
+def delete_expired(connection: Connection, leaves: Leaves, collection_id: CollectionId, limit: int) -> int:
+    """Delete documents that have expired in a live generation, at most `limit`; return how many.
 
-    None if the generation is not live, or if the collection is attached to a table.
+    None of a generation that is not live, or of a collection that is attached to a table.
     """
-    parameters = {
-        "collection_id": collection_id,
-        "generation_id": generation_id,
-        "age": age_seconds,
-        "most": most,
-    }
-    return run(connection, "delete_expired_documents", **parameters).count
+    parameters = {"collection_id": collection_id, "most": limit}
+    return run(connection, "delete_expired_documents", leaves, **parameters).count
 
 
 def delete_changes(connection: Connection, doc_ids: Ints) -> int:
@@ -137,28 +126,25 @@ class Cutoffs:
     through: datetime
 
 
-def begin(connection: Connection, leaves: Leaves, age_seconds: int | None) -> None:
+def begin(connection: Connection, leaves: Leaves) -> None:
     """Mark the start of a build: sweeps need not look further back than now."""
-    if age_seconds is not None:
-        run(connection, "begin_retention", leaves, age=age_seconds)
+    run(connection, "begin_retention", leaves)
 
 
-def read_cutoffs(connection: Connection, leaves: Leaves, age_seconds: int) -> Cutoffs | None:
-    """Return the dates that a sweep has to cover, by the server's clock; None if the generation is not maintained."""
-    return run(connection, "read_retention", leaves, age=age_seconds).first(Cutoffs)
+def queue_expired(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:
+    """Queue the documents that expired since the last call, as if they had been deleted; return how many.
 
+    The same transaction records how far this has come. Nothing is done for a generation that is not maintained, or that
+    keeps documents of any age.
+    """
+    cutoffs = run(connection, "read_retention", leaves).first(Cutoffs)
+    if cutoffs is None:
+        return 0
 
-def find_expired(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, cutoffs: Cutoffs
-) -> list[int]:
-    """Return the signed documents that have expired, largest doc_id first."""
     parameters = {"collection_id": collection_id, "after": cutoffs.after, "through": cutoffs.through}
-    return run(connection, "find_expired", leaves, **parameters).values()
-
-
-def advance(connection: Connection, leaves: Leaves, through: datetime) -> None:
-    """Record that a sweep has removed all that expired before a moment."""
-    run(connection, "advance_retention", leaves, through=through)
+    expired = run(connection, "queue_expired", leaves, **parameters).count
+    run(connection, "advance_retention", leaves, through=cutoffs.through)
+    return expired
 
 
 def purge_verdicts(connection: Connection, doc_ids: Ints) -> tuple[int, bool]:

@@ -124,9 +124,12 @@ LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
 LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
 
 -- name: is_within_age
--- Condition on a document: within the retention age, if there is one.
-coalesce(published_at, created_at)
-    >= coalesce(now() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
+-- Condition on a document: within the retention age of the generation, if its recipe has one. The only place that decides
+-- this. The clock is read after the snapshot: a document that a sweep of expired documents did not see is judged by a
+-- later clock than that of the sweep.
+coalesce(published_at, created_at) >= (
+    SELECT coalesce(clock_timestamp() - nearsim.retention_of(recipe), '-infinity')
+    FROM nearsim.generation WHERE generation_id = {generation_id})
 
 -- name: with_source_row
 -- The text of `attached` in its attached table, if it is there.

@@ -91,10 +91,9 @@ def read_signed_documents(
     leaves: Leaves,
     collection_id: CollectionId,
     doc_ids: Sequence[int],
-    age_seconds: int | None,
 ) -> list[SignedDocument]:
     """Return some documents and their signatures, by doc_id."""
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
+    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     return run(connection, "read_signed_documents", leaves, "binary", **parameters).all(SignedDocument)
 
 

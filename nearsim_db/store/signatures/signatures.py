@@ -135,15 +135,10 @@ class SignatureTable(GenerationStatements):
         parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}
         return self.run("find_duplicate_heads", **parameters).values()
 
-    def find_current(
-        self,
-        collection_id: CollectionId,
-        doc_ids: Sequence[int],
-        age_seconds: int | None,
-    ) -> set[int]:
-        """Return the documents, within the retention age, whose signature is of their present revision."""
-        parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "age": age_seconds}
-        return set(self.run("find_current", **parameters).values())
+    def find_retained(self, collection_id: CollectionId, doc_ids: Sequence[int]) -> dict[int, bool]:
+        """Return the documents that exist and have not expired, with whether their last revision is signed."""
+        parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+        return dict(self.run("find_retained", **parameters).rows())
 
     def update_revisions(self, doc_ids: Ints, revisions: Ints, numbers: Hashes) -> None:
         """Update the revisions of documents whose features did not change."""

@@ -98,11 +98,12 @@ CROSS JOIN LATERAL (
     WHERE feature_digest = head.digest AND head_id = doc_id AND doc_id <> head.own_id LIMIT 1
 ) AS other
 
--- name: find_current
--- Documents within the retention age whose signature is of their present revision. Relies on both keys.
-SELECT document.doc_id FROM nearsim.document AS document JOIN {signature} AS signature USING (doc_id)
+-- name: find_retained
+-- Documents that exist and have not expired, with whether their signature is of their present revision. Relies on both
+-- keys.
+SELECT document.doc_id, coalesce(signature.revision = document.revision, false)
+FROM nearsim.document AS document LEFT JOIN {signature} AS signature USING (doc_id)
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
-    AND signature.revision = document.revision
     AND {is_within_age}
 
 -- name: update_revisions

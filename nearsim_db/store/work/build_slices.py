@@ -26,13 +26,13 @@ _LEAST, _LARGEST = -(2**63), 2**63 - 1
 class Slice:
     """A range of doc_ids or bucket hashes, with both ends.
 
-    `is_sparse`: all slices together have few documents for the width of its range.
+    `by_age`: its documents that have not expired are few for the width of its range.
     """
 
     slice_no: int
     low: int
     high: int
-    is_sparse: bool
+    by_age: bool
 
 
 WHOLE = Slice(0, _LEAST, _LARGEST, False)
@@ -52,16 +52,19 @@ def plan_signing(
     connection: Connection,
     leaves: Leaves,
     collection_id: CollectionId,
-    age_seconds: int | None,
     documents: int,
     *,
+    by_age: bool,
     all_signed: bool,
 ) -> None:
-    """Divide the documents without a signature into slices of `documents` each; none are looked for if `all_signed`."""
+    """Divide the documents without a signature into slices of `documents` each; none are looked for if `all_signed`.
+
+    `by_age`: documents that have not expired are looked up first, as they may be few of many.
+    """
     parameters = {
         "collection_id": collection_id,
-        "age": age_seconds,
         "documents": documents,
+        "by_age": by_age,
         "all_signed": all_signed,
     }
     run(connection, "plan_sign_slices", leaves, **parameters)

@@ -1,14 +1,14 @@
 -- name: plan_sign_slices
--- Divide the documents without a signature, in doc_id order, into slices; with an age, only documents within it. Reads
--- the whole collection, but no texts; nothing if all are signed. Relies on document_age, with an age: PostgreSQL expects
--- few documents between two bounds, and a third of them above one.
+-- Divide the documents without a signature, in doc_id order, into slices. Reads the whole collection, but no texts;
+-- nothing if all are signed. Relies, by age, on document_age: PostgreSQL expects few documents between two bounds, and a
+-- third of them above one.
 INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high, documents, done)
 SELECT {generation_id}, 'sign', (place - 1) / %(documents)s, min(doc_id), max(doc_id), count(*), false
 FROM (
     SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM nearsim.document
     WHERE NOT CAST(%(all_signed)s AS boolean) AND collection_id = %(collection_id)s
         AND {is_within_age}
-        AND (CAST(%(age)s AS double precision) IS NULL OR coalesce(published_at, created_at) <= 'infinity')
+        AND (NOT CAST(%(by_age)s AS boolean) OR coalesce(published_at, created_at) <= 'infinity')
         AND NOT EXISTS (SELECT FROM {signature} AS signature WHERE signature.doc_id = document.doc_id)
 ) AS unsigned
 GROUP BY 3
@@ -31,12 +31,15 @@ INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high
 VALUES ({generation_id}, 'pairs', %(slice_no)s, %(low)s, %(high)s, %(documents)s, %(full_buckets)s, %(last_anchors)s)
 
 -- name: take_slice
--- Lock the first slice that nobody works on, until the transaction ends; of documents to sign, return whether all slices
--- together have fewer than a fifth of the numbers in its range. The server ends the session of a process that stops for
+-- Lock the first slice that nobody works on, until the transaction ends; return whether its documents are to be looked up
+-- by age: documents to sign that have not expired, if all slices together have fewer than a fifth of the numbers in its
+-- range. The server ends the session of a process that stops for
 -- so long that others should take over. Relies on build_slice_pkey.
 SELECT slice_no, low, high, stage = 'sign' AND high - CAST(low AS numeric) > (
     SELECT 5 * sum(every.documents) FROM nearsim_index.build_slice AS every
     WHERE every.generation_id = {generation_id} AND every.stage = %(stage)s)
+    AND (SELECT nearsim.retention_of(recipe) IS NOT NULL FROM nearsim.generation
+        WHERE generation_id = {generation_id})
 FROM nearsim_index.build_slice,
     (SELECT set_config('idle_in_transaction_session_timeout', '300s', true)) AS configured
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND NOT done

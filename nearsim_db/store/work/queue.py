@@ -95,7 +95,6 @@ def discard_indexed_work(
     connection: Connection,
     leaves: Leaves,
     collection_id: CollectionId,
-    age_seconds: int | None,
     after: int,
     batch: int,
 ) -> int | None:
@@ -103,7 +102,7 @@ def discard_indexed_work(
 
     No dispatcher may run meanwhile; see `await_dispatchers`.
     """
-    parameters = {"collection_id": collection_id, "age": age_seconds, "after": after, "batch": batch}
+    parameters = {"collection_id": collection_id, "after": after, "batch": batch}
     last: int | None = run(connection, "discard_indexed_work", leaves, **parameters).value()
     return last
 
@@ -118,11 +117,9 @@ def await_dispatchers(connection: Connection) -> None:
     take_transaction_lock(connection, Lock.DISPATCH, 0)
 
 
-def queue_pending(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, age_seconds: int | None
-) -> None:
-    """Queue documents whose index rows are outdated; those older than the age are to be removed."""
-    run(connection, "queue_outdated", leaves, collection_id=collection_id, age=age_seconds)
+def queue_pending(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> None:
+    """Queue documents whose index rows are outdated; expired ones are to be removed."""
+    run(connection, "queue_outdated", leaves, collection_id=collection_id)
 
 
 def queue_work(

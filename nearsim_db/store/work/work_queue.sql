@@ -71,8 +71,8 @@ WHERE change.collection_id = %(collection_id)s AND change.stage IS NULL
             AND generation.state <> 'abandoned')
 
 -- name: discard_indexed_work
--- Delete the next work to sign documents whose signature is of their present revision, within the retention age; what
--- is being processed or failed stays. The caller keeps dispatchers out, so whatever they took is visible to this
+-- Delete the next work to sign documents whose signature is of their present revision; what is being processed or failed
+-- stays. The caller keeps dispatchers out, so whatever they took is visible to this
 -- snapshot, and later changes become work again. Returns the last document looked at. Relies on work_pkey and the keys.
 WITH next AS MATERIALIZED (
     SELECT doc_id FROM nearsim.work
@@ -86,8 +86,6 @@ WITH next AS MATERIALIZED (
     WHERE work.generation_id = {generation_id} AND work.stage = 'sign' AND work.doc_id = next.doc_id
         AND work.attempts = 0 AND work.lease_id IS NULL
         AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s AND document.revision = signature.revision
-        AND coalesce(document.published_at, document.created_at) >= coalesce(
-            clock_timestamp() - make_interval(secs => CAST(%(age)s AS double precision)), '-infinity')
 )
 SELECT max(doc_id) FROM next
 
@@ -96,8 +94,8 @@ SELECT max(doc_id) FROM next
 VACUUM (SKIP_LOCKED) nearsim.change
 
 -- name: queue_outdated
--- Queue documents without a signature of their current revision, and signatures without a document. Documents past the
--- retention age count as absent. Relies on document_collection_doc and on the leaf's key.
+-- Queue documents without a signature of their current revision, and signatures without a document. Expired documents
+-- count as absent. Relies on document_collection_doc and on the leaf's key.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
 SELECT {generation_id}, coalesce(document.doc_id, signature.doc_id), 'sign'
 FROM (
