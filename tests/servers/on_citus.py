@@ -34,6 +34,7 @@ DIFFERENT = {
     "test_many_collections.py::test_a_first_document_takes": "few documents go through all stages, too",
     "test_where_a_role_has_a_transaction_timeout": "Citus adds a condition that does not run in parallel to pg_class",
     "tests/contract/test_contract.py": "nodes are in answers there",
+    "tests/contract/test_paths.py": "distributed rows take paths of their own",
     "tests/store/test_restored_cluster.py": "tests/scale_out/test_dump_restore.py restores to clusters",
     "tests/store/test_stale_statistics.py": (
         "plans of Citus that auto_explain logs are no valid JSON, and it refuses those with bit_xor (verify-index)"

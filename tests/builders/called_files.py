@@ -1,0 +1,108 @@
+"""Which files of nearsim_db a command runs through.
+
+python -m tests.builders.called_files PATH ARGUMENT... runs `nearsim ARGUMENT...` and writes the files to PATH.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+
+import nearsim_db
+
+_PACKAGE = Path(nearsim_db.__file__).parent
+_IMPORTING = "<frozen importlib._bootstrap>"
+
+
+def called_files(folder: Path, environment: Mapping[str, str], *arguments: object) -> str:
+    """Run `nearsim` in a process of its own; return the files whose functions it calls, in order of first calls.
+
+    Calls during imports are left out, so that files with constants and types only are not among them. A further thread
+    has a paragraph with the files that no thread before it calls, as the order among threads differs from run to run.
+    Processes that the command starts are not followed.
+    """
+    path = folder / "called_files.txt"
+    completed = subprocess.run(
+        [sys.executable, "-m", __name__, str(path), *map(str, arguments)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert completed.returncode == 0, completed.stderr
+    return path.read_text("utf-8")
+
+
+class Recorder:
+    """Records the files whose functions are called in this thread, and in threads that it starts."""
+
+    def __init__(self) -> None:
+        # By name of the thread: files in the order of their first calls, and functions called.
+        self._files: dict[str, dict[str, None]] = {}
+        self._seen: dict[str, set[CodeType]] = {}
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record calls in a block."""
+        # Unlike settrace this sees calls of compiled kernels too.
+        threading.setprofile(self._record)
+        sys.setprofile(self._record)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+
+    def _record(self, frame: FrameType, event: str, argument: object) -> None:
+        if event != "call":
+            return
+        code, thread = frame.f_code, threading.current_thread().name
+        seen = self._seen.setdefault(thread, set())
+        if code in seen:
+            return
+
+        path = Path(code.co_filename)
+        if not path.is_relative_to(_PACKAGE):
+            seen.add(code)
+        elif not _is_importing(frame):
+            seen.add(code)
+            self._files.setdefault(thread, {}).setdefault(str(path.relative_to(_PACKAGE)))
+
+    def paragraphs(self) -> str:
+        """Return the number of all files, and a paragraph of files for each thread, that of the main thread first."""
+        main = threading.main_thread().name
+        listed, paragraphs = set[str](), list[str]()
+        for thread in sorted(self._files, key=lambda name: (name != main, name)):
+            files = [file for file in self._files[thread] if file not in listed]
+            listed.update(files)
+            if files:
+                paragraphs.append("\n".join([f"{thread}:", *files]))
+        return "\n\n".join([f"{len(listed)} files", *paragraphs]) + "\n"
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORTING:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _main(path: str, *arguments: str) -> None:
+    from nearsim_db.cli import main
+
+    recorder = Recorder()
+    sys.argv = ["nearsim", *arguments]
+    try:
+        with recorder.recording():
+            main()
+    finally:
+        Path(path).write_text(recorder.paragraphs(), "utf-8")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
