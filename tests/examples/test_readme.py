@@ -13,8 +13,7 @@ pytestmark = pytest.mark.slow("runs all commands of the README in processes of t
 
 
 def test_readme_has_commands_of_every_kind() -> None:
-    found = list(steps(README))
-    assert {step.language for step in found} == {"shell", "sql", "python"} and len(found) > 20
+    assert {step.language for step in steps(README)} == {"shell", "sql", "python"}
 
 
 def test_readme_from_top_to_bottom(own_environment: dict[str, str], clone: Path) -> None:
