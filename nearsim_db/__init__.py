@@ -20,8 +20,8 @@ from nearsim_db.records import (
 
 if TYPE_CHECKING:
     __version__: str
-    from nearsim_db.analysis.dedupe_rows import Deduped, RemovedRow, dedupe
     from nearsim_db.async_index import AsyncIndex
+    from nearsim_db.deduplication.rows import Deduped, RemovedRow, dedupe
     from nearsim_db.index import Index
     from nearsim_db.search.explanation import Explanation
     from nearsim_db.search.result_set import Deduper
@@ -78,12 +78,12 @@ _RECIPE = "nearsim_db.similarity.recipe"
 _LAZY = {
     "AsyncIndex": "nearsim_db.async_index",
     "Database": "nearsim_db.store.database",
-    "Deduped": "nearsim_db.analysis.dedupe_rows",
+    "Deduped": "nearsim_db.deduplication.rows",
     "Deduper": "nearsim_db.search.result_set",
     "Explanation": "nearsim_db.search.explanation",
     "Index": "nearsim_db.index",
-    "RemovedRow": "nearsim_db.analysis.dedupe_rows",
-    "dedupe": "nearsim_db.analysis.dedupe_rows",
+    "RemovedRow": "nearsim_db.deduplication.rows",
+    "dedupe": "nearsim_db.deduplication.rows",
     "Recipe": _RECIPE,
     "Bands": _RECIPE,
     "ClusterRules": _RECIPE,

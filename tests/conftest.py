@@ -44,6 +44,7 @@ _ORDER = (
     "search",
     "cli",
     "contract",
+    "deduplication",
     "analysis",
     "scale_out",
     "examples",

@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nearsim_db.analysis.dedupe_shards import COMPLETE
+from nearsim_db.deduplication.folders import COMPLETE
 from nearsim_db.errors import InputError
 from nearsim_db.readers.leftovers import lock, part_of, sweep_parts, temporary_copies
 from nearsim_db.readers.output import open_output
@@ -190,7 +190,7 @@ def test_a_file_of_a_folder_is_named_once(
 WRITING = """
 import os, signal, sys
 from pathlib import Path
-from nearsim_db.analysis.dedupe_shards import COMPLETE
+from nearsim_db.deduplication.folders import COMPLETE
 from nearsim_db.errors import InputError
 from nearsim_db.readers.output import open_output
 with open_output(Path(sys.argv[1])) as stream:
@@ -279,7 +279,7 @@ def test_a_mark_says_that_the_folder_is_complete(
         raise InputError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("nearsim_db.analysis.dedupe_shards.copy_unique", fail)
+        patch.setattr("nearsim_db.deduplication.folders.copy_unique", fail)
         nearsim.fail("dedupe", "train.jsonl", "-o", "../clean/")
     assert not (project / "clean" / COMPLETE).exists()
 

@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from nearsim_db.analysis.dedupe_shards import COMPLETE
+from nearsim_db.deduplication.folders import COMPLETE
 from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine
 
 TEXTS = {"one": [STORM, HARVEST], "two": [STORM_AGAIN, BRIDGE], "three": [HARVEST]}

@@ -236,9 +236,9 @@ def dedupe(
     to = None if output is None else Path(output) if is_sharded else formats.path(output)
     others = [one for one in (pairs, clusters, review, comparison.cuts) if one is not None]
     _check_outputs(to, output_format, others, rejects, is_sharded=is_sharded)
-    from nearsim_db.analysis.dedupe_cut import cut_passages
-    from nearsim_db.analysis.dedupe_files import Outputs
-    from nearsim_db.analysis.dedupe_files import dedupe as run
+    from nearsim_db.deduplication.cut import cut_passages
+    from nearsim_db.deduplication.files import Outputs
+    from nearsim_db.deduplication.files import dedupe as run
     from nearsim_db.readers import Source, refuse_overwriting_inputs
     from nearsim_db.readers.inputs import readable_twice
     from nearsim_db.readers.leftovers import temporary_copies

@@ -11,7 +11,7 @@ from nearsim_db.errors import NearsimError, count_of
 from nearsim_db.records import STANDARD_OUTPUT, IngestSummary, OnDuplicate
 
 if TYPE_CHECKING:
-    from nearsim_db.analysis.dedupe_files import CutCounts, DedupeSummary
+    from nearsim_db.deduplication.files import CutCounts, DedupeSummary
     from nearsim_db.index import Index
     from nearsim_db.indexing.purge import Purged
     from nearsim_db.similarity.recipe import Recipe

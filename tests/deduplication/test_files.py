@@ -8,8 +8,8 @@ from typing import IO, Any
 
 import pytest
 
-from nearsim_db.analysis import encoded_records
-from nearsim_db.analysis.dedupe_files import Outputs, dedupe
+from nearsim_db.deduplication import records
+from nearsim_db.deduplication.files import Outputs, dedupe
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers import Source, places
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override
@@ -79,7 +79,7 @@ def test_documents_beyond_their_retention_are_all_kept(tmp_path: Path) -> None:
     assert run(path, from_mapping({"retain": {"age": "30 days"}})) == ["old", "older", "new"]
 
 
-@pytest.mark.parametrize(("module", "buffering"), [(encoded_records, 0), (places, -1)])
+@pytest.mark.parametrize(("module", "buffering"), [(records, 0), (places, -1)])
 def test_a_full_disk_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, buffering: int
 ) -> None:
@@ -96,7 +96,7 @@ def test_a_full_disk_ends_it(
 def test_threads_leave_the_same_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str) -> None:
     path = write_stories(tmp_path / "in.jsonl", {f"d{at}": words(at) for at in range(400)})
     recipe = override(Recipe(), [*RECIPE, f"cluster.keep={keep}"])
-    monkeypatch.setattr(encoded_records, "_BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr(records, "_BATCH_DOCUMENTS", 20)
     survivors = [run(path, recipe, threads) for threads in (1, 3)]
     assert survivors[0] == survivors[1]
     assert len(survivors[0]) == 200

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearsim_db.analysis.counted_pairs import Labels, Nodes, matches
-from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_pairs import Twins, find_pairs
-from nearsim_db.analysis.sorted_pairs import SortedPairs
+from nearsim_db.deduplication.comparison import Labels, Nodes, matches
+from nearsim_db.deduplication.pairs import Twins, find_pairs
+from nearsim_db.deduplication.records import EncodedRecords
+from nearsim_db.deduplication.sorted_pairs import SortedPairs
 from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 from nearsim_db.similarity.candidates import FullBuckets

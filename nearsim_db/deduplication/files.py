@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nearsim_db.analysis.counted_pairs import Comparison, Labels
-from nearsim_db.analysis.dedupe_input import REPORT_EVERY, DedupeInput
-from nearsim_db.analysis.dedupe_output import (
+from nearsim_db.deduplication.clusters import Found, find
+from nearsim_db.deduplication.comparison import Comparison, Labels
+from nearsim_db.deduplication.folders import Shard, find_shards, find_stale, make_folder, write_shards
+from nearsim_db.deduplication.output import (
     MAX_LISTED_COPIES,
     PairLines,
     cluster_lines,
@@ -19,9 +20,8 @@ from nearsim_db.analysis.dedupe_output import (
     open_unique,
     output_encoding,
 )
-from nearsim_db.analysis.dedupe_shards import Shard, find_shards, find_stale, make_folder, write_shards
-from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_clusters import Found, find
+from nearsim_db.deduplication.reading import REPORT_EVERY, DedupeInput
+from nearsim_db.deduplication.records import EncodedRecords
 from nearsim_db.errors import InputError, RecipeError, count_of
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.folder import identity_of

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import orjson
 
-from nearsim_db.analysis.counted_pairs import Comparison
-from nearsim_db.analysis.dedupe_files import (
+from nearsim_db.deduplication.comparison import Comparison
+from nearsim_db.deduplication.files import (
     AgainstSummary,
     CutCounts,
     DedupeSummary,
@@ -19,9 +19,9 @@ from nearsim_db.analysis.dedupe_files import (
     copy_records,
     write_lines,
 )
-from nearsim_db.analysis.dedupe_input import DedupeInput
-from nearsim_db.analysis.ranks import Ranks
-from nearsim_db.analysis.repetition import Cut, PassageCutter, WindowIndex, without
+from nearsim_db.deduplication.ranks import Ranks
+from nearsim_db.deduplication.reading import DedupeInput
+from nearsim_db.deduplication.repeated_passages import Cut, PassageCutter, WindowIndex, without
 from nearsim_db.errors import InputError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.delimited import raw_rows

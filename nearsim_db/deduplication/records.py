@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.ranks import Ranks
+from nearsim_db.deduplication.ranks import Ranks
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.feature_file import FeatureFile
 from nearsim_db.readers.output import full_disk

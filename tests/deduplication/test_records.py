@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearsim_db.analysis import file_pairs
-from nearsim_db.analysis.dedupe_files import Outputs, dedupe
-from nearsim_db.analysis.encoded_records import EncodedRecords
+from nearsim_db.deduplication import pairs
+from nearsim_db.deduplication.files import Outputs, dedupe
+from nearsim_db.deduplication.records import EncodedRecords
 from nearsim_db.indexing import feature_file
 from nearsim_db.readers import Source
 from nearsim_db.records import Document
@@ -67,10 +67,10 @@ def test_links_of_long_documents_are_verified_in_parts(
     stories = [" ".join(f"w{at // 5 + place}" for place in range(40 + at % 5)) for at in range(40)]
     file = write_jsonl(tmp_path / "in.jsonl", ({"id": at, "text": text} for at, text in enumerate(stories)))
     found = []
-    for features in (file_pairs._FEATURES_AT_ONCE, 1):
-        monkeypatch.setattr(file_pairs, "_FEATURES_AT_ONCE", features)
-        pairs = tmp_path / f"pairs-{features}.jsonl"
-        dedupe(Source([file]), Recipe(), Outputs(tmp_path / "unique.jsonl", pairs=pairs))
-        found.append([json.loads(line) for line in pairs.read_text().splitlines()])
+    for features in (pairs._FEATURES_AT_ONCE, 1):
+        monkeypatch.setattr(pairs, "_FEATURES_AT_ONCE", features)
+        path = tmp_path / f"pairs-{features}.jsonl"
+        dedupe(Source([file]), Recipe(), Outputs(tmp_path / "unique.jsonl", pairs=path))
+        found.append([json.loads(line) for line in path.read_text().splitlines()])
     assert found[0] == found[1]
     assert len(found[0]) > len(stories)

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearsim_db.analysis import sorted_pairs
-from nearsim_db.analysis.dedupe_files import Outputs, dedupe
-from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.sorted_pairs import SortedPairs
+from nearsim_db.deduplication import sorted_pairs
+from nearsim_db.deduplication.files import Outputs, dedupe
+from nearsim_db.deduplication.records import EncodedRecords
+from nearsim_db.deduplication.sorted_pairs import SortedPairs
 from nearsim_db.readers import Source
 from nearsim_db.records import Document
 from nearsim_db.similarity.metrics import Scores

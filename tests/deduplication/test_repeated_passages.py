@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearsim_db.analysis import repetition
-from nearsim_db.analysis.repetition import Cut, PassageCutter, WindowIndex, without
+from nearsim_db.deduplication import repeated_passages
+from nearsim_db.deduplication.repeated_passages import Cut, PassageCutter, WindowIndex, without
 from nearsim_db.errors import InputError
 from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.selection import examples
@@ -130,8 +130,8 @@ def test_scripts_without_spaces_are_cut_by_characters() -> None:
 
 
 def test_an_index_in_files_finds_what_one_in_memory_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repetition, "_RECENT", 50)
-    monkeypatch.setattr(repetition, "_MERGED", 64)
+    monkeypatch.setattr(repeated_passages, "_RECENT", 50)
+    monkeypatch.setattr(repeated_passages, "_MERGED", 64)
     rng = np.random.default_rng(5)
     index, first, last = WindowIndex(), dict[int, int](), dict[int, int]()
     for document in range(120):

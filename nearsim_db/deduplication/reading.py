@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from nearsim_db.analysis.counted_pairs import Comparison, Labels
-from nearsim_db.analysis.ranks import Ranks
+from nearsim_db.deduplication.comparison import Comparison, Labels
+from nearsim_db.deduplication.ranks import Ranks
 from nearsim_db.errors import InputError, none_usable
 from nearsim_db.readers import Fields, RejectWriter, VectorLengthCheck
 from nearsim_db.readers.contract import ID

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from nearsim_db.analysis.counted_pairs import Labels
-from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_clusters import Clusters
-from nearsim_db.analysis.file_pairs import Twins
-from nearsim_db.analysis.sorted_pairs import SortedPairs
+from nearsim_db.deduplication.clusters import Clusters
+from nearsim_db.deduplication.comparison import Labels
+from nearsim_db.deduplication.pairs import Twins
+from nearsim_db.deduplication.records import EncodedRecords
+from nearsim_db.deduplication.sorted_pairs import SortedPairs
 from nearsim_db.errors import InputError
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import json_line

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.counted_pairs import Nodes
-from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.sorted_pairs import SortedPairs
+from nearsim_db.deduplication.comparison import Nodes
+from nearsim_db.deduplication.records import EncodedRecords
+from nearsim_db.deduplication.sorted_pairs import SortedPairs
 from nearsim_db.readers.output import full_disk
 from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Hashes, Ints, Keys, Ragged, are_fresh

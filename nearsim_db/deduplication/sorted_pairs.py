@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.encoded_records import EncodedRecords
+from nearsim_db.deduplication.records import EncodedRecords
 from nearsim_db.readers.output import full_disk
 from nearsim_db.similarity.arrays import Floats, Ints
 from nearsim_db.similarity.metrics import Scores

@@ -13,9 +13,9 @@ import pytest
 
 from nearsim_db import Deduped, Document, dedupe
 from nearsim_db.errors import InputError, RecipeError
-from tests.analysis.test_dedupe_accounts import draw_texts
 from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN
 from tests.builders.word_sets import similarity
+from tests.deduplication.test_accounts import draw_texts
 
 TEXTS = [STORM, HARVEST, STORM_AGAIN, BRIDGE, STORM]
 Row = namedtuple("Row", "id text")

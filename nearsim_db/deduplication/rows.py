@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from nearsim_db.analysis.counted_pairs import Comparison
-from nearsim_db.analysis.dedupe_input import DedupeInput
-from nearsim_db.analysis.encoded_records import EncodedRecords
-from nearsim_db.analysis.file_clusters import find
+from nearsim_db.deduplication.clusters import find
+from nearsim_db.deduplication.comparison import Comparison
+from nearsim_db.deduplication.reading import DedupeInput
+from nearsim_db.deduplication.records import EncodedRecords
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, RejectWriter, from_documents, open_vectors
 from nearsim_db.readers.contract import ArgumentNames

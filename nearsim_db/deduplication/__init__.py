@@ -1,0 +1,1 @@
+"""De-duplication of files and of rows in memory, without a database."""
