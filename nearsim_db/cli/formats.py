@@ -3,12 +3,12 @@
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.readers.writers.file_format import COMPRESSIONS, SUFFIXES, FileFormat, file_type
+from nearsim_db.readers.writers.file_format import COMPRESSIONS, SUFFIXES, file_type
 from nearsim_db.records import STANDARD_OUTPUT
 
 # Parameters of --json, and of --output where a command has none of its own.
@@ -86,8 +86,9 @@ AnswerFormat = Annotated[
 ResultFormat = Annotated[
     Format, typer.Option("--format", callback=resolved, help=f"Output format: {_KINDS}.")
 ]
+TableFormat = Literal["jsonl", "json", "csv", "csv-exact", "tsv", "parquet"]  # of records with columns
 FileFormatOption = Annotated[
-    FileFormat | None,
+    TableFormat | None,
     typer.Option(
         "--format",
         callback=resolved,

@@ -23,6 +23,13 @@ def one_character(given: str) -> str:
     return character
 
 
+def escape(given: str) -> str:
+    """Return the character before one that is taken as it is. Raises BadParameter if it is not one character."""
+    if len(given) != 1 or given in "\t\r\n":
+        raise typer.BadParameter(f"{given!r} is not one character other than a tab or line end")
+    return given
+
+
 def quote(given: str) -> str:
     """Return the character that encloses cells, or none. Raises BadParameter if it is neither."""
     if given != "none" and (len(given) != 1 or given in "\t\r\n"):
@@ -111,7 +118,7 @@ def _delimiter(help: str) -> Any:
 OutputDelimiter = Annotated[str | None, _delimiter("Character between the columns of CSV; tab is a tab.")]
 
 
-InputFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt"]
+InputFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "lines", "html", "xml"]
 
 
 def _field(what: str) -> Any:
@@ -144,9 +151,9 @@ def _use_config(context: typer.Context, path: Path | None) -> Path | None:
             raise UsageError(
                 f"{path} has the unknown option {name!r}; it may have {', '.join(sorted(known))}"
             )
-        kind = bool if name == "follow_links" else str
+        kind = {"follow_links": bool, "no_header": bool, "date_format": list}.get(name, str)
         if not isinstance(value, kind):
-            expected = "true or false" if kind is bool else "a string"
+            expected = {bool: "true or false", list: "an array of strings", str: "a string"}[kind]
             raise UsageError(f"{path} has {name} = {value!r}; it must be {expected}")
     context.default_map = {**(context.default_map or {}), **found}
     return path
@@ -196,6 +203,27 @@ class FileOptions:
             help='Character around cells of CSV and TSV files; none if quotes are part of the text. (default: ")',
         ),
     ] = None
+    escape: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHARACTER",
+            parser=escape,
+            help="Character of CSV and TSV files before a quote or delimiter that is part of the text, such as \\.",
+        ),
+    ] = None
+    no_header: Annotated[
+        bool,
+        typer.Option(
+            "--no-header", help="CSV and TSV files have no header; their columns are called 1, 2 and so on."
+        ),
+    ] = False
+    records: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Key of JSON files that are one object, which holds the array of records; a.b is b within a.",
+        ),
+    ] = None
     id_field: Annotated[
         str,
         typer.Option(
@@ -215,6 +243,14 @@ class FileOptions:
     source_field: Annotated[str, _field("source")] = "source"
     url_field: Annotated[str, _field("URL")] = "url"
     published_field: Annotated[str, _field("publication date")] = "published_at"
+    date_format: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="Form of publication dates, such as %d/%m/%Y (strptime); may be repeated. (default: ISO 8601, "
+            "RFC 2822, months by name, seconds since 1970)",
+        ),
+    ] = None
 
     def reading(self) -> "Reading":
         """Return how files are read. Raises UsageError for an unknown encoding."""
@@ -226,7 +262,16 @@ class FileOptions:
         except InputError as error:
             raise UsageError(f"--encoding: {error}") from error
         suffix = None if self.input_format is None else f".{self.input_format}"
-        return Reading(suffix, encoding, self.delimiter, self.quote, self.follow_links)
+        return Reading(
+            format=suffix,
+            encoding=encoding,
+            delimiter=self.delimiter,
+            quote=self.quote,
+            escape=self.escape,
+            has_header=not self.no_header,
+            records=self.records,
+            follow_links=self.follow_links,
+        )
 
     def fields(self) -> "Fields":
         """Return which fields hold what."""
@@ -239,6 +284,7 @@ class FileOptions:
             self.source_field,
             self.url_field,
             self.published_field,
+            date_formats=tuple(self.date_format or ()),
             ids="whole" if self.id_field == ID else "required",
         )
 

@@ -95,7 +95,7 @@ def cut_passages(
         open_vectors(None) as beside,
     ):
         records = CutRecords(PassageCutter(recipe, backends.resolve(backend), WindowIndex()))
-        by_line = [(one.path, one.format is FileFormat.JSONL) for one in parts]
+        by_line = [(one.path, one.is_by_line) for one in parts]
         given = DedupeInput(source, by_line, beside, (), Comparison())
         given.read(records, places, rejects, progress, strict=strict)
         given.refuse_unusable()
@@ -166,15 +166,22 @@ class CutInput(Input):
                 line = lines[position - first]
                 if line is not None and position in self._cuts:
                     record = self._cut(position, self.record_of(line))
-                    lines[position - first] = orjson.dumps(encodable(record))
+                    lines[position - first] = self._line_of(record)
             yield first, lines
+
+    def _line_of(self, record: Mapping[str, object]) -> bytes:
+        if self.format is FileFormat.LINES:
+            (text,) = record.values()
+            return str(text).encode()
+        return orjson.dumps(encodable(record))
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
         """Yield rows as `Input.rows` does."""
         _, names = self.header()
         written = DelimitedLines(self.delimiter, marked=False)
         rows = raw_rows(self._file, self.delimiter)
-        next(rows, None)
+        if self._file.has_header:
+            next(rows, None)
         for position, (raw, cells) in enumerate(rows):
             if position in self._cuts and cells is not None:
                 end = b"\r\n" if raw.endswith(b"\r\n") else b"\n"
@@ -246,6 +253,7 @@ def _without(
 def _with_value(record: Mapping[str, object], path: str, text: str) -> Mapping[str, object]:
     """Return a record with another text at a path such as 'meta.text'."""
     first, dot, rest = path.partition(".")
-    inner = record[first]
-    assert not dot or isinstance(inner, Mapping), "the text is at this path"
+    inner = record.get(first)
+    if dot and not isinstance(inner, Mapping):
+        raise InputError(f"the text at {path!r} cannot be cut, as it is in an array")
     return {**record, first: _with_value(inner, rest, text) if isinstance(inner, Mapping) and dot else text}

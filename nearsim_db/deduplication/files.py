@@ -182,7 +182,7 @@ def dedupe(
         RecordPlaces() if outputs.pairs or outputs.clusters or outputs.review else nullcontext() as places,
     ):
         beside.check(source)
-        by_line = [(one.path, one.format is FileFormat.JSONL) for one in parts]
+        by_line = [(one.path, one.is_by_line) for one in parts]
         given = DedupeInput(source, by_line, beside, against, Comparison(across, bool(against), only_against))
         with RejectWriter(outputs.rejects) as rejects:
             given.read(records, places, rejects, progress, strict=strict)

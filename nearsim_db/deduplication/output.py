@@ -21,7 +21,7 @@ from nearsim_db.readers.output import json_line
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.writers.delimited import DelimitedLines, DelimitedWriter
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter, chosen_encoding
-from nearsim_db.readers.writers.opened import JsonLinesWriter, open_writer
+from nearsim_db.readers.writers.opened import JsonLinesWriter, TextLinesWriter, open_writer
 from nearsim_db.readers.writers.parquet import ParquetWriter, inferred_schema
 from nearsim_db.similarity.arrays import Ints
 
@@ -37,11 +37,16 @@ _DELIMITED = (FileFormat.CSV, FileFormat.TSV)
 def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | None) -> Encoding:
     """Return the format of an output: by its suffix, else `format`, else that of the inputs if they have one in common.
 
-    CSV from CSV keeps its delimiter, and its text as it is. Raises InputError for a suffix of no format.
+    CSV from CSV keeps its delimiter, and its text as it is. Raises InputError for a suffix of no format, and
+    for lines of text from anything else.
     """
     common = {one.format for one in inputs}
     default = (common.pop() if len(common) == 1 else None) or FileFormat.JSONL
     encoding = chosen_encoding(output, format, default)
+    if encoding.format is FileFormat.LINES and default is not FileFormat.LINES:
+        raise InputError(
+            f"{output} cannot be lines of text, as the records have other columns; write JSON lines"
+        )
     if inputs and encoding.format is default and default in _DELIMITED:
         return replace(encoding, delimiter=inputs[0].delimiter, exact=True)
     return encoding
@@ -56,7 +61,7 @@ def open_unique(
     """
     if encoding.format is FileFormat.PARQUET:
         return open_writer(output, encoding, (), _schema(inputs), sweep=sweep)
-    if encoding.format in (FileFormat.JSONL, FileFormat.JSON):
+    if encoding.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
         return open_writer(output, encoding, (), sweep=sweep)
     columns = list(dict.fromkeys(name for one in inputs for name in _columns(one)))
     header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
@@ -74,8 +79,8 @@ def copy_unique(
 ) -> Iterator[int]:
     """Write the records at ascending positions of some inputs, and yield the number of records after each step.
 
-    JSON lines, and rows of CSV with the columns and delimiter of the output, are written byte for byte; rows of tables
-    are copied by pyarrow. Raises InputError if an input became shorter.
+    JSON lines, lines of text, and rows of CSV with the columns and delimiter of the output, are written byte for byte;
+    rows of tables are copied by pyarrow. Raises InputError if an input became shorter.
     """
     done = 0
     for part in sorted(origins):
@@ -89,7 +94,9 @@ def _copy(source: Input, positions: Ints, writer: RecordWriter, delimiter: str) 
     wanted = iter(positions.tolist())
     if isinstance(writer, ParquetWriter) and source.format is FileFormat.PARQUET:
         yield from _copy_batches(source, wanted, writer)
-    elif isinstance(writer, JsonLinesWriter) and source.format is FileFormat.JSONL:
+    elif isinstance(writer, TextLinesWriter) or (
+        isinstance(writer, JsonLinesWriter) and source.format is FileFormat.JSONL
+    ):
         yield from _copy_lines(source, positions, writer)
     elif (
         isinstance(writer, DelimitedWriter)
@@ -177,7 +184,7 @@ def _schema_of(source: Input) -> "Schema":
 
     if source.format is FileFormat.PARQUET:
         return source.schema()
-    if source.format in (FileFormat.JSONL, FileFormat.JSON):
+    if source.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
         return inferred_schema(record for _, record in source.records())
     return pyarrow.schema([(name, pyarrow.string()) for name in _columns(source)])
 

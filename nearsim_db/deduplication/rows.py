@@ -20,7 +20,7 @@ from nearsim_db.records import Document, ReadDocument, Reject, silent
 from nearsim_db.similarity.recipe import Recipe, field_across, override, without_review
 
 _ROWS = Path("rows")
-_PARAMETERS = ArgumentNames("id=", "title=", "text=", "across=")
+_PARAMETERS = ArgumentNames("id=", "title=", "text=", "across=", dates="", records="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,9 @@ def dedupe(
         raise InputError("only_against requires against")
     if exact and threshold is not None:
         raise InputError("give either exact or threshold, not both")
-    fields = Fields(id, title, text, source, "url", published_at, vector, "optional", _PARAMETERS)
+    fields = Fields(
+        id, title, text, source, "url", published_at, vector, ids="optional", arguments=_PARAMETERS
+    )
     given = _held(rows)
     chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep)
     others = [] if against is None else [_Source(against, fields, "against")]

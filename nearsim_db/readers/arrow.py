@@ -12,7 +12,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.arrow_values import Unreadable, column_names, slices_of
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.folder import LeftOut, list_files
-from nearsim_db.readers.input_file import InputFile
+from nearsim_db.readers.input_file import MAX_POINTER_BYTES, InputFile, refuse_pointer
 from nearsim_db.readers.parquet import documents_of, refuse_without_pyarrow, rows_of_batches
 from nearsim_db.records import ReadDocument, Reject
 
@@ -40,6 +40,8 @@ def open_arrow(path: Path) -> Iterator[tuple["Schema", Iterator["RecordBatch"]]]
 
     try:
         with pyarrow.memory_map(str(path)) as mapped:
+            refuse_pointer(str(path), mapped.read(MAX_POINTER_BYTES))
+            mapped.seek(0)
             # A file is a stream between two marks, with an index that is not needed.
             if mapped.read(len(_FILE_MARK)) != _FILE_MARK:
                 mapped.seek(0)

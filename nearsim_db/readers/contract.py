@@ -21,14 +21,18 @@ class ArgumentNames:
     title: str = "--title-field"
     body: str = "--body-field"
     across: str = "--across"
+    dates: str = "--date-format"
+    records: str = "--records"  # of a file; empty where there is none
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
     """The columns or keys of a file by purpose; without `body` it is 'text', or else 'body'.
 
-    A name with dots, such as 'meta.id', is a path into objects unless a key is called so. 'a,b' joins two keys unless
-    one is called so: the id by ':', title and body by line ends, without those that are missing or empty.
+    A name with dots, such as 'meta.id', is a path into objects unless a key is called so. In an array of objects,
+    'messages.text' joins all texts and 'messages[0].text' is the first. 'a,b' joins two keys unless one is called so:
+    the id by ':', title and body by line ends, without those that are missing or empty.
+    `date_formats` are tried before the usual forms of a date, as of `datetime.strptime`.
     `ids`: a record without an id is rejected ("required"), also if the first record of its file has one ("whole"), or
     never ("optional"); otherwise its place is its id, as in 'stories.jsonl:7'.
     """
@@ -40,6 +44,7 @@ class Fields:
     url: str = "url"
     published_at: str = "published_at"
     vector: str = "vector"
+    date_formats: tuple[str, ...] = ()
     ids: Literal["required", "whole", "optional"] = "required"
     arguments: ArgumentNames = ArgumentNames()
 
@@ -49,14 +54,18 @@ class Reading:
     """How files are read.
 
     `format` is a suffix such as '.csv', instead of that of each file; `encoding` that of texts, by default UTF-8;
-    `delimiter` that of CSV and TSV, `quote` the character that encloses their cells, or `none`. `follow_links`:
-    symbolic links in folders are followed.
+    `delimiter` that of CSV and TSV, `quote` the character that encloses their cells, or `none`, `escape` the character
+    before one that is taken as it is. Without `has_header` their columns are called 1, 2 and so on. `records` is the
+    path of the array of records in a JSON object. `follow_links`: symbolic links in folders are followed.
     """
 
     format: str | None = None
     encoding: str | None = None
     delimiter: str | None = None
     quote: str | None = None
+    escape: str | None = None
+    has_header: bool = True
+    records: str | None = None
     follow_links: bool = False
 
 

@@ -49,7 +49,7 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
 
     An empty cell of a column named in `fields` is null; a vector cell is a JSON array; other columns become
     attributes, as strings. A row's line is its first one. Raises InputError for a header without the required
-    columns.
+    columns, and without a header for a first row that cannot be read.
     """
     name = file.name
     make: RowMaker | None = None
@@ -57,7 +57,9 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
         if make is None:
             maker = DocumentMaker(name, fields)
             make = RowMaker(_header(row, file, maker, delimiter), name, fields, maker)
-        elif isinstance(row, str):
+            if file.has_header:
+                continue
+        if isinstance(row, str):
             yield Reject(name, line, row)
         else:
             yield make(row, line)
@@ -65,8 +67,11 @@ def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocum
 
 def _header(row: list[str] | str, file: InputFile, maker: DocumentMaker, delimiter: str) -> list[str]:
     if isinstance(row, str):
-        raise InputError(f"cannot read the header of {file.name}: {row}")
-    check_names(row, file.name)
+        raise InputError(
+            f"cannot read the {'header' if file.has_header else 'first row'} of {file.name}: {row}"
+        )
+    names = row if file.has_header else numbered_columns(row)
+    check_names(names, file.name)
     other = next((one for one in _COMMON_DELIMITERS if one != delimiter and one in row[0]), None)
     if len(row) == 1 and other:
         shown = clean(row[0])[0][:_SHOWN_CHARACTERS]
@@ -75,12 +80,20 @@ def _header(row: list[str] | str, file: InputFile, maker: DocumentMaker, delimit
             f"{file.name} has only one column, {shown}; if its columns are separated otherwise, name the character: "
             f"--delimiter {name}"
         )
-    maker.check_columns(row)
-    return row
+    maker.check_columns(names)
+    return names
+
+
+def numbered_columns(row: list[str]) -> list[str]:
+    """Return the names of columns without a header: 1, 2 and so on."""
+    return list(map(str, range(1, len(row) + 1)))
 
 
 def raw_rows(file: InputFile, delimiter: str) -> Generator[tuple[bytes, list[str] | None], None, None]:
-    """Yield the header and each record as bytes, with its line end, and as cells; None for one that is rejected."""
+    """Yield the header, if there is one, and each record as bytes and as cells, None if it is rejected.
+
+    The bytes have the line end.
+    """
     with closing(csv_rows(file, delimiter, keep=True)) as rows:
         for _, row, kept in rows:
             yield b"".join(line + b"\n" for line in kept), (None if isinstance(row, str) else row)
@@ -142,9 +155,7 @@ class RowMaker:
             except InputError as error:
                 return Reject(self._file, line, str(error), external_id)
             if row[self._published_at]:
-                published_at, unreadable = instant_or_rest(
-                    row[self._published_at], self._fields.published_at, attributes
-                )
+                published_at, unreadable = instant_or_rest(row[self._published_at], self._fields, attributes)
         document = Document(
             external_id,
             row[self._title] or None,
@@ -202,7 +213,7 @@ def csv_rows(
     csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MOST_OF_A_BLOCK))
     lines = _Lines(file, delimiter.encode(), keep=keep)
     source = chain.from_iterable(lines.blocks())
-    rows = _reader(source, delimiter, file.quote)
+    rows = _reader(source, delimiter, file)
     begin, before, columns = 1, 0, 0  # `before` lines were read by earlier readers
     while True:
         try:
@@ -238,15 +249,17 @@ def csv_rows(
             else:
                 yield begin, f"not a valid row: {error}; {_QUOTE_ADVICE}", _NO_LINES
 
-        rows = _reader(chain(lines.read_again(begin + 1, end), source), delimiter, file.quote)
+        rows = _reader(chain(lines.read_again(begin + 1, end), source), delimiter, file)
         before = begin
         lines.begin = begin = begin + 1
 
 
-def _reader(lines: Iterable[str], delimiter: str, quote: str | None) -> "_csv.Reader":
-    if quote == NO_QUOTE:
-        return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-    return csv.reader(lines, delimiter=delimiter, quotechar=quote or '"', strict=True)
+def _reader(lines: Iterable[str], delimiter: str, file: InputFile) -> "_csv.Reader":
+    if file.quote == NO_QUOTE:
+        return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE, escapechar=file.escape)
+    return csv.reader(
+        lines, delimiter=delimiter, quotechar=file.quote or '"', escapechar=file.escape, strict=True
+    )
 
 
 def _holds_delimiter(row: list[str], delimiter: str) -> bool:

@@ -1,76 +1,17 @@
-"""From a record, a mapping of names to values, to a document or a reject.
+"""From a record, a mapping of names to values, to a document or a reject."""
 
-Dates and times may have the forms that files have them in: ISO 8601, RFC 2822, seconds or milliseconds since 1970.
-"""
-
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from itertools import chain
 from math import isinf, isnan
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.contract import Fields
-from nearsim_db.readers.values import kind, shown, value_at
+from nearsim_db.readers.dates import parsed_instant
+from nearsim_db.readers.values import first_key, is_path, kind, shown, value_at
 from nearsim_db.readers.vectors import checked_vector
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_MILLISECONDS = 1e11  # as seconds it is in the year 5138, as milliseconds in 1973
-_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
-_YEAR_OR_DAY = re.compile(r"[12][0-9]{3}|[12][0-9]{7}")  # not seconds since 1970
-_DASH = re.compile("(?<=[0-9])-(?=[A-Za-z])|(?<=[A-Za-z])-(?=[0-9])")
-# parsedate_to_datetime makes a date of nearly everything.
-_RFC_2822 = re.compile(
-    r"([A-Za-z]{3,9},?\s+)?[0-9]{1,2}[ -][A-Za-z]{3,9}[ -]([0-9]{2}|[0-9]{4})\s+[0-9]{1,2}:[0-9]{2}"
-    r"(:[0-9]{2}(?P<fraction>\.[0-9]{1,9})?)?"
-    r"(\s+([+-][0-9]{4}|[A-Za-z]{1,5}))?(\s*\([^()]*\))?"
-)
-
-
-def parsed_instant(value: object) -> datetime | None:
-    """Return a time in UTC; None for null, NaN and blanks. Raises ValueError for anything else that is not a time.
-
-    A number counts seconds since 1970, or from 100,000,000,000 on milliseconds; eight digits are a day, as 20240531.
-    """
-    try:
-        match value:
-            case None:
-                return None
-            case float():
-                return None if isnan(value) else _since_epoch(value)
-            case str() | int() if not isinstance(value, bool):
-                text = str(value).strip()
-                return _of_text(text) if text else None
-            case _:
-                raise ValueError
-    except (ValueError, OverflowError):
-        raise ValueError("not a date or time in ISO 8601 or RFC 2822, or in seconds since 1970") from None
-
-
-def _of_text(text: str) -> datetime:
-    if _NUMBER.fullmatch(text) and not _YEAR_OR_DAY.fullmatch(text):
-        return _since_epoch(int(text) if text.lstrip("+-").isdigit() else float(text))
-    if found := _RFC_2822.fullmatch(text):
-        # Wire services write 26-FEB-1987 15:01:01.79, which parsedate_to_datetime refuses.
-        fraction = found["fraction"] or ""
-        whole = parsedate_to_datetime(_DASH.sub(" ", text.replace(fraction, "")))
-        return in_utc(whole) + timedelta(seconds=float(fraction or 0))
-    return in_utc(datetime.fromisoformat(text))
-
-
-def _since_epoch(number: float) -> datetime:
-    if abs(number) < _FIRST_MILLISECONDS:
-        return _EPOCH + timedelta(seconds=number)
-    return _EPOCH + timedelta(milliseconds=number)
-
-
-def in_utc(moment: datetime) -> datetime:
-    """Return a time in UTC, which one without a zone is taken to be in. OverflowError outside the years 1 to 9999."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
 
 MAX_ID_BYTES = 1024
 ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4  # with any characters
@@ -106,9 +47,9 @@ class DocumentMaker:
         self.joined: dict[str, tuple[str, ...]] = {
             name: tuple(name.split(",")) for name in (fields.title, fields.body) if name and "," in name
         }
-        in_id = {name for name in self._id_parts if "." in name}
+        in_id = {name for name in self._id_parts if is_path(name)}
         self.named: frozenset[str] = frozenset(named.union(self.body_names, in_id, *self.joined.values()))
-        self._paths = tuple(name for name in self.named if "." in name)
+        self._paths = tuple(name for name in self.named if is_path(name))
         texts = (fields.id, fields.title, *self.body_names[:1])
         self._texts = texts if len(set(texts)) == 3 else None
         bodies = " or ".join(f"'{name}'" for name in self.body_names)
@@ -202,8 +143,7 @@ class DocumentMaker:
         rest = self._rest(record, body_name)
         source, in_source = _string_or_rest(record, self._fields.source, rest)
         url, in_url = _string_or_rest(record, self._fields.url, rest)
-        date_name = self._fields.published_at
-        published_at, unreadable = instant_or_rest(record.get(date_name), date_name, rest)
+        published_at, unreadable = instant_or_rest(record.get(self._fields.published_at), self._fields, rest)
         attributes, in_attributes = clean_attributes(rest)
         return ReadDocument(
             Document(external_id, title, body, source, url, published_at, attributes, vector),
@@ -231,8 +171,20 @@ class DocumentMaker:
         return self.body_names[-1]
 
     def _check_for_text(self, record: Mapping[str, object]) -> None:
-        if record.keys().isdisjoint((self._fields.title, *self.body_names)):
-            raise InputError(f"{self._missing_text}; {self._text_remedy} (keys: {_keys(record)})")
+        if not record.keys().isdisjoint((self._fields.title, *self.body_names)):
+            return
+        arrays = [name for name, value in record.items() if isinstance(value, list) and _has_objects(value)]
+        names, inside = self._fields.arguments, ""
+        if arrays and names.records:
+            inside = (
+                f"; if {shown(arrays[0])} has the texts: {names.body} {arrays[0]}.KEY, if it has the records of a JSON "
+                f"file: {names.records} {arrays[0]}"
+            )
+        raise InputError(f"{self._missing_text}; {self._text_remedy}{inside} (keys: {_keys(record)})")
+
+
+def _has_objects(array: list[object]) -> bool:
+    return bool(array) and isinstance(array[0], Mapping)
 
 
 def check_names(names: list[str], file: str) -> None:
@@ -247,7 +199,7 @@ def _listed(names: list[str]) -> str:
 
 def _is_among(name: str, columns: list[str]) -> bool:
     """Whether a field, or the object that it is in, is a column."""
-    return name in columns or name.partition(".")[0] in columns
+    return name in columns or first_key(name) in columns
 
 
 def _joined_id(record: Mapping[str, object], names: tuple[str, ...], remedy: str) -> str:
@@ -314,10 +266,14 @@ def _string_or_rest(
     return None, 0
 
 
-def instant_or_rest(value: object, name: str, rest: dict[str, object]) -> tuple[datetime | None, str | None]:
-    """Return a time in UTC, None for blanks; for any other value None, after it was added to `rest`, and the reason."""
+def instant_or_rest(
+    value: object, fields: Fields, rest: dict[str, object]
+) -> tuple[datetime | None, str | None]:
+    """Return the date of a record, None for blanks; for any other value None, after it was added to `rest`, and why."""
     try:
-        return parsed_instant(value), None
+        return parsed_instant(value, fields.date_formats), None
     except ValueError as error:
+        name, option = fields.published_at, fields.arguments.dates
         rest[name] = value if isinstance(value, str) else shown(value)
-        return None, f"'{name}' {shown(value)} is {error}"
+        advice = f"; give its form with {option}, as in %d.%m.%Y %H:%M" if option else ""
+        return None, f"'{name}' {shown(value)} is {error}{advice}"

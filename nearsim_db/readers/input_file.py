@@ -34,6 +34,10 @@ STANDARD_INPUT = Path("-")
 
 _PIECE_BYTES = 1 << 18
 _WAIT_MILLISECONDS = 200
+_MANY_LINES = 1_000
+_SHORT_LINE_BYTES = 400  # on average
+_LFS_POINTER = b"version https://git-lfs"
+MAX_POINTER_BYTES = 1024
 
 
 class Readable(Protocol):
@@ -53,18 +57,25 @@ class ReadProgress:
 
     `compressed` has the names of files whose content is compressed, though their suffix does not say so, with the
     compression; `not_utf8` those whose beginning is not UTF-8; `held_lines` those of CSV whose quoted cells have lines
-    that look like rows.
+    that look like rows; `many_lines` those that are one text of so many short lines.
     """
 
     bytes_read: int = 0
     compressed: dict[str, str] = field(default_factory=dict)
     not_utf8: dict[str, None] = field(default_factory=dict)
     held_lines: dict[str, "HeldLines"] = field(default_factory=dict)
+    many_lines: dict[str, int] = field(default_factory=dict)
 
     def note_held_lines(self, name: str, begin: int, end: int, lines: int) -> None:
         """Note that a row of a file, from one line to another, has cells with so many lines that look like rows."""
         held = self.held_lines.setdefault(name, HeldLines(begin, end))
         held.lines += lines
+
+    def note_lines(self, name: str, content: bytes) -> None:
+        """Note that a file is one text, if it has many short lines."""
+        lines = content.count(b"\n")
+        if lines > _MANY_LINES and len(content) < _SHORT_LINE_BYTES * lines:
+            self.many_lines[name] = lines
 
 
 @dataclass(slots=True)
@@ -84,9 +95,11 @@ class InputFile:
     With `is_regular` anything but a regular file is an error, such as a FIFO that blocks, and so is a symbolic link
     unless `follow_links`, even if the path became one just now.
     Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
-    of the format, and `quote` encloses cells, by default ", or is `none`. `begun` is the content, in pieces of UTF-8,
-    if reading it has begun; `original` is the path of which this file is a copy; `split` names the split of a data set
-    that it is part of, with the number of rows in the parts before.
+    of the format, `quote` encloses cells, by default ", or is `none`, and `escape` precedes a character that is taken
+    as it is. Without `has_header` columns are called 1, 2 and so on. `records` is the path of the array of records in a
+    JSON object. `begun` is the content, in pieces of UTF-8, if reading it has begun; `original` is the path of which
+    this file is a copy; `split` names the split of a data set that it is part of, with the number of rows in the parts
+    before.
     """
 
     path: Path
@@ -98,6 +111,9 @@ class InputFile:
     encoding: str | None = None
     delimiter: str | None = None
     quote: str | None = None
+    escape: str | None = None
+    has_header: bool = True
+    records: str | None = None
     begun: Iterator[bytes] | None = None
     original: Path | None = None
     split: tuple[str, int] | None = None
@@ -208,6 +224,7 @@ class InputFile:
                 self.progress.compressed[self.name] = suffix
                 pieces = self._decompress(suffix, _cut(pieces, PIECE_BYTES[suffix]))
         first = next(filter(None, pieces), b"")  # a large block of bzip2 ends after several pieces
+        refuse_pointer(self.name, first)
         if self.encoding is None and not is_utf8(first) and control_share(first) is None:
             self.progress.not_utf8[self.name] = None
         yield first
@@ -249,6 +266,12 @@ class InputFile:
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise InputError(f"{self.name} is UTF-16; give --encoding utf-16")
         return start.removeprefix(codecs.BOM_UTF8)
+
+
+def refuse_pointer(name: str, start: bytes) -> None:
+    """Raise InputError for a file that Git LFS keeps elsewhere, by its first bytes."""
+    if start.startswith(_LFS_POINTER):
+        raise InputError(f"{name} is a pointer of Git LFS, not the file itself; run: git lfs pull")
 
 
 def pieces_of(stream: Readable, size: int) -> Iterator[bytes]:

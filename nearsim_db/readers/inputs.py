@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from nearsim_db.errors import InputError
 from nearsim_db.readers.arrow import TABLES, find_tables, open_arrow
 from nearsim_db.readers.arrow_values import as_json
-from nearsim_db.readers.delimited import raw_rows
+from nearsim_db.readers.delimited import numbered_columns, raw_rows
 from nearsim_db.readers.folder import LeftOut
 from nearsim_db.readers.input_file import STANDARD_INPUT, Readable, ReadProgress, pieces_of
 from nearsim_db.readers.json_array import begin, elements
 from nearsim_db.readers.jsonl import parse_line
 from nearsim_db.readers.leftovers import temporary_copies
 from nearsim_db.readers.parquet import batches_of, open_parquet, rows_of_batches
+from nearsim_db.readers.paths import LINES
 from nearsim_db.readers.source import JSON, STANDARD_INPUT_DEVICE, Source
 from nearsim_db.readers.writers.file_format import DELIMITERS, SUFFIXES, FileFormat
 from nearsim_db.records import Progress, ReadDocument, silent
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class Input:
     """One of the paths of a source, which can be read any number of times; `format` is None for texts.
 
-    A position is the number from 0 of a record among those that the source reads, rejected ones included; in JSON lines
-    it is the number of the line from 1.
+    A position is the number from 0 of a record among those that the source reads, rejected ones included; if
+    `is_by_line` it is the number of the line from 1.
     """
 
     def __init__(self, source: Source, path: Path) -> None:
@@ -51,7 +52,14 @@ class Input:
             return FileFormat.PARQUET
         if self._type == JSON:
             return FileFormat.JSON if begin(self._file)[0] else FileFormat.JSONL
+        if self._type == LINES:
+            return FileFormat.LINES
         return SUFFIXES.get(self._type)
+
+    @property
+    def is_by_line(self) -> bool:
+        """Whether each line is a record: in JSON lines and in lines of text."""
+        return self.format in (FileFormat.JSONL, FileFormat.LINES)
 
     @property
     def delimiter(self) -> str:
@@ -59,26 +67,32 @@ class Input:
         return self._file.delimiter or DELIMITERS[SUFFIXES[self._type]]
 
     def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
-        """Yield the lines of JSON lines in lists, without their ends, each list with the number of its first line.
+        """Yield the lines of a file whose lines are records, in lists, each with the number of its first line.
 
-        A line that exceeds the limit is None.
+        They are without their ends. A line that exceeds the limit is None.
         """
         return self._file.blocks()
 
     def record_of(self, line: bytes) -> Mapping[str, object]:
-        """Return the record of a line of JSON lines; an unusable one has no columns."""
+        """Return the record of a line; an unusable one has no columns."""
+        if self.format is FileFormat.LINES:
+            text = line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+            return _cleaned_record({self._source.fields.body or "text": text})
         return _cleaned_record(parse_line(line, self._file, "")[0])
 
     def header(self) -> tuple[bytes, list[str]]:
-        """Return the first row of CSV, as it is, with a byte order mark, and as names; nothing for an empty file."""
+        """Return the header of CSV, as it is, with a byte order mark, and as names; no bytes if there is none."""
         with closing(raw_rows(self._file, self.delimiter)) as rows:
             raw, cells = next(rows, (b"", []))
+        if not self._file.has_header:
+            return b"", numbered_columns(cells or [])
         return (codecs.BOM_UTF8 + raw if self._file.has_mark() else raw), cells or []
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
         """Yield the rows of CSV as they are, with their line ends."""
         rows = raw_rows(self._file, self.delimiter)
-        next(rows, None)
+        if self._file.has_header:
+            next(rows, None)
         return ((position, raw) for position, (raw, _) in enumerate(rows))
 
     def schema(self) -> "Schema":
@@ -132,17 +146,19 @@ class Input:
     def records(self) -> Iterator[tuple[int, Mapping[str, object]]]:
         """Yield the records as JSON values by column; an unusable one has no columns."""
         match self.format:
-            case FileFormat.JSONL:
+            case FileFormat.JSONL | FileFormat.LINES:
                 for number, line in self._file.lines():
                     if line is not None:
                         yield number, self.record_of(line)
             case FileFormat.JSON:
+                body = self._source.fields.body or "text"
                 for position, (_, value) in enumerate(elements(begin(self._file)[1])):
-                    yield position, _cleaned_record(value)
+                    yield position, _cleaned_record({body: value} if isinstance(value, str) else value)
             case FileFormat.CSV | FileFormat.TSV:
                 _, names = self.header()
                 rows = raw_rows(self._file, self.delimiter)
-                next(rows, None)
+                if self._file.has_header:
+                    next(rows, None)
                 for position, (_, cells) in enumerate(rows):
                     yield position, _cleaned_record(dict(zip(names, cells or [], strict=False)))
             case FileFormat.PARQUET:

@@ -1,4 +1,4 @@
-"""JSON files: one array of objects, parsed piece by piece, or JSON lines."""
+"""JSON files: one array of objects or texts, maybe within an object, parsed piece by piece, or JSON lines."""
 
 import codecs
 import json
@@ -36,42 +36,65 @@ class Unparsed:
 
 
 def read_json(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """Read a file that is one JSON array of objects, each a document, or else JSON lines.
+    """Read a file that is one JSON array of objects or texts, each a document, or else JSON lines.
 
     An object's line is that of its beginning. Raises InputError if the array is not valid JSON, after the objects
-    before.
+    before, and for an object of several lines that has an array of objects, without `file.records`.
     """
     is_array, begun = begin(file)
     if not is_array:
         yield from read_jsonl(begun, fields)
         return
+
     name = file.name
     maker = DocumentMaker(name, fields)
     for line, value in elements(begun):
-        if isinstance(value, dict):
-            yield maker.make(value, line)
-        else:
-            yield Reject(name, line, value.reason if isinstance(value, Unparsed) else "not a JSON object")
+        match value:
+            case dict():
+                yield maker.make(value, line)
+            case str():
+                yield maker.make({maker.body_names[0]: value}, line)
+            case Unparsed():
+                yield Reject(name, line, value.reason)
+            case _:
+                yield Reject(name, line, "not a JSON object")
 
 
 def begin(file: InputFile) -> tuple[bool, InputFile]:
-    """Return whether a file is a JSON array, and the file from its beginning, to be read once."""
+    """Return whether a file has a JSON array of records, and the file from its beginning, to be read once."""
     pieces = file.pieces()
     start = b""
     for piece in pieces:
         start += piece
         if start.removeprefix(codecs.BOM_UTF8).strip(_BLANK_BYTES):
             break
-    is_array = start.removeprefix(codecs.BOM_UTF8).lstrip(_BLANK_BYTES).startswith(b"[")
+    content = start.removeprefix(codecs.BOM_UTF8).lstrip(_BLANK_BYTES)
+    is_array = file.records is not None or content.startswith(b"[")
+    if not is_array and b"\n" in content and not content.partition(b"\n")[0].rstrip().endswith(b"}"):
+        _refuse_object(replace(file, begun=iter((start,))))
     return is_array, replace(file, begun=chain((start,), pieces))
+
+
+def _refuse_object(file: InputFile) -> None:
+    """Raise InputError if a file begins with an object in which a key has an array of objects."""
+    try:
+        key = _Text(file).find_array()
+    except InputError:  # it is no object, or its beginning has no such key
+        return
+    raise InputError(
+        f"{file.name} is one JSON object; if the array in {key!r} has the records: --records {key}"
+    )
 
 
 def elements(file: InputFile) -> Iterator[tuple[int, object]]:
     """Yield the elements of an array, each with the line on which it begins, `Unparsed` for one beyond a limit.
 
-    Raises InputError for invalid JSON.
+    With `file.records` the array is at this path in an object; what follows the array is not read then. Raises
+    InputError for invalid JSON.
     """
     text = _Text(file)
+    if file.records is not None:
+        text.enter(file.records)
     text.skip("[")
     if text.next_character() == "]":
         text.skip("]")
@@ -83,7 +106,7 @@ def elements(file: InputFile) -> Iterator[tuple[int, object]]:
                 text.skip("]")
                 break
             text.skip(",")
-    if text.next_character():
+    if file.records is None and text.next_character():
         raise text.error("there is text after the end of the array")
 
 
@@ -116,6 +139,40 @@ class _Text:
             raise self.error(f"{found} instead of {character!r}")
         self._advance(self._at + 1)
         self.next_character()
+
+    def enter(self, path: str) -> None:
+        """Pass everything before the array at a path of keys. Raises InputError if there is none."""
+        for name in path.split("."):
+            for key in self._keys():
+                if key == name:
+                    break
+                self.value()
+            else:
+                raise InputError(f"{self._file.name} has no {path!r}, which --records names")
+        if self.next_character() != "[":
+            raise InputError(f"{path!r}, which --records names, is no array in {self._file.name}")
+        self._values = 0
+
+    def find_array(self) -> str:
+        """Return the first key of an object that has an array of objects. Raises InputError if there is none."""
+        for key in self._keys():
+            if self.next_character() == "[":
+                self.skip("[")
+                if self.next_character() == "{":
+                    return str(key)
+                break
+            self.value()
+        raise self.error("no array of objects")
+
+    def _keys(self) -> Iterator[object]:
+        """Yield the keys of an object, each with its value next, which the caller passes."""
+        self.skip("{")
+        while self.next_character() == '"':
+            key = self.value()
+            self.skip(":")
+            yield key
+            if self.next_character() == ",":
+                self.skip(",")
 
     def value(self) -> object:
         """Parse and pass a value."""

@@ -11,7 +11,8 @@ import numpy as np
 from nearsim_db.errors import InputError
 from nearsim_db.readers.arrow_values import Unreadable, as_json
 from nearsim_db.readers.contract import Fields
-from nearsim_db.readers.document_maker import DocumentMaker, checked_id, checked_text, in_utc, parsed_instant
+from nearsim_db.readers.dates import in_utc, parsed_instant
+from nearsim_db.readers.document_maker import DocumentMaker, checked_id, checked_text
 from nearsim_db.readers.frames import Rows, rows_of_frame
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.readers.vectors import checked_vector

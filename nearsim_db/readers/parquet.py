@@ -18,7 +18,7 @@ from nearsim_db.readers.arrow_values import (
 )
 from nearsim_db.readers.contract import Fields
 from nearsim_db.readers.document_maker import DocumentMaker, check_names
-from nearsim_db.readers.input_file import MAX_RECORD_BYTES, InputFile
+from nearsim_db.readers.input_file import MAX_POINTER_BYTES, MAX_RECORD_BYTES, InputFile, refuse_pointer
 from nearsim_db.records import ReadDocument, Reject
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def open_parquet(path: Path) -> "ParquetFile":
             f"{path} is not a regular file; Parquet cannot be read from a pipe: save it to a file first"
         )
     try:
+        with path.open("rb") as file:
+            refuse_pointer(str(path), file.read(MAX_POINTER_BYTES))
         opened = pyarrow.parquet.ParquetFile(path)
         names = opened.schema_arrow.names
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:

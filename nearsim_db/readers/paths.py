@@ -14,7 +14,9 @@ from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
-_RECORDS = tuple(suffix for suffix in SUFFIXES if suffix not in TABLES)
+XML = ".xml"  # text, too, if it is named as the format
+LINES = ".lines"  # a document a line, if it is named as the format
+_RECORDS = (*(suffix for suffix in SUFFIXES if suffix not in TABLES), LINES)
 _NOT_RECORDS = "not a file of records, as others of the folder are"
 _HIDDEN = "_"  # of names that Hadoop and Spark write beside the parts, as _SUCCESS
 
@@ -37,9 +39,13 @@ def find_paths(paths: Sequence[Path], reading: Reading) -> list[Found]:
     return [found for path in paths for found in _find(path, reading)]
 
 
-def is_text(path: Path) -> bool:
-    """Whether a file has the suffix of a text file (`TEXT_SUFFIXES`), compressed or not."""
-    return file_type(path) in TEXT_SUFFIXES
+def is_text(path: Path, reading: Reading) -> bool:
+    """Whether a file is read as a text: by its suffix, compressed or not, or by the format that is named."""
+    if reading.format is None:
+        return file_type(path) in TEXT_SUFFIXES
+    return (reading.format == XML or reading.format in TEXT_SUFFIXES) and not path.name.startswith(
+        (_HIDDEN, ".")
+    )
 
 
 def _find(path: Path, reading: Reading) -> Iterator[Found]:
@@ -111,7 +117,7 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
             files.append(one)
             tables += reading.format is None and one.suffix.lower() in TABLES
         elif not one.name.startswith(_HIDDEN):
-            texts += is_text(one)
+            texts += is_text(one, reading)
             left_out.append(LeftOut(one, _NOT_RECORDS, of_other_kind=True))
     if len(files) == tables:
         return whole
@@ -129,7 +135,7 @@ def refuse_unreadable(path: Path, mode: int) -> None:
         )
 
 
-def contents_of(found: Found, *, follow_links: bool) -> tuple[list[Path], list[LeftOut]]:
+def contents_of(found: Found, reading: Reading) -> tuple[list[Path], list[LeftOut]]:
     """Return the files that are read, also those of a folder that is read as a whole, and what is left out of it.
 
     That is what cannot be read, and files that are no records or, if texts are read, neither.
@@ -137,16 +143,16 @@ def contents_of(found: Found, *, follow_links: bool) -> tuple[list[Path], list[L
     if not found.is_folder:
         return [found.path], list(found.left_out)
 
-    listed = list(list_files(found.path, follow_links=follow_links))
+    listed = list(list_files(found.path, follow_links=reading.follow_links))
     files = [path for path in listed if isinstance(path, Path)]
     tables = [path for path in files if path.suffix.lower() in TABLES]
     if is_saved_dataset(found.path):
-        named = find_tables(found.path, follow_links=follow_links)
+        named = find_tables(found.path, follow_links=reading.follow_links)
         return [path for path in named if isinstance(path, Path)], []
     if tables:
         read, known = tables, {*tables, *(path for path in files if path.name in OF_DATASETS)}
     else:
-        read = [path for path in files if is_text(path)]
+        read = [path for path in files if is_text(path, reading)]
         known = {*read, *(path for path in files if file_type(path) in _RECORDS)}
 
     return read, [

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from nearsim_db.errors import InputError, NearsimError, count_of
-from nearsim_db.readers.document_maker import parsed_instant
+from nearsim_db.readers.dates import parsed_instant
 from nearsim_db.readers.folder import identity_of
 from nearsim_db.readers.writers.file_format import compression_of
 from nearsim_db.records import STANDARD_OUTPUT, Document, ReadDocument, Reject

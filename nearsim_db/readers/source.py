@@ -20,7 +20,9 @@ from nearsim_db.readers.json_array import read_json
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
 from nearsim_db.readers.paths import (
+    LINES,
     TEXT_SUFFIXES,
+    XML,
     Found,
     contents_of,
     find_paths,
@@ -40,6 +42,17 @@ def read_text(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject
     yield text_document(file, file.path.name)
 
 
+def read_lines(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
+    """Yield a document for each line that is not blank."""
+    maker = DocumentMaker(file.name, fields)
+    for number, line in file.lines():
+        if line is None:
+            yield Reject(file.name, number, file.too_long)
+        elif not line.isspace() and line:
+            text = line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+            yield maker.make({maker.body_names[0]: text}, number)
+
+
 def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
     """Return the document of a text file; a Reject if it cannot be read or exceeds the limit."""
     try:
@@ -55,6 +68,7 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
             f"binary, not text: {share:.0%} of its first bytes are control characters; convert it "
             "to text, or leave it out",
         )
+    file.progress.note_lines(file.name, content)
     record = {_DEFAULT_FIELDS.id: external_id, "body": content.decode("utf-8", "surrogateescape")}
     return DocumentMaker(file.name, _DEFAULT_FIELDS).make(record, 0)
 
@@ -72,6 +86,7 @@ READERS: dict[str, Reader] = {
     ARROW: read_arrow,
     **dict.fromkeys(sorted(TEXT_SUFFIXES), read_text),
 }
+_NAMED_READERS: dict[str, Reader] = {LINES: read_lines, XML: read_text}  # no file has them by its suffix
 
 _COMPRESSION = 3  # of news stories by gzip: 2.2 to 3.0
 
@@ -109,7 +124,7 @@ class Source:
         if given.count(STANDARD_INPUT) > 1:
             raise InputError("standard input can be read once: give - once")
         self._found = find_paths(given, reading)
-        contents = [contents_of(found, follow_links=reading.follow_links) for found in self._found]
+        contents = [contents_of(found, reading) for found in self._found]
         self._files = [files for files, _ in contents]
         self.files: tuple[Path, ...] = tuple(path for files in self._files for path in files)
         self.paths: tuple[Path, ...] = tuple(one.path for one in self._found)
@@ -174,6 +189,9 @@ class Source:
             encoding=reading.encoding,
             delimiter=reading.delimiter,
             quote=reading.quote,
+            escape=reading.escape,
+            has_header=reading.has_header,
+            records=reading.records,
             original=original,
         )
 
@@ -185,7 +203,8 @@ class Source:
     def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
         """Read the documents of one of the paths; adds to `bytes_read`."""
         kind = self.type_of(path)
-        records = READERS[kind](self.file(path), self.fields) if kind else self._read_folder(path)
+        read = _NAMED_READERS.get(kind) or READERS.get(kind)
+        records = read(self.file(path), self.fields) if read else self._read_folder(path)
         left_out = self._left_out.get(path)
         return chain(records, map(_rejected, left_out)) if left_out else records
 
@@ -228,7 +247,7 @@ class Source:
         for found in list_files(folder, follow_links=follow_links):
             if isinstance(found, LeftOut):
                 yield _rejected(found)
-            elif is_text(found):
+            elif is_text(found, self.reading):
                 file = replace(self.file(found), is_regular=True, follow_links=follow_links)
                 yield text_document(file, found.relative_to(folder).as_posix())
 
@@ -259,6 +278,10 @@ def _warnings(progress: ReadProgress) -> Iterator[str]:
         yield (
             f"{name}: {count_of(held.lines, 'line')} in quoted cells look like records of their own (the first in the "
             f"row of lines {held.begin:,} to {held.end:,}); if quotes are part of the text, give --quote none"
+        )
+    for name, lines in progress.many_lines.items():
+        yield (
+            f"{name} is one document of {lines:,} short lines; if each line is a document, give --input-format lines"
         )
     if progress.not_utf8:
         yield (
@@ -297,7 +320,7 @@ def _checked_size(
     if found.is_folder:
         return _folder_size(path, files, left_out)
     kind = reading.format or file_type(path)
-    if kind not in READERS:
+    if kind not in READERS and kind != reading.format:
         suffixes = " ".join(suffix for suffix in READERS if suffix not in TABLES)
         raise InputError(
             f"unknown file type of {path}; nearsim reads {suffixes}, each also with "

@@ -1,5 +1,6 @@
 """Values of records: by the name of their field, as names and short text for reasons of rejects, and as JSON."""
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import blake2b
@@ -70,12 +71,55 @@ def value_digest(value: object, size: int) -> bytes:
     return bytes(size) if value is None else blake2b(json_text(value).encode(), digest_size=size).digest()
 
 
+_PLACE = re.compile(r"\[(-?[0-9]+)\]$")
+
+
+def is_path(name: str) -> bool:
+    """Whether the name of a field is a path, such as 'meta.id' or 'messages[0]', unless a key is called so."""
+    return "." in name or _PLACE.search(name) is not None
+
+
+def first_key(path: str) -> str:
+    """Return the key of a record in which a path begins."""
+    return path.partition(".")[0].partition("[")[0]
+
+
 def value_at(record: Mapping[str, object], path: str) -> object:
-    """Return what is at a path such as 'meta.id', None if nothing is."""
-    value: object = record
+    """Return what is at a path such as 'meta.id', None if nothing is.
+
+    A number is a place in an array, from its end if negative, as in 'messages.0.text' or 'messages[-1].text'. A name
+    after an array stands for the values of all its objects; texts are joined by line ends.
+    """
+    return _value_at(record, _parts(path))
+
+
+def _value_at(value: object, parts: list[str]) -> object:
+    if not parts:
+        return value
+
+    match value:
+        case Mapping():
+            return _value_at(value.get(parts[0]), parts[1:])
+        case list() if re.fullmatch("-?[0-9]+", parts[0]):
+            place = int(parts[0])
+            return _value_at(value[place], parts[1:]) if -len(value) <= place < len(value) else None
+        case list():
+            inner = [found for item in value if (found := _value_at(item, parts)) is not None]
+            return "\n".join(map(str, inner)) if all(isinstance(item, str) for item in inner) else inner
+        case _:
+            return None
+
+
+def _parts(path: str) -> list[str]:
+    """Split a path at its dots, and places in brackets from the names before them."""
+    parts: list[str] = []
     for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
+        places: list[str] = []
+        while place := _PLACE.search(name):
+            places.insert(0, place[1])
+            name = name[: place.start()]
+        parts += [name, *places] if name else places
+    return parts
 
 
 def column_of(record: ReadDocument, name: str, fields: "Fields") -> object:
@@ -96,7 +140,7 @@ def column_of(record: ReadDocument, name: str, fields: "Fields") -> object:
         value = None if document.published_at is None else document.published_at.isoformat()
     if value is None and name in document.attributes:
         value = document.attributes[name]
-    return value_at(document.attributes, name) if value is None and "." in name else value
+    return value_at(document.attributes, name) if value is None and is_path(name) else value
 
 
 def field_of(name: str, source: str | None, attributes: Mapping[str, object] | None) -> object:
@@ -104,4 +148,4 @@ def field_of(name: str, source: str | None, attributes: Mapping[str, object] | N
     if name == "source":
         return source
     value = (attributes or {}).get(name)
-    return value_at(attributes or {}, name) if value is None and "." in name else value
+    return value_at(attributes or {}, name) if value is None and is_path(name) else value

@@ -235,7 +235,8 @@ def dedupe(
     is_sharded = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
     to = None if output is None else Path(output) if is_sharded else formats.path(output)
     others = [one for one in (pairs, clusters, review, comparison.cuts) if one is not None]
-    _check_outputs(to, output_format, others, rejects, is_sharded=is_sharded)
+    are_lines = file_options.input_format == "lines"
+    _check_outputs(to, output_format, others, rejects, is_sharded=is_sharded, are_lines=are_lines)
     from nearsim_db.deduplication.cut import cut_passages
     from nearsim_db.deduplication.files import Outputs
     from nearsim_db.deduplication.files import dedupe as run
@@ -307,15 +308,22 @@ def _check_outputs(
     rejects: Path | None,
     *,
     is_sharded: bool,
+    are_lines: bool,
 ) -> None:
-    """Refuse suffixes of unknown formats, of others than JSON lines for `others`, and two outputs at one path."""
+    """Refuse suffixes of unknown formats, of others than JSON lines for `others`, and two outputs at one path.
+
+    With `are_lines` the inputs are lines of text, and so is an output of any other suffix.
+    """
+    if format is FileFormat.LINES and not are_lines:
+        raise UsageError("--output-format lines is for lines of text, which --input-format lines reads")
     if is_sharded and format is not None:
         raise UsageError(
             f"--output-format is for one file; the files in {output} have the format of the input"
         )
     try:
         if output is not None and not is_sharded:
-            chosen_encoding(output, format, FileFormat.JSONL, option="--output-format")
+            default = FileFormat.LINES if are_lines else FileFormat.JSONL
+            chosen_encoding(output, format, default, option="--output-format")
     except InputError as error:
         raise UsageError(str(error)) from error
     for path in others:

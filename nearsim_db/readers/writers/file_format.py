@@ -39,7 +39,10 @@ class RecordWriter(ABC):
 
 
 class FileFormat(StrEnum):
-    """Format of a file of records; csv-exact writes text as stored that csv marks with an apostrophe."""
+    """Format of a file of records; csv-exact writes text as stored that csv marks with an apostrophe.
+
+    In a file of lines each line is a text, without any other column.
+    """
 
     JSONL = "jsonl"
     JSON = "json"
@@ -47,6 +50,7 @@ class FileFormat(StrEnum):
     CSV_EXACT = "csv-exact"
     TSV = "tsv"
     PARQUET = "parquet"
+    LINES = "lines"
 
 
 SUFFIXES = {
@@ -109,7 +113,7 @@ def chosen_encoding(
     suffix = "" if output == STANDARD_OUTPUT else file_type(output)
     by_suffix = SUFFIXES.get(suffix)
     compression = compression_of(output)
-    if by_suffix is None and format is None and suffix:
+    if by_suffix is None and format is None and suffix and default is not FileFormat.LINES:
         raise InputError(
             f"the suffix of {output} is not an output format: end it in {', '.join(SUFFIXES)} (also with "
             f"{', '.join(COMPRESSIONS)}), or give {option}"

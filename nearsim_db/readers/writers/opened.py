@@ -1,4 +1,4 @@
-"""Opening a writer on an output file, compressed if its name says so; JSON lines and JSON arrays."""
+"""Opening a writer on an output file, compressed if its name says so; JSON lines, JSON arrays and lines of text."""
 
 from bz2 import BZ2File
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +65,19 @@ class JsonArrayWriter(JsonLinesWriter):
         self.stream.write(b"[]\n" if self._is_first else b"\n]\n")
 
 
-_JSON = {FileFormat.JSONL: JsonLinesWriter, FileFormat.JSON: JsonArrayWriter}
+class TextLinesWriter(JsonLinesWriter):
+    """One text per line; a record has no other column."""
+
+    def write(self, record: Mapping[str, object]) -> None:
+        (text,) = record.values()
+        self.write_line(str(text).encode())
+
+
+_BY_LINE: dict[FileFormat, type[JsonLinesWriter]] = {
+    FileFormat.JSONL: JsonLinesWriter,
+    FileFormat.JSON: JsonArrayWriter,
+    FileFormat.LINES: TextLinesWriter,
+}
 
 
 @contextmanager
@@ -90,8 +102,8 @@ def open_writer(
         on_terminal = stream.isatty()
         if encoding.format is FileFormat.PARQUET:
             writer = _parquet(target, schema, on_terminal=on_terminal)
-        elif encoding.format in _JSON:
-            writer = _JSON[encoding.format](target, columns, escape_json if on_terminal else None)
+        elif encoding.format in _BY_LINE:
+            writer = _BY_LINE[encoding.format](target, columns, escape_json if on_terminal else None)
         else:
             lines = DelimitedLines(
                 encoding.delimiter, marked=not encoding.exact, escape=escape_cell if on_terminal else None

@@ -1,0 +1,132 @@
+"""Dates and times in the forms that files have them in, which all become times in UTC."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+from functools import cache
+from math import isnan
+from zoneinfo import ZoneInfo, available_timezones
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MILLISECONDS = 1e11  # as seconds it is in the year 5138, as milliseconds in 1973
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
+_YEAR_OR_DAY = re.compile(r"[12][0-9]{3}|[12][0-9]{7}")  # not seconds since 1970
+_DASH = re.compile("(?<=[0-9])-(?=[A-Za-z])|(?<=[A-Za-z])-(?=[0-9])")
+# parsedate_to_datetime makes a date of nearly everything.
+_RFC_2822 = re.compile(
+    r"([A-Za-z]{3,9},?\s+)?[0-9]{1,2}[ -][A-Za-z]{3,9}[ -]([0-9]{2}|[0-9]{4})\s+[0-9]{1,2}:[0-9]{2}"
+    r"(:[0-9]{2}(?P<fraction>\.[0-9]{1,9})?)?"
+    r"(\s+([+-][0-9]{4}|[A-Za-z]{1,5}))?(\s*\([^()]*\))?"
+)
+# The order of day and month is known where the month has a name.
+_DAY_FIRST = re.compile(r"[0-9]{1,2}(st|nd|rd|th|\.)?[ /-]?[A-Za-z]{3,9}\.?,?[ /-]?([0-9]{4}|[0-9]{2})\b")
+_MONTH_FIRST = re.compile(r"[A-Za-z]{3,9}\.? [0-9]{1,2}(st|nd|rd|th)?,? [0-9]{4}\b")
+_EITHER_FIRST = re.compile(r"[0-9]{1,2}([/.-])[0-9]{1,2}\1([0-9]{4}|[0-9]{2})\b")
+_WITH_ZONE = re.compile(r"(?P<time>.*[0-9].*\S)\s+(?P<zone>[A-Z]{2,5})")
+_ZONE_FORMAT = " %Z"
+
+
+def parsed_instant(value: object, formats: Sequence[str] = ()) -> datetime | None:
+    """Return a time in UTC; None for null, NaN and blanks. Raises ValueError for anything else that is not a time.
+
+    `formats` are tried first, as of `datetime.strptime`; %Z at the end is any abbreviation of a time zone that has one
+    meaning. Otherwise a text is in ISO 8601 or RFC 2822, or has a month by its English name. A number counts seconds
+    since 1970, or from 100,000,000,000 on milliseconds; eight digits are a day, as 20240531.
+    """
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return None
+
+    is_known = isinstance(value, str | int | float) and not isinstance(value, bool)
+    text = str(value).strip() if is_known else None
+    if text == "":
+        return None
+    try:
+        if isinstance(value, float):
+            return _since_epoch(value)
+        if text is not None:
+            return _by_formats(text, formats) or _of_text(text)
+    except (ValueError, OverflowError):
+        pass
+    if text is not None and _EITHER_FIRST.match(text):
+        raise ValueError("a date of which day and month cannot be told apart")
+    raise ValueError("not a date or time in ISO 8601 or RFC 2822, or in seconds since 1970")
+
+
+def _by_formats(text: str, formats: Sequence[str]) -> datetime | None:
+    """Return the time that the first fitting format makes of a text, None if none fits."""
+    for form in formats:
+        try:
+            if form.endswith(_ZONE_FORMAT) and (parts := _WITH_ZONE.fullmatch(text)):
+                return _in_zone(
+                    datetime.strptime(parts["time"], form.removesuffix(_ZONE_FORMAT)), parts["zone"]
+                )
+            return in_utc(datetime.strptime(text, form))
+        except ValueError:
+            continue
+    return None
+
+
+def _of_text(text: str) -> datetime:
+    if _NUMBER.fullmatch(text) and not _YEAR_OR_DAY.fullmatch(text):
+        return _since_epoch(int(text) if text.lstrip("+-").isdigit() else float(text))
+
+    if found := _RFC_2822.fullmatch(text):
+        # Wire services write 26-FEB-1987 15:01:01.79, which parsedate_to_datetime refuses.
+        fraction = found["fraction"] or ""
+        whole = parsedate_to_datetime(_DASH.sub(" ", text.replace(fraction, "")))
+        return in_utc(whole) + timedelta(seconds=float(fraction or 0))
+
+    if _DAY_FIRST.match(text) or _MONTH_FIRST.match(text):
+        from dateutil.parser import parse
+
+        return in_utc(parse(text, default=datetime(1, 1, 1), tzinfos=_zone_of))
+
+    try:
+        return in_utc(datetime.fromisoformat(text))
+    except ValueError:
+        if not (parts := _WITH_ZONE.fullmatch(text)):
+            raise
+        return _in_zone(datetime.fromisoformat(parts["time"]), parts["zone"])
+
+
+def _since_epoch(number: float) -> datetime:
+    if abs(number) < _FIRST_MILLISECONDS:
+        return _EPOCH + timedelta(seconds=number)
+    return _EPOCH + timedelta(milliseconds=number)
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return a time in UTC, which one without a zone is taken to be in. OverflowError outside the years 1 to 9999."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _zone_of(name: str | None, offset: int | None) -> timezone | None:
+    """Return the zone of an offset in seconds, None without a zone. Raises ValueError for a name only.
+
+    dateutil calls this for each time, and would ignore a name that it does not know.
+    """
+    if offset is not None:
+        return timezone(timedelta(seconds=offset))
+    if name is not None:
+        raise ValueError(f"{name} is not a time zone that is known here")
+    return None
+
+
+def _in_zone(moment: datetime, zone: str) -> datetime:
+    return (moment - _offset_of(zone, moment.year, moment.month)).replace(tzinfo=UTC)
+
+
+@cache
+def _offset_of(zone: str, year: int, month: int) -> timedelta:
+    """Return the offset of an abbreviation such as CEST in a month. Raises ValueError if it has none, or several."""
+    moments = [datetime(year, month, day) for day in (1, 15, 28)]
+    offsets = {
+        local.utcoffset()
+        for name in available_timezones()
+        for moment in moments
+        if (local := moment.replace(tzinfo=ZoneInfo(name))).tzname() == zone
+    }
+    if len(offsets) != 1:
+        raise ValueError(f"{zone} is not the abbreviation of one time zone")
+    return offsets.pop() or timedelta(0)
