@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -80,6 +81,81 @@ def test_no_column_of_the_clusters_is_cut_on_a_desk(
             f"{table}-table",
         )
         assert cut <= 0
+
+
+def records_of_a_day() -> Iterator[dict[str, object]]:
+    """40 pairs of sources with long names, one without a space, published within a day."""
+    names = ("The International Federation of Regional Publishers, Evening Edition", "W" * 90)
+    for number in range(40):
+        words = " ".join(f"word{number}x{place}" for place in range(40 + number % 2))
+        for copy, source in enumerate(names):
+            moment = f"2026-03-01T{number % 24:02}:{30 * copy:02}:00Z"
+            text = f"{words} {copy if number % 3 else ''}"
+            yield {"id": f"d{number}-{copy}", "source": source, "published_at": moment, "text": text}
+
+
+@pytest.fixture(scope="module")
+def page_of_a_day(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A report on documents of one day."""
+    with index_of(server, tmp_path_factory, records_of_a_day()) as (nearsim, folder):
+        nearsim.succeed("report", "-q", "--output", folder / "report.html")
+        yield folder / "report.html"
+
+
+# The lines of a page's texts, each with its rectangle as far as it is seen, without the menu, which floats.
+LINES = """() => {
+    const lines = [], range = document.createRange();
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const text = texts.currentNode, holder = text.parentElement;
+        if (!text.data.trim() || !holder.checkVisibility() || holder.closest("nav, title, script, style")) continue;
+        const box = holder.closest(".scroll")?.getBoundingClientRect();
+        range.selectNodeContents(text);
+        for (const one of range.getClientRects()) {
+            const left = Math.max(one.left, box?.left ?? -Infinity);
+            const right = Math.min(one.right, box?.right ?? Infinity);
+            const in_chart = holder.closest(".chart") !== null;
+            if (right - left > 1) lines.push([text.data.trim(), left, one.top, right, one.bottom, in_chart]);
+        }
+    }
+    return lines;
+}"""
+BARS = """() => [...document.querySelectorAll(".chart .whole, .chart .part")].map(one => {
+    const box = one.getBoundingClientRect();
+    return ["bar", box.left, box.top, box.right, box.bottom];
+})"""
+
+
+def overlapping(lines: list[Any], others: list[Any]) -> list[tuple[str, str]]:
+    """The pairs of rectangles that share more than the gaps between letters and lines."""
+    found = []
+    for one in lines:
+        for other in others:
+            width = min(one[3], other[3]) - max(one[1], other[1])
+            height = min(one[4], other[4]) - max(one[2], other[2])
+            if other is not one and width > 1 and height > 4:
+                found.append((one[0], other[0]))
+    return found
+
+
+@pytest.mark.slow("needs Chromium")
+@pytest.mark.parametrize("width", [1280, 640, 320])
+def test_no_label_covers_another_or_a_bar(
+    browser: Browser,
+    page_file: Path,
+    large_page: Path,
+    page_of_a_day: Path,
+    complaints: list[str],
+    width: int,
+) -> None:
+    for path in (page_file, large_page, page_of_a_day):
+        page = opened(browser, path, complaints, viewport={"width": width, "height": 900})
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        lines, bars = page.evaluate(LINES), page.evaluate(BARS)
+        assert len(lines) > 100 and len(bars) > 1
+        assert overlapping(lines, lines) == []
+        assert overlapping([one for one in lines if one[5]], bars) == []
+    assert complaints == []
 
 
 @pytest.mark.slow("needs Chromium")

@@ -81,7 +81,9 @@ def draw_over_time(found: OverTime) -> Columns:
     """Return the documents by the time of their publication, and those of them that are copies."""
     documents, copies = (sum(getattr(one, name) for one in found.steps) for name in ("documents", "copies"))
     begins = [one.begin for one in found.steps]
-    shown = slice(None, -6 if begins[0][:-6] != begins[-1][:-6] else None)  # without the time of day
+    # Of several days the dates alone; of one day the date once, as three moments do not fit a narrow screen.
+    is_one_day = begins[0][:-6] == found.end[:-6]
+    first, later = (slice(None), slice(-5, None)) if is_one_day else (slice(-6), slice(-6))
     return Columns(
         f"{count_of(documents, 'document')} with a date by the time of publication, from {begins[0]} to {found.end}; "
         f"{copies:,} of them came after the first of their cluster.",
@@ -93,7 +95,7 @@ def draw_over_time(found: OverTime) -> Columns:
             )
             for one in found.steps
         ],
-        [(0.0, begins[0][shown]), (50.0, begins[len(begins) // 2][shown]), (100.0, found.end[shown])],
+        [(0.0, begins[0][first]), (50.0, begins[len(begins) // 2][later]), (100.0, found.end[later])],
     )
 
 
