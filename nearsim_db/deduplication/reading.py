@@ -146,7 +146,13 @@ class DedupeInput:
             )
 
         if self.labels.count:
-            refuse_unusable_keep(records.keep, partial(self._has, records.ranks))
+            names = self._fields.arguments
+            remedies = {
+                "source": f"name the field that holds it with {names.source}",
+                "latest": f"name the field that holds it with {names.published_at}",
+                "highest": "name another column",
+            }
+            refuse_unusable_keep(records.keep, partial(self._has, records.ranks), remedies)
 
     def _has(self, ranks: Ranks, policy: str) -> bool:
         """Whether any document has what a keep policy ranks by."""

@@ -20,7 +20,9 @@ from nearsim_db.records import Document, ReadDocument, Reject, silent
 from nearsim_db.similarity.recipe import Recipe, field_across, override, without_review
 
 _ROWS = Path("rows")
-_PARAMETERS = ArgumentNames("id=", "title=", "text=", "across=", dates="", records="")
+_PARAMETERS = ArgumentNames(
+    "id=", "title=", "text=", "across=", "source=", "published_at=", dates="", records=""
+)
 
 
 @dataclass(frozen=True, slots=True)

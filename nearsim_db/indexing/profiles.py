@@ -35,6 +35,13 @@ def create(connection: Connection, collection_id: CollectionId, name: str, profi
     return generation_rows.create_profile(connection, collection_id, name, profile)
 
 
+# For workers and applications, too, which have no options of a command.
+_KEEP_REMEDIES = {
+    "source": "store one in the column source of nearsim.document (nearsim ingest --source-field FIELD)",
+    "highest": "name another attribute",
+}
+
+
 def refuse_unusable(
     connection: Connection, collection_id: CollectionId, recipe: Mapping[str, Any], *, adds: bool = False
 ) -> None:
@@ -62,7 +69,7 @@ def refuse_unusable(
             return not documents.lacks_values(connection, collection_id, names[0], numbers=True)
         return policy != "source" or not query_rows.lacks_sources(connection, collection_id, adds=adds)
 
-    refuse_unusable_keep(keep, has_field)
+    refuse_unusable_keep(keep, has_field, _KEEP_REMEDIES)
 
 
 def refuse_unusable_recipes(

@@ -21,6 +21,8 @@ class ArgumentNames:
     title: str = "--title-field"
     body: str = "--body-field"
     across: str = "--across"
+    source: str = "--source-field"
+    published_at: str = "--published-field"
     dates: str = "--date-format"
     records: str = "--records"  # of a file; empty where there is none
 

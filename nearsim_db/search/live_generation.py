@@ -10,7 +10,7 @@ from nearsim_db.store import query_rows
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import is_missing_table
-from nearsim_db.store.generations import generation_rows
+from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.query_rows import DocumentState, read_document_state
 
@@ -117,9 +117,10 @@ def find_live(connection: Connection, collection: str, profile: str | None) -> G
             f"profile {generation.profile!r} is being built (stage {generation.stage}) and answers when that is done; "
             f"if no process is building it, run: {suggested_command('build', collection)}"
         )
+    state = generation_states.state_label(generation, attended=True)
     raise NotFoundError(
-        f"profile {generation.profile!r} has no live index yet; ingest documents, or run: "
-        f"{suggested_command('build', collection)}"
+        f"profile {generation.profile!r} has no live index: generation {generation.generation_id} is {state}; "
+        f"{generation_states.remedy(generation, attended=True)}"
     )
 
 

@@ -155,7 +155,8 @@ def _unspaced(recipe: Recipe, sample: TextSample) -> list[str]:
         return []
     return [
         f"{share:.0%} of the texts are in Chinese, Japanese, Korean or another script that does not separate words by "
-        "spaces, where word shingles rarely match; set shingle.scheme to char and shingle.k to about 3 (--preset cjk)"
+        "spaces, where word shingles rarely match; set shingle.scheme to char and shingle.k to about 3, as the preset "
+        "cjk does"
     ]
 
 

@@ -172,9 +172,9 @@ def test_first_builds_of_others_refuse_a_keep_policy_by_source(
         inserted = "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, %s, %s)"
         for name in ("a", "b"):
             writing.execute(inserted, [name, STORM])
-        assert f"cannot be built: InputError: {NO_SOURCE.removeprefix('error: ')}" in nearsim.fail(
-            "worker", "--once"
-        )
+        refused = nearsim.fail("worker", "--once")
+        assert f"cannot be built: InputError: {NO_SOURCE.removeprefix('error: ')}" in refused
+        assert "column source of nearsim.document (nearsim ingest --source-field FIELD)" in refused
         assert nearsim.fail("build").startswith(NO_SOURCE)
         writing.execute("CREATE TABLE public.story (id text PRIMARY KEY, body text)")
         writing.execute("INSERT INTO public.story VALUES ('a', %(text)s), ('b', %(text)s)", {"text": STORM})

@@ -111,6 +111,14 @@ def test_doctor_finds_an_unfinished_build(filled: CommandLine, database_url: str
     assert (outcome.exit_code, outcome.document()["ok"], problem["check"]) == (1, False, "schema")
 
 
+def test_a_query_of_a_paused_profile_says_how_to_go_on(filled: CommandLine, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE nearsim.generation SET state = 'paused', stage = 'pairs'")
+    refusal = filled.fail("pairs")
+    assert "profile 'default' has no live index: generation 1 is paused" in refusal
+    assert "to go on: nearsim reindex resume" in refusal
+
+
 def test_doctor_names_missing_rights(filled: CommandLine, database_url: str) -> None:
     role = f"reader_{os.getpid()}"
     name = psycopg.sql.Identifier(role)

@@ -73,6 +73,13 @@ def test_word_shingles_on_scripts_without_spaces() -> None:
             assert not found or found[0].startswith("5% of the texts")
 
 
+def test_the_preset_is_not_named_as_an_option_since_workers_warn_too() -> None:
+    seen = recipe_warnings.TextSample()
+    seen.add(["今天天气很好，我们去公园散步。"])
+    (warning,) = recipe_warnings.of_texts(resolve(Recipe()), seen)
+    assert warning.endswith("as the preset cjk does") and "--" not in warning
+
+
 PAGES = {
     "<!DOCTYPE html><title>x</title><p>y": True,
     "<HTML lang=en>\n<body>": True,

@@ -110,17 +110,22 @@ def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:
 
 
 _LACKING = {
-    "source": "no document has a source; name the field that holds it with --source-field, or",
-    "latest": "no document has a date; name the field that holds it with --published-field, or",
-    "highest": "no document has a number in this column; name another one, or",
+    "source": "no document has a source",
+    "latest": "no document has a date",
+    "highest": "no document has a number in this column",
 }
 
 
-def refuse_unusable_keep(keep: str, has_field: Callable[[str], bool]) -> None:
-    """Raise InputError for a keep policy by a field, which is asked for by the policy's name, that no document has."""
+def refuse_unusable_keep(keep: str, has_field: Callable[[str], bool], remedies: Mapping[str, str]) -> None:
+    """Raise InputError for a keep policy by a field that no document has.
+
+    `has_field` is called with the policy's name. `remedies` say, for each policy, what gives documents the field.
+    """
     policy = keep_policy(keep)[0]
     if policy in _LACKING and not has_field(policy):
-        raise InputError(f"cluster.keep is {keep!r}, but {_LACKING[policy]} choose another policy")
+        raise InputError(
+            f"cluster.keep is {keep!r}, but {_LACKING[policy]}; {remedies[policy]}, or choose another policy"
+        )
 
 
 def retained_seconds(age: str) -> int | None:
