@@ -27,6 +27,8 @@ from nearsim_db.records import (
     Progress,
     ReadDocument,
     Reject,
+    SurvivorChoice,
+    Verdict,
     silent,
 )
 from nearsim_db.search.answers import checked_ids
@@ -325,32 +327,36 @@ class Index(Queries):
         self.database.refuse_borrowed("delete_profile")
         profiles.drop(self.database, self._get_collection(), name)
 
-    def pin(self, left: str, right: str, why: str, by: str | None = None) -> None:
+    def pin(self, left: str, right: str, why: str, by: str | None = None) -> Verdict:
         """Decide that two documents belong together: they share a cluster from now on, however similar they are.
 
-        Replaces an earlier verdict on the pair. `by` names who decides, by default the database user. Raises
-        NotFoundError, and NearsimError for a verdict that is not possible, such as one without a reason.
+        Replaces an earlier verdict on the pair. `by` names who decides, by default the database user. Returns the
+        verdict. Raises NotFoundError, and NearsimError for a verdict that is not possible, such as one without a
+        reason.
         """
-        self._judge("pin", left, right, why, by)
+        return self._judge("pin", left, right, why, by)
 
-    def veto(self, left: str, right: str, why: str, by: str | None = None) -> None:
+    def veto(self, left: str, right: str, why: str, by: str | None = None) -> Verdict:
         """Decide, as `pin` does, that two documents do not belong together: they never share a cluster."""
-        self._judge("veto", left, right, why, by)
+        return self._judge("veto", left, right, why, by)
 
-    def undo(self, left: str, right: str, why: str, by: str | None = None) -> None:
-        """Undo the verdict on two documents. Raises NotFoundError if there is none."""
-        self._judge("undo", left, right, why, by)
+    def undo(self, left: str, right: str, why: str, by: str | None = None) -> Verdict:
+        """Undo the verdict on two documents, and return it. Raises NotFoundError if there is none."""
+        return self._judge("undo", left, right, why, by)
 
-    def keep(self, external_id: str, why: str, by: str | None = None, *, undo: bool = False) -> None:
+    def keep(
+        self, external_id: str, why: str, by: str | None = None, *, undo: bool = False
+    ) -> SurvivorChoice:
         """Choose a document as the survivor of its cluster, before the keep policy; the newest choice counts.
 
         With `undo` the document's newest choice is undone. It has no effect while the document is in no cluster.
-        Raises as `pin` does, and NotFoundError if there is nothing to undo.
+        Returns the choice. Raises as `pin` does, and NotFoundError if there is nothing to undo.
         """
         collection = self._get_collection()
         with self.database.transaction() as connection:
-            verdicts.keep(connection, collection.name, external_id, why, by, undo=undo)
+            choice = verdicts.keep(connection, collection.name, external_id, why, by, undo=undo)
         self._index(collection.collection_id)
+        return choice
 
     def import_labels(
         self,
@@ -371,11 +377,12 @@ class Index(Queries):
             self._index(collection_id)
         return found
 
-    def _judge(self, decision: Decision, left: str, right: str, why: str, by: str | None) -> None:
+    def _judge(self, decision: Decision, left: str, right: str, why: str, by: str | None) -> Verdict:
         collection = self._get_collection()
         with self.database.transaction() as connection:
-            verdicts.judge(connection, decision, collection.name, left, right, why, by)
+            verdict = verdicts.judge(connection, decision, collection.name, left, right, why, by)
         self._index(collection.collection_id)
+        return verdict
 
     def _require_lookups(self) -> None:
         """Raise ConflictError if the application's transaction cannot see what others add, or there is no index yet."""

@@ -294,13 +294,31 @@ class IngestSummary:
 class Verdict:
     """A person's decision on two documents: `left` and `right` are external ids, or #numbers of deleted documents.
 
-    `verdict` is "pinned" (always in one cluster) or "vetoed" (never). The `undone_` fields are None unless it
-    was undone.
+    `left` is the document that was stored first. `verdict` is "pinned" (always in one cluster) or "vetoed" (never).
+    The `undone_` fields are None unless it was undone.
     """
 
     left: str
     right: str
     verdict: Literal["pinned", "vetoed"]
+    by: str
+    why: str
+    at: datetime
+    undone_by: str | None
+    undone_why: str | None
+    undone_at: datetime | None
+    collection: str
+    left_title: str | None
+    right_title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SurvivorChoice:
+    """A person's choice of a document, by its external id, to keep of its cluster; `undone_` as in `Verdict`."""
+
+    id: str
+    title: str | None
+    collection: str
     by: str
     why: str
     at: datetime

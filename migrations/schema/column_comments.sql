@@ -10,6 +10,8 @@ BEGIN
             ('nearsim.stored_pairs', 'nearsim.pairs'),
             ('nearsim.review_pairs', 'nearsim.pairs'),
             ('nearsim.verdicts', 'nearsim.verdict'),
+            ('nearsim.pair_verdict', 'nearsim.verdict'),
+            ('nearsim.survivor_choice', 'nearsim.survivor_pin'),
             ('nearsim_index.queued_work', 'nearsim.work'),
             ('nearsim_index.visible_changes', 'nearsim.change'),
             ('nearsim_index.pair_ends', 'nearsim.similar_pair'),

@@ -112,6 +112,8 @@ WRITING: dict[str, LiteralString] = {
     "FROM nearsim.pin_survivor({id}, 'why', 'by')",
     "pin_pair_by_doc_id(bigint,bigint,text,text)": "SELECT nearsim.pin_pair_by_doc_id({doc}, {like}, 'why', 'by')",
     "pin_pair(text,text,text,text,text)": "SELECT nearsim.pin_pair({id}, {twin_id}, 'why', 'by')",
+    "named_choice(survivor_pin)": "SELECT nearsim.named_choice(chosen) FROM nearsim.survivor_pin AS chosen",
+    "named_verdict(verdict)": "SELECT nearsim.named_verdict(made) FROM nearsim.verdict AS made",
     "undo_current_verdicts(bigint[],bigint[],text,text)": (
         "SELECT nearsim.undo_current_verdicts(ARRAY[{doc}], ARRAY[{like}], 'why', 'by')"
     ),

@@ -17,6 +17,11 @@ from tests.builders.workers import application, ask, wait_until
 
 WORDS = " ".join(f"word{at}" for at in range(30))
 
+# As the desk names its collection and documents.
+PLACE = "Collection default"
+FIRST = "d0 “&lt;script&gt;alert(1)&lt;/script&gt;”"
+SECOND, THIRD = "d1 “Second”", "d2 “Third”"
+
 
 @pytest.fixture
 def reviewed(nearsim: CommandLine, tmp_path: Path) -> CommandLine:
@@ -51,7 +56,8 @@ def judge(opened: Desk, answer: str) -> dict[str, str]:
     """Answer the next pair whose numbers differ; return the values of its form."""
     values = shown(opened.request("/queue/numbers").body)
     sent = opened.request("/decide", values | {"answer": answer})
-    assert (sent.status, sent.headers["location"]) == (303, f"/queue/numbers?done={answer}")
+    about = f"about={values['document']}-{values['listed']}-{answer}&decided=1"
+    assert (sent.status, sent.headers["location"]) == (303, f"/queue/numbers?done={answer}&{about}")
     return values
 
 
@@ -71,7 +77,9 @@ def test_decisions_are_verdicts_and_outlive_the_process(reviewed: CommandLine, d
         assert "1 of 2 verdicts in force" in listed and "vetoed; a pair of" in listed
         assert f'href="/pair/{second["document"]}/{second["listed"]}"' in listed
         undone = opened.request("/undo", {})
+        pair = f"{second['document']}-{second['listed']}"
         path = f"/pair/{second['document']}/{second['listed']}?queue=numbers&done=undone"
+        path += f"&about={pair}-different&decided=1"
         assert (undone.status, undone.headers["location"]) == (303, path)
         assert "Undone; it is open again." in opened.request(path).body
         assert verdicts(reviewed) == [("pinned", "anna")]
@@ -100,9 +108,15 @@ def test_a_document_and_its_shortlist_are_one_decision(reviewed: CommandLine) ->
         assert len(listed) == 2 and "what differs" in page
         form = [*shown(page).items(), ("answer", "same"), ("ticked", listed[1])]
         form = [*(one for one in form if one[0] != "listed"), *(("listed", one) for one in listed)]
-        assert opened.request("/decide", form).headers["location"] == "/documents/numbers?done=same"
+        address = opened.request("/decide", form).headers["location"]
+        names = {"1": FIRST, "2": SECOND, "3": THIRD}
+        document = shown(page)["document"]
+        same, other = (" and ".join(names[one] for one in sorted((document, two))) for two in listed)
+        (said,) = re.findall(r'<p id="done".*', opened.request(address).body)
+        assert f"Marked as the same. {PLACE}: {same}; {other} (marked as different)." in said
         assert sorted(verdicts(reviewed)) == [("pinned", "anna"), ("vetoed", "anna")]
-        assert opened.request("/undo", {}).headers["location"] == "/documents/numbers?done=undone"
+        address = opened.request("/undo", {}).headers["location"]
+        assert address.startswith("/documents/numbers?done=undone&")
         assert verdicts(reviewed) == []
 
 

@@ -117,7 +117,8 @@ def test_events_fit_a_terminal(terminal: Terminal) -> None:
 def test_verdicts_fit_a_terminal(terminal: Terminal, layout: layouts.Layout[Verdict]) -> None:
     at, why = datetime(2026, 11, 22, 7, 49, tzinfo=UTC), "they are of different days " * 5
     ends = ("reuters-newswire-17", "reuters-newswire-18")
-    verdict = Verdict(*ends, "vetoed", "anna.of.the.desk", why, at, "bert.of.the.desk", why, at)
+    undone_by, titles = "bert.of.the.desk", (None, None)
+    verdict = Verdict(*ends, "vetoed", "anna.of.the.desk", why, at, undone_by, why, at, "news", *titles)
     columns, rows = layout.table([verdict])
     tables.print_fitting(columns, rows, optional=layout.optional, wrap=layout.wrap, stream=terminal)
     assert max(map(len, terminal.getvalue().splitlines())) <= 80

@@ -8,7 +8,7 @@ import pytest
 
 from nearsim_db.analysis.text_diff import Run
 from nearsim_db.cli.output import explanations
-from tests.builders.command_line import CommandLine, Terminal
+from tests.builders.command_line import CommandLine, Terminal, write_jsonl
 
 
 def clusters(nearsim: CommandLine) -> list[set[str]]:
@@ -28,6 +28,31 @@ def test_list_shows_current_verdicts_and_on_request_all(filled: CommandLine) -> 
     filled.succeed("delete", "storm-twin", "--yes")
     (left,) = filled.succeed("verdict", "list", "--format", "jsonl").rows()
     assert (left["left"], left["right"][0]) == ("storm", "#")
+
+
+def test_the_reply_names_the_collection_and_both_documents(nearsim: CommandLine, tmp_path: Path) -> None:
+    path = write_jsonl(
+        tmp_path / "rows.jsonl",
+        [
+            {"id": "a", "title": "First", "text": "some text"},
+            {"id": "b", "text": "other words"},
+        ],
+    )
+    nearsim.succeed("ingest", path, "--collection", "news", "-q")
+    printed = nearsim.succeed("verdict", "pin", "b", "a", "--why", "x", "-c", "news").out
+    assert printed.splitlines() == [
+        "pinned b and a",
+        "collection  news",
+        "left        a  First",
+        "right       b",
+    ]
+    reply = nearsim.succeed("verdict", "undo", "b", "a", "--why", "x", "-c", "news", "--json").document()
+    assert reply["undone"] == ["b", "a"]
+    assert [reply[name] for name in ("collection", "left", "right", "left_title", "right_title")] == [
+        *("news", "a", "b", "First", None),
+    ]
+    printed = nearsim.succeed("verdict", "keep", "a", "--why", "x", "-c", "news").out
+    assert printed.splitlines() == ["kept a", "collection  news", "document    a  First"]
 
 
 RUNS = [
@@ -63,7 +88,7 @@ def test_labels_are_imported_as_verdicts(filled: CommandLine, tmp_path: Path) ->
     ]
     labels.write_text("\n".join(["id_a,id_b,label", *lines, ""]))
     filled.succeed("verdict", "pin", "harvest", "storm", "--why", "known")
-    counts = {"pinned": 0, "vetoed": 2, "unchanged": 1, "unknown": 1, "invalid": 1}
+    counts = {"pinned": 0, "vetoed": 2, "unchanged": 1, "unknown": 1, "invalid": 1, "collection": "default"}
     tried = filled.succeed("verdict", "import", labels, "--dry-run", "--json").document()
     assert tried == counts | {"dry_run": True}
     assert len(filled.succeed("verdict", "list", "--json").document()["verdicts"]) == 1
@@ -101,7 +126,8 @@ def survivors(nearsim: CommandLine) -> list[str]:
 def test_the_newest_choice_of_a_survivor_wins_and_outlives_reindexing(filled: CommandLine) -> None:
     assert survivors(filled) == ["storm"]
     done = filled.succeed("verdict", "keep", "storm-again", "--why", "the first", "--by", "anna", "--json")
-    assert done.document() == {"kept": "storm-again"}
+    reply = done.document()
+    assert (reply["kept"], reply["collection"], reply["by"]) == ("storm-again", "default", "anna")
     assert survivors(filled) == ["storm-again"]
     filled.succeed("verdict", "keep", "storm-twin", "--why", "better", "-q")
     assert survivors(filled) == ["storm-twin"]

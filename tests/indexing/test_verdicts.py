@@ -1,6 +1,6 @@
 """Verdicts: which are allowed, and that clusters obey them in every order of events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -65,6 +65,43 @@ def test_documents_may_be_named_by_external_id(session: Session) -> None:
     assert [row[:3] for row in ledger(session)] == [(1, 3, "pinned"), (4, 5, "vetoed")]
     session.execute("SELECT nearsim.undo_verdict('c' COLLATE \"POSIX\", 'a', 'thought again', 'anna')")
     assert [row[7] for row in ledger(session)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("names", "arguments"),
+    [
+        (("pin_pair", "veto_pair", "undo_verdict"), "('c', 'a', 'a reason')"),
+        (
+            ("pin_pair_by_doc_id", "veto_pair_by_doc_id", "undo_verdict_by_doc_id"),
+            "(3, 1, 'a reason')",
+        ),
+    ],
+)
+def test_the_reply_to_a_verdict_names_the_collection_and_both_documents(
+    session: Session, names: Sequence[str], arguments: str
+) -> None:
+    session.execute("UPDATE nearsim.document SET title = upper(external_id) WHERE external_id <> 'c'")
+    columns = "collection, left_external_id, right_external_id, left_title, right_title"
+    for name in names:
+        reply = session.execute(f"SELECT {columns} FROM nearsim.{name}{arguments}".encode())  # noqa: S608
+        assert reply.fetchall() == [("one", "a", "c", "A", None)]
+
+
+@pytest.mark.parametrize(
+    ("names", "arguments"),
+    [
+        (("pin_survivor", "unpin_survivor"), "('d', 'a reason')"),
+        (("pin_survivor_by_doc_id", "unpin_survivor_by_doc_id"), "(6, 'a reason')"),
+    ],
+)
+def test_the_reply_to_a_choice_names_the_collection_and_the_document(
+    session: Session, names: Sequence[str], arguments: str
+) -> None:
+    session.execute("UPDATE nearsim.document SET title = upper(external_id)")
+    columns = "doc_id, collection, external_id, title"
+    for name in names:
+        reply = session.execute(f"SELECT {columns} FROM nearsim.{name}{arguments}".encode())  # noqa: S608
+        assert reply.fetchall() == [(6, "two", "d", "D")]
 
 
 INVALID = [
@@ -285,3 +322,22 @@ def test_purge_removes_verdicts_and_relinks_clusters(database_url: str) -> None:
         assert purged.verdicts == 1 and purged.work == 0
         assert clusters(index) == grouped("abcde")
         assert list(index.verdicts(undone=True)) == []
+
+
+def test_python_returns_the_verdict_with_the_documents(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.add([Document("a", "First", "some text"), Document("b", "Second", "other words")])
+        pinned = index.pin("b", "a", "alike", by="anna")
+        assert list(index.verdicts()) == [pinned]
+        assert (pinned.collection, pinned.left, pinned.right) == ("default", "a", "b")
+        assert (pinned.left_title, pinned.right_title, pinned.verdict) == ("First", "Second", "pinned")
+        undone = index.undo("a", "b", "unlike", by="bert")
+        assert (undone.left_title, undone.verdict, undone.undone_by) == ("First", "pinned", "bert")
+
+
+def test_python_returns_the_choice_with_the_document(database_url: str) -> None:
+    with Index.connect(database_url) as index:
+        index.add([Document("a", "First", "some text"), Document("b", "Second", "some text")])
+        choice = index.keep("b", "the better one", by="anna")
+        assert (choice.collection, choice.id, choice.title, choice.by) == ("default", "b", "Second", "anna")
+        assert index.keep("b", "not so", by="bert", undo=True).undone_why == "not so"

@@ -64,7 +64,14 @@ WRITTEN = {
     *("pin_pair", "veto_pair", "pin_survivor", "unpin_survivor"),
     *("pin_pair_by_doc_id", "veto_pair_by_doc_id", "pin_survivor_by_doc_id", "unpin_survivor_by_doc_id"),
     "undo_verdict_by_doc_id",
-    *("undo_verdict", "undo_current_verdicts", "store_verdicts", "require_reason"),
+    *(
+        "undo_verdict",
+        "undo_current_verdicts",
+        "store_verdicts",
+        "require_reason",
+        "named_verdict",
+        "named_choice",
+    ),
 }
 
 # Without a column the server asks for the right on any one of them.

@@ -246,7 +246,8 @@ def test_only_documents_of_one_collection_are_compared(database_url: str) -> Non
         here, there = known.doc_ids[0], index.get("d1")["doc_id"]
         found = known.row(WHY_NOT, there, here)
         assert (found["left_external_id"], found["right_external_id"]) == (known.names[here], "d1")
-        assert "different collections" in found["reason"] and not found["is_pair"]
+        assert "different collections, 'default' and 'other'" in found["reason"] and not found["is_pair"]
+        assert found["collection"] is None
         with pytest.raises(psycopg.errors.InvalidParameterValue):
             known.ask(WHY, here, there)
         with pytest.raises(psycopg.errors.AmbiguousParameter):
@@ -256,6 +257,15 @@ def test_only_documents_of_one_collection_are_compared(database_url: str) -> Non
                 known.ask(call, here, here)
             with pytest.raises(psycopg.errors.NoDataFound):
                 known.ask(call, here, 4711)
+
+
+def test_evidence_names_the_collection_and_both_titles(database_url: str) -> None:
+    with Index.connect(database_url, collection="news") as index:
+        index.add([Document("a", "First", "some text"), Document("b", None, "other words of another text")])
+    with psycopg.connect(database_url) as session:
+        for function in ("why", "why_not"):
+            query = f"SELECT collection, left_title, right_title FROM nearsim.{function}('b', 'a')"  # noqa: S608
+            assert session.execute(query.encode()).fetchall() == [("news", "First", None)]
 
 
 @pytest.mark.slow("several profiles")

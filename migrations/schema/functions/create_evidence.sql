@@ -18,8 +18,8 @@ BEGIN
         BEGIN
             RETURN QUERY
                 WITH both_documents AS MATERIALIZED (
-                    SELECT document.doc_id, document.external_id, own.head_id, own.feature_count, own.feature_digest,
-                        own.numbers_digest, own.sketch, member.cluster_id,
+                    SELECT document.doc_id, document.collection_id, document.external_id, document.title,
+                        own.head_id, own.feature_count, own.feature_digest, own.numbers_digest, own.sketch, member.cluster_id,
                         coalesce(own.revision < document.revision, false) AS is_behind
                     FROM nearsim.document
                     LEFT JOIN LATERAL (
@@ -44,7 +44,9 @@ BEGIN
                     pair.verified_at, threshold, recipe, decided.verdict, decided.by, decided.why,
                     coalesce(l.cluster_id = r.cluster_id, false),
                     CASE WHEN twins.are AND metric = 'euclidean' THEN 0 ELSE pair.distance END,
-                    CASE WHEN twins.are THEN true WHEN pair.left_id IS NOT NULL THEN nearsim.is_exact(recipe) END
+                    CASE WHEN twins.are THEN true WHEN pair.left_id IS NOT NULL THEN nearsim.is_exact(recipe) END,
+                    (SELECT place.name FROM nearsim.collection AS place WHERE place.collection_id = l.collection_id),
+                    l.title, r.title
                 FROM both_documents AS l
                 CROSS JOIN both_documents AS r
                 CROSS JOIN LATERAL (

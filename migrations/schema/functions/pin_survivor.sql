@@ -1,6 +1,6 @@
 -- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
 CREATE FUNCTION nearsim.pin_survivor_by_doc_id(document bigint, why text, by text DEFAULT current_user)
-RETURNS nearsim.survivor_pin
+RETURNS nearsim.survivor_choice
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     made nearsim.survivor_pin;
@@ -14,7 +14,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no document %', coalesce(CAST(document AS text), 'null') USING ERRCODE = 'no_data_found';
     END IF;
-    RETURN made;
+    RETURN nearsim.named_choice(made);
 END
 $$;
 COMMENT ON FUNCTION nearsim.pin_survivor_by_doc_id(bigint, text, text) IS
@@ -22,7 +22,7 @@ COMMENT ON FUNCTION nearsim.pin_survivor_by_doc_id(bigint, text, text) IS
 
 CREATE FUNCTION nearsim.pin_survivor(
     document text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
-RETURNS nearsim.survivor_pin
+RETURNS nearsim.survivor_choice
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT nearsim.pin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);
@@ -31,7 +31,7 @@ COMMENT ON FUNCTION nearsim.pin_survivor(text, text, text, text) IS
     'Keep a document of its cluster from now on, whatever the keep policy; the newest choice in a cluster counts. Returns the choice. Name the collection if several have the document';
 
 CREATE FUNCTION nearsim.unpin_survivor_by_doc_id(document bigint, why text, by text DEFAULT current_user)
-RETURNS nearsim.survivor_pin
+RETURNS nearsim.survivor_choice
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     undone nearsim.survivor_pin;
@@ -46,7 +46,7 @@ BEGIN
         RAISE EXCEPTION 'document % was not chosen to be kept', coalesce(CAST(document AS text), 'null')
             USING ERRCODE = 'no_data_found';
     END IF;
-    RETURN undone;
+    RETURN nearsim.named_choice(undone);
 END
 $$;
 COMMENT ON FUNCTION nearsim.unpin_survivor_by_doc_id(bigint, text, text) IS
@@ -54,7 +54,7 @@ COMMENT ON FUNCTION nearsim.unpin_survivor_by_doc_id(bigint, text, text) IS
 
 CREATE FUNCTION nearsim.unpin_survivor(
     document text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
-RETURNS nearsim.survivor_pin
+RETURNS nearsim.survivor_choice
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT nearsim.unpin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);

@@ -1,5 +1,5 @@
 CREATE FUNCTION nearsim.undo_verdict_by_doc_id(a bigint, b bigint, why text, by text DEFAULT current_user)
-RETURNS nearsim.verdict
+RETURNS nearsim.pair_verdict
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     undone nearsim.verdict;
@@ -8,14 +8,14 @@ BEGIN
     IF undone.verdict_id IS NULL THEN
         RAISE EXCEPTION 'documents % and % have no verdict to undo', a, b USING ERRCODE = 'no_data_found';
     END IF;
-    RETURN undone;
+    RETURN nearsim.named_verdict(undone);
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_verdict_by_doc_id(bigint, bigint, text, text) IS
     'undo_verdict by doc_id';
 
 CREATE FUNCTION nearsim.undo_verdict(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
-RETURNS nearsim.verdict
+RETURNS nearsim.pair_verdict
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     undone nearsim.verdict;
@@ -28,7 +28,7 @@ BEGIN
         RAISE EXCEPTION 'documents % and % have no verdict to undo', quote_literal(a), quote_literal(b)
             USING ERRCODE = 'no_data_found';
     END IF;
-    RETURN undone;
+    RETURN nearsim.named_verdict(undone);
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_verdict(text, text, text, text, text) IS

@@ -11,8 +11,12 @@ BEGIN
             SELECT l.doc_id, r.doc_id, l.external_id, r.external_id, CAST(NULL AS text), CAST(NULL AS integer), false,
                 CAST(NULL AS smallint), CAST(NULL AS real), CAST(NULL AS double precision),
                 CAST(NULL AS double precision), CAST(NULL AS integer), CAST(NULL AS text),
-                'they are in different collections, and only documents of one are compared'
-            FROM nearsim.document AS l CROSS JOIN nearsim.document AS r
+                format('they are in different collections, %L and %L, and only documents of one are compared',
+                    left_place.name, right_place.name),
+                CAST(NULL AS text), l.title, r.title
+            FROM nearsim.document AS l JOIN nearsim.collection AS left_place USING (collection_id)
+            CROSS JOIN nearsim.document AS r JOIN nearsim.collection AS right_place
+                ON right_place.collection_id = r.collection_id
             WHERE l.doc_id = first_id AND r.doc_id = second_id;
         RETURN;
     END IF;
@@ -21,7 +25,9 @@ BEGIN
             pair.generation_id, pair.is_pair, pair.shared_bands, pair.estimate,
             nearsim.match_probability(nearsim.collision_probability(live.recipe, said.estimate),
                 nearsim.amplification_of(live.recipe, live.bands, live.rows)),
-            pair.threshold, live.min_shared_bands, pair.verdict, nearsim.reason_of(pair, said.estimate, said.are_linked)
+            pair.threshold, live.min_shared_bands, pair.verdict,
+            nearsim.reason_of(pair, said.estimate, said.are_linked),
+            pair.collection, pair.left_title, pair.right_title
         FROM nearsim.why_by_doc_id(first_id, second_id, why_not_by_doc_id.profile) AS pair
         CROSS JOIN nearsim.live_generation(
             nearsim.collection_of(first_id), why_not_by_doc_id.profile, first_id) AS live

@@ -100,7 +100,7 @@ BEGIN
                     'source_text']),
             ('nearsim_writer', ARRAY['pin_pair', 'pin_pair_by_doc_id', 'veto_pair', 'veto_pair_by_doc_id', 'pin_survivor',
                 'pin_survivor_by_doc_id', 'unpin_survivor', 'unpin_survivor_by_doc_id', 'undo_verdict', 'undo_verdict_by_doc_id',
-                'undo_current_verdicts', 'store_verdicts', 'require_reason'])
+                'undo_current_verdicts', 'store_verdicts', 'require_reason', 'named_verdict', 'named_choice'])
         ) AS granted (role, names)
         JOIN pg_proc ON proname = ANY (CAST(names AS name[]))
         WHERE pronamespace = CAST('nearsim' AS regnamespace)

@@ -12,7 +12,10 @@ CREATE TYPE nearsim.pair_absence AS (
     threshold double precision,
     min_shared_bands integer,
     verdict text,
-    reason text
+    reason text,
+    collection text,
+    left_title text,
+    right_title text
 );
 
 COMMENT ON TYPE nearsim.pair_absence IS 'Row of why_not';
@@ -22,3 +25,4 @@ COMMENT ON COLUMN nearsim.pair_absence.is_pair IS 'Whether they are a pair';
 COMMENT ON COLUMN nearsim.pair_absence.probability IS
     'Probability that this recipe finds a pair of the estimated similarity';
 COMMENT ON COLUMN nearsim.pair_absence.reason IS 'Why they are not a pair';
+COMMENT ON COLUMN nearsim.pair_absence.collection IS 'Name of the collection; NULL if they are in different collections';

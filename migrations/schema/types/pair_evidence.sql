@@ -24,7 +24,10 @@ CREATE TYPE nearsim.pair_evidence AS (
     verdict_why text,
     same_cluster boolean,
     distance double precision,
-    verified boolean
+    verified boolean,
+    collection text,
+    left_title text,
+    right_title text
 );
 
 COMMENT ON TYPE nearsim.pair_evidence IS 'Row of why';

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from nearsim_db.cli import formats, options
-from nearsim_db.cli.output import layouts, terminal
+from nearsim_db.cli.output import layouts, tables, terminal
+from nearsim_db.records import row_of
 
 verdict: typer.Typer = typer.Typer(
     no_args_is_help=True,
@@ -28,9 +29,19 @@ class _Decision(options.TwoDocuments):
     def make(self, outcome: options.Outcome, judge: Literal["pin", "veto", "undo"], done: str) -> None:
         """Decide, and print what was done."""
         with outcome.index(self.collection) as index:
-            getattr(index, judge)(self.one, self.other, self.why, self.by)
-            text = f"{done} {self.one} and {self.other}"
-            outcome.show({done: [self.one, self.other]}, lambda: terminal.print_line(text))
+            verdict = getattr(index, judge)(self.one, self.other, self.why, self.by)
+
+        def print_text() -> None:
+            terminal.print_line(f"{done} {self.one} and {self.other}")
+            tables.print_facts(
+                {
+                    "collection": verdict.collection,
+                    "left": terminal.id_and_title(verdict.left, verdict.left_title),
+                    "right": terminal.id_and_title(verdict.right, verdict.right_title),
+                }
+            )
+
+        outcome.show({done: [self.one, self.other], **row_of(verdict)}, print_text)
 
 
 @verdict.command(
@@ -77,8 +88,15 @@ def keep(
     """
     done = "undone" if undo else "kept"
     with outcome.index(collection) as index:
-        index.keep(document, why, by, undo=undo)
-        outcome.show({done: document}, lambda: terminal.print_line(f"{done} {document}"))
+        choice = index.keep(document, why, by, undo=undo)
+
+    def print_text() -> None:
+        terminal.print_line(f"{done} {document}")
+        tables.print_facts(
+            {"collection": choice.collection, "document": terminal.id_and_title(choice.id, choice.title)}
+        )
+
+    outcome.show({done: document, **row_of(choice)}, print_text)
 
 
 @verdict.command("import", epilog="Example: nearsim verdict import judged.csv --collection news --dry-run")
@@ -119,14 +137,14 @@ def import_verdicts(
         found = index.import_labels(list(last.values()), reason, by, dry_run=dry_run)
     counts = {
         **{"pinned": found.pinned, "vetoed": found.vetoed, "unchanged": found.unchanged},
-        **{"unknown": found.unknown, "invalid": labels.bad, "dry_run": dry_run},
+        **{"unknown": found.unknown, "invalid": labels.bad, "dry_run": dry_run, "collection": collection},
     }
     would = "would be " if dry_run else ""
     outcome.show(
         counts,
         lambda: terminal.print_line(
             f"{would}pinned {found.pinned:,}, vetoed {found.vetoed:,}; unchanged {found.unchanged:,}, of unknown "
-            f"documents {found.unknown:,}, invalid lines {labels.bad:,}"
+            f"documents {found.unknown:,}, invalid lines {labels.bad:,}; collection {collection}"
         ),
     )
     terminal.print_warnings(labels.reasons)

@@ -9,7 +9,7 @@ from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import width_of
 from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.search.common_fingerprints import CommonFingerprints
-from nearsim_db.search.explanation import ExplainedDocument, Explanation
+from nearsim_db.search.explanation import Explanation
 from nearsim_db.search.passages import SpreadPassage
 from nearsim_db.similarity.passages import Passage, Span
 from nearsim_db.store.settings import wants_colours
@@ -39,8 +39,9 @@ def print_evidence(found: Explanation) -> None:
     verdict = f"{found.verdict} by {found.verdict_by}: {found.verdict_why}" if found.verdict else None
     tables.print_facts(
         {
-            "left": _named(found.left),
-            "right": _named(found.right),
+            "collection": found.collection,
+            "left": terminal.id_and_title(found.left.id, found.left.title),
+            "right": terminal.id_and_title(found.right.id, found.right.title),
             **_figures(found),
             "numbers": _numbers(found),
             "same cluster": found.same_cluster,
@@ -53,7 +54,14 @@ def print_evidence(found: Explanation) -> None:
 def print_absence(found: Explanation) -> None:
     """Print why two documents are not a pair, and the recipe under which they would be one."""
     _print_reasons(found)
-    tables.print_facts({"left": _named(found.left), "right": _named(found.right), **_figures(found)})
+    tables.print_facts(
+        {
+            "collection": found.collection,
+            "left": terminal.id_and_title(found.left.id, found.left.title),
+            "right": terminal.id_and_title(found.right.id, found.right.title),
+            **_figures(found),
+        }
+    )
     for line in _remedy(found):
         terminal.print_line(line)
 
@@ -210,10 +218,6 @@ def _buckets(found: Explanation) -> str | None:
     which = f"{len(found.buckets)}" if found.metric == "containment" else f"of bands {bands}"
     text = f"{which}; the largest has {most:,} members"
     return f"{text}, {len(large):,} over the limit of {limit:,}" if large else text
-
-
-def _named(document: ExplainedDocument) -> str:
-    return document.id if not document.title else f"{document.id}  {document.title}"
 
 
 def _numbers(found: Explanation) -> str | None:

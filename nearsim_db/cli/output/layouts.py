@@ -231,12 +231,15 @@ WORK: "Layout[WorkItem]" = Layout(
     wrap=("error",),
 )
 _VERDICT_SHOWN = ("left", "right", "verdict", "by", "at", "why")
-_VERDICT_COLUMNS = (*_VERDICT_SHOWN, "undone_by", "undone_at", "undone_why")
+_UNDONE_VERDICT_SHOWN = (*_VERDICT_SHOWN, "undone_by", "undone_at", "undone_why")
+_VERDICT_COLUMNS = (*_UNDONE_VERDICT_SHOWN, "collection", "left_title", "right_title")
 UNDONE_VERDICTS: Layout[Verdict] = Layout(
     "verdicts",
     _VERDICT_COLUMNS,
     attrgetter(*_VERDICT_COLUMNS),
     as_json=_itself,
+    shown=_UNDONE_VERDICT_SHOWN,
+    shown_row=attrgetter(*_UNDONE_VERDICT_SHOWN),
     key="verdicts",
     wrap=("why", "undone_why"),
     optional=("at", "undone_at", "by", "undone_by"),

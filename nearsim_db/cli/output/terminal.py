@@ -70,6 +70,11 @@ def visible(value: object) -> str:
             return str(value).translate(_VISIBLE)
 
 
+def id_and_title(id: str, title: str | None) -> str:
+    """Return a document as it is named in facts: its id and, if it has one, its title."""
+    return f"{id}  {title}" if title else id
+
+
 def escaped_strings(document: str) -> str:
     """Escape control characters within the strings of JSON or TOML, which have none elsewhere but line ends."""
     return document.translate(_IN_STRINGS)

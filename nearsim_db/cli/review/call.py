@@ -22,15 +22,6 @@ QUEUES = {
     "sample": "random sample",
 }
 OPPOSITE: dict[Answer, Answer] = {"same": "different", "different": "same"}
-_DONE = {
-    "same": "Marked as the same.",
-    "different": "Marked as different.",
-    "unsure": "Marked as unsure.",
-    "skipped": "Skipped.",
-    "kept": "It is kept from now on.",
-    "undone": "Undone; it is open again.",
-    "nothing": "There is nothing to undo.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +48,6 @@ class Call:
     def form(self) -> dict[str, str]:
         """The last value of each field."""
         return dict(self.given)
-
-    def done(self) -> str | None:
-        """Return what the page that redirected here had done."""
-        return _DONE.get(self.query.get("done", ""))
 
     def queue(self) -> str:
         """Return the queue of the path. Raises NotFoundError."""

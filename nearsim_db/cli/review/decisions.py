@@ -1,11 +1,13 @@
 """What the review desk does with a decision: verdicts, choices of documents to keep, and undo."""
 
+from collections.abc import Mapping
 from typing import get_args
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from starlette.responses import RedirectResponse, Response
 
 from nearsim_db.cli.review.call import OPPOSITE, QUEUES, Call
+from nearsim_db.cli.review.done import address
 from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import InputError, NotFoundError
 from nearsim_db.store.pairs.review_documents import find_clusters, find_neighbours
@@ -21,6 +23,7 @@ def decide(site: Site, call: Call) -> Response:
     target = f"/cluster/{cluster[0]}" if cluster else f"/{way}/{queue}" if queue in QUEUES else "/"
     if answer != "next" and answer not in get_args(Answer):
         raise InputError(f"there is no answer {answer!r}; answers: {', '.join(get_args(Answer))}")
+    answers = {} if answer == "next" else call.answers()
     with site.database.transaction() as connection:
         if answer == "next":
             site.desk.release(connection)
@@ -28,14 +31,14 @@ def decide(site: Site, call: Call) -> Response:
             site.desk.decide(
                 connection,
                 queue or "threshold",
-                call.answers(),
+                answers,
                 call.form.get("why", ""),
                 replaces=bool(cluster),
             )
     if answer in OPPOSITE:
         site.changed()
     kept = urlencode({"of": call.numbers("document")[0]}) if cluster else call.form.get("filters", "")
-    return _see(target, kept, answer)
+    return _see(target, kept, answer, answers)
 
 
 def take_out(site: Site, call: Call) -> Response:
@@ -51,7 +54,7 @@ def take_out(site: Site, call: Call) -> Response:
         answers: dict[Pair, Answer] = {pair_of(taken[0], one): "different" for one in tied}
         site.desk.decide(connection, "cluster", answers, "taken out of its cluster", replaces=True)
     site.changed()
-    return _see(f"/cluster/{cluster[0]}", urlencode({"of": tied[-1]}), "different")
+    return _see(f"/cluster/{cluster[0]}", urlencode({"of": tied[-1]}), "different", answers)
 
 
 def keep(site: Site, call: Call) -> Response:
@@ -62,15 +65,15 @@ def keep(site: Site, call: Call) -> Response:
     with site.database.transaction() as connection:
         site.desk.keep(connection, chosen[0], call.form.get("why", ""))
     site.indexer.request()
-    return _see(f"/cluster/{cluster[0]}", "", "kept")
+    return _see(f"/cluster/{cluster[0]}", "", "kept", {(chosen[0], chosen[0]): "kept"})
 
 
-def _see_cluster(site: Site, row: DecidedRow) -> Response:
-    """Redirect to the cluster that a decision was about."""
+def _see_cluster(site: Site, row: DecidedRow, answers: Mapping[Pair, str]) -> Response:
+    """Redirect to the cluster that an undone decision was about."""
     with site.database.transaction() as connection:
         live = site.live(connection)
         clusters = find_clusters(connection, live.generation_id, [row.left_id, row.right_id])
-    return _see(f"/cluster/{min(clusters.values())}" if clusters else "/", "", "undone")
+    return _see(f"/cluster/{min(clusters.values())}" if clusters else "/", "", "undone", answers)
 
 
 def undo(site: Site, call: Call) -> Response:
@@ -78,18 +81,19 @@ def undo(site: Site, call: Call) -> Response:
     with site.database.transaction() as connection:
         rows = site.desk.undo(connection)
     if not rows:
-        return _see("/", "", "nothing")
+        return _see("/", "", "nothing", {})
     if any(row.verdict_id is not None or row.pin_id is not None for row in rows):
         site.changed()
-    first = rows[0]
+    first, answers = rows[0], {row.pair: str(row.answer) for row in rows}
     if first.queue == "cluster":
-        return _see_cluster(site, first)
+        return _see_cluster(site, first, answers)
     if len(rows) > 1:
-        return _see(f"/documents/{first.queue}" if first.queue in QUEUES else "/", "", "undone")
-    return _see(f"/pair/{first.left_id}/{first.right_id}", urlencode({"queue": first.queue}), "undone")
+        return _see(f"/documents/{first.queue}" if first.queue in QUEUES else "/", "", "undone", answers)
+    return _see(
+        f"/pair/{first.left_id}/{first.right_id}", urlencode({"queue": first.queue}), "undone", answers
+    )
 
 
-def _see(path: str, query: str, done: str) -> Response:
+def _see(path: str, query: str, done: str, answers: Mapping[Pair, str]) -> Response:
     """Redirect to a page of the desk, which says what was done."""
-    values = [(key, value) for key, value in parse_qsl(query) if key != "done"]
-    return RedirectResponse(f"{path}?{urlencode([*values, ('done', done)])}", 303)
+    return RedirectResponse(address(path, query, done, answers), 303)

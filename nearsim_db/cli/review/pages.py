@@ -10,6 +10,7 @@ from nearsim_db.analysis.text_diff import compare
 from nearsim_db.analysis.tuning.labels import Labels
 from nearsim_db.cli.review.call import QUEUES, Call, filter_query
 from nearsim_db.cli.review.clusters import SIDE, draw
+from nearsim_db.cli.review.done import message
 from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import NotFoundError
 from nearsim_db.search.passages import passages_if_contained
@@ -53,13 +54,14 @@ def overview(site: Site, call: Call) -> Response:
         live = site.live(connection)
         progress = site.desk.progress(connection)
         sampled = site.desk.sampled(connection, live.generation_id)
+        done = message(connection, site.desk, call)
     return site.render(
         "overview.html",
         estimate=estimate(sampled, _least(from_mapping(live.recipe))),
         about=_ABOUT,
         progress=progress,
         live=live,
-        done=call.done(),
+        done=done,
     )
 
 
@@ -86,7 +88,7 @@ def _empty(site: Site, connection: Connection, call: Call, queue: str) -> Respon
         further=further,
         filters="" if further is None else filter_query(further),
         progress=site.desk.progress(connection),
-        done=call.done(),
+        done=message(connection, site.desk, call),
     )
 
 
@@ -142,7 +144,7 @@ def _document(
         shared=passages,
         progress=site.desk.progress(connection),
         filters=call.filter_query(),
-        done=call.done(),
+        done=message(connection, site.desk, call),
     )
 
 
@@ -178,7 +180,7 @@ def _pair(
         reviews=site.desk.reviews(connection, left_id, right_id),
         progress=site.desk.progress(connection),
         filters=call.filter_query(),
-        done=call.done(),
+        done=message(connection, site.desk, call),
         threshold=_least(recipe),
     )
 
@@ -213,6 +215,7 @@ def cluster(site: Site, call: Call) -> Response:
             )
             members = read_cluster(connection, *place, cluster_id, _MOST_MEMBERS)
         ties = read_ties(connection, live.generation_id, [one.doc_id for one in members])
+        done = message(connection, site.desk, call)
     if not members:
         gone = f"there is no cluster {cluster_id} any more"
         if followed:
@@ -233,7 +236,7 @@ def cluster(site: Site, call: Call) -> Response:
         spanning=drawing.spanning,
         side=SIDE,
         least=_least(from_mapping(live.recipe)),
-        done=call.done(),
+        done=done,
     )
 
 
@@ -246,6 +249,7 @@ def disagreements(site: Site, call: Call) -> Response:
     doc_ids = [one for _, stored in listed for one in (stored.left_id, stored.right_id) if one is not None]
     with site.database.transaction() as connection:
         shown = read_documents(connection, site.desk.collection_id, doc_ids, 0)
+        done = message(connection, site.desk, call)
     return site.render(
         "disagreements.html",
         groups=[(cluster, list(rows)) for cluster, rows in groupby(listed, lambda two: two[0].cluster)],
@@ -253,7 +257,7 @@ def disagreements(site: Site, call: Call) -> Response:
         all_found=len(found),
         judged=len(labelled.pairs),
         names={one.doc_id: one.title or one.external_id for one in shown.values()},
-        done=call.done(),
+        done=done,
     )
 
 

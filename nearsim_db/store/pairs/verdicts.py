@@ -8,7 +8,7 @@ from psycopg import errors as pg
 from psycopg import sql
 
 from nearsim_db.errors import NearsimError, NotFoundError
-from nearsim_db.records import CollectionId
+from nearsim_db.records import CollectionId, SurvivorChoice, Verdict
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import SCHEMA, run, statement
 
@@ -31,23 +31,25 @@ def change_verdicts(
 
 def judge(
     connection: Connection, decision: Decision, collection: str, a: str, b: str, why: str, by: str | None
-) -> None:
-    """Store a verdict about two documents, by external_id.
+) -> Verdict:
+    """Store a verdict about two documents, by external_id, or undo it; return the verdict.
 
     `by` defaults to the database user. Raises NotFoundError for a missing document, or a missing verdict to undo, and
     NearsimError for an invalid verdict.
     """
     command = statement("judge_pair", None, judge=sql.Identifier(SCHEMA, _JUDGES[decision]))
-    change_verdicts(connection, command, collection=collection, a=a, b=b, why=why, by=by)
+    (row,) = change_verdicts(connection, command, collection=collection, a=a, b=b, why=why, by=by)
+    return Verdict(*row)
 
 
 def keep(
     connection: Connection, collection: str, document: str, why: str, by: str | None, *, undo: bool
-) -> None:
-    """Choose a document to keep in its cluster, or with `undo` undo that. Raises as `judge` does."""
+) -> SurvivorChoice:
+    """Choose a document to keep in its cluster, or with `undo` undo that; return the choice. Raises as `judge` does."""
     judge = sql.Identifier(SCHEMA, "unpin_survivor" if undo else "pin_survivor")
     command = statement("judge_survivor", None, judge=judge)
-    change_verdicts(connection, command, collection=collection, document=document, why=why, by=by)
+    (row,) = change_verdicts(connection, command, collection=collection, document=document, why=why, by=by)
+    return SurvivorChoice(*row)
 
 
 def ends_of(pairs: Sequence[Pair]) -> dict[str, object]:

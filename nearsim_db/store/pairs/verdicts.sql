@@ -1,7 +1,7 @@
 -- name: list_verdicts
 -- Verdicts of a collection, newest first; deleted documents as # and their doc_id. Relies on verdict_collection.
 SELECT coalesce(left_external_id, '#' || left_id), coalesce(right_external_id, '#' || right_id), verdict, by, why, at,
-    undone_by, undone_why, undone_at
+    undone_by, undone_why, undone_at, collection, left_title, right_title
 FROM nearsim.verdicts
 WHERE collection_id = %(collection_id)s AND (%(undone)s OR undone_at IS NULL)
     AND (CAST(%(by)s AS text) IS NULL OR %(by)s IN (by, undone_by))
@@ -58,12 +58,14 @@ RETURNING verdict = 'vetoed'
 
 -- name: judge_pair
 -- Pin or veto two documents of a collection by external_id, or undo the verdict about them.
-SELECT verdict_id FROM {judge}(
-    CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
+SELECT left_external_id, right_external_id, verdict, by, why, at, undone_by, undone_why, undone_at, collection,
+    left_title, right_title
+FROM {judge}(CAST(%(a)s AS text), CAST(%(b)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
 
 -- name: judge_survivor
 -- Choose a document of a collection to keep, by external_id, or undo the newest choice of it.
-SELECT pin_id FROM {judge}(CAST(%(document)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
+SELECT external_id, title, collection, by, why, at, undone_by, undone_why, undone_at
+FROM {judge}(CAST(%(document)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
 
 -- name: list_labels
 -- Verdicts in force on existing documents, as labelled pairs, in the order of the verdicts. Relies on
